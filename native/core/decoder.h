@@ -1,0 +1,51 @@
+/* Protobuf decoder: iterates the fields of a message in a buffer, without
+ * copying and without reading outside it.
+ *
+ *   struct st_decoder d;
+ *   struct st_field f;
+ *   st_decoder_init(&d, data, size);
+ *   while (st_decoder_next(&d, &f)) ...
+ *   if (st_decoder_left(&d)) ... malformed from here on
+ *
+ * next() returns false, and doesn't move, at the end of input and at anything
+ * it can't parse: an unterminated varint, field number 0, a tag with nothing
+ * after it, a length past the end, a cut fixed value, wire types 3, 4, 6, 7.
+ * Fields numbered above 2^24 - 1 and delimited ones above 256 MiB are skipped.
+ *
+ * Source: perfetto-abi 6.2.
+ */
+#ifndef STRETTO_CORE_DECODER_H_
+#define STRETTO_CORE_DECODER_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+struct st_field {
+  uint32_t number;
+  uint32_t wire_type;
+  uint64_t value;      /* varint, fixed32, fixed64 */
+  const uint8_t* data; /* delimited */
+  size_t size;         /* delimited */
+};
+
+struct st_decoder {
+  const uint8_t* cur;
+  const uint8_t* end;
+};
+
+static inline void st_decoder_init(struct st_decoder* d, const void* data,
+                                   size_t size) {
+  d->cur = data;
+  d->end = d->cur + size;
+}
+
+static inline size_t st_decoder_left(const struct st_decoder* d) {
+  return (size_t)(d->end - d->cur);
+}
+
+bool st_decoder_next(struct st_decoder* d, struct st_field* out);
+
+#endif /* STRETTO_CORE_DECODER_H_ */

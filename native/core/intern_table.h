@@ -1,0 +1,67 @@
+/* Intern table: strings of one sequence to interning ids, by value.
+ *
+ * A sequence writes a string once, with an id, and refers to the id from then
+ * on.  The table answers "which id, and is it new?"; ids are separate for
+ * each kind of string (event names, categories, ...), start at 1 and restart
+ * when the incremental state is cleared.
+ *
+ * Bounded: at most ST_INTERN_MAX_STRINGS entries and ST_INTERN_MAX_BYTES of
+ * string data; strings above ST_INTERN_MAX_LENGTH are never taken.  Beyond
+ * that lookups of new strings answer 0 and the caller writes them inline, so
+ * ten million distinct names leave memory flat.
+ *
+ *   slots (open addressing, power of two)      arena
+ *   | hash, kind, iid, offset, length | ...    | bytes of all strings |
+ *
+ * Cleared in O(slots), and not at all if it is empty.  Memory grows from
+ * nothing by doubling; one thread owns it.
+ */
+#ifndef STRETTO_CORE_INTERN_TABLE_H_
+#define STRETTO_CORE_INTERN_TABLE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  ST_INTERN_MAX_STRINGS = 4096,
+  ST_INTERN_MAX_BYTES = 256 * 1024,
+  ST_INTERN_MAX_LENGTH = 256,
+};
+
+enum st_intern_kind {
+  ST_INTERN_EVENT_NAME,
+  ST_INTERN_CATEGORY,
+  ST_INTERN_ANNOTATION_NAME,
+  ST_INTERN_SOURCE_LOCATION,
+  ST_INTERN_LOG_BODY,
+  ST_INTERN_KINDS,
+};
+
+struct st_intern_slot {
+  uint32_t hash;
+  uint32_t offset;
+  uint16_t length;
+  uint16_t iid; /* 0: empty */
+  uint8_t kind;
+};
+
+struct st_intern_table {
+  struct st_intern_slot* slots;
+  uint32_t capacity, count;
+  uint8_t* arena;
+  uint32_t arena_size, arena_capacity;
+  uint16_t last_iid[ST_INTERN_KINDS];
+};
+
+void st_intern_init(struct st_intern_table* t);
+void st_intern_destroy(struct st_intern_table* t);
+
+/* The id of the string, 0 if it must go inline.  *is_new: the caller has to
+ * write the entry into the packet's interned_data. */
+uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
+                   const void* data, size_t size, bool* is_new);
+
+void st_intern_clear(struct st_intern_table* t);
+
+#endif /* STRETTO_CORE_INTERN_TABLE_H_ */

@@ -1,0 +1,107 @@
+/* The service's side of one producer's data path.
+ *
+ * Owns what the service knows of a producer's shared memory: the mapping, the
+ * buffers it may write to, and which buffer each of its writers targets.  One
+ * call handles one CommitDataRequest, or one scrape, without any Python.
+ *
+ *   CommitDataRequest -> for each move:  Complete -> BeingRead, copy the
+ *                        chunk to its buffer, BeingRead -> Free
+ *                     -> for each patch: write it into the buffer's copy
+ *
+ * Everything here is hostile: page and chunk indices, target buffers, the
+ * request's bytes, and the memory, which may change while it is read.  A bad
+ * entry is skipped and counted; the rest goes on.  A chunk is always freed
+ * after the attempt, even if its copy was refused.
+ *
+ * The in-process sink is the same code without the encoding: the writing
+ * thread itself moves its completed chunk.
+ *
+ * Buffers are named by their global id.  The table is shared by all endpoints
+ * of a service; entries are retained while in use, so a session can free its
+ * buffers while writers run.
+ *
+ * Locks: the table has a leaf mutex (lookup only); each buffer has its own.
+ *
+ * Source: perfetto-abi 1.10, 1.11, 3.1.
+ */
+#ifndef STRETTO_CORE_PRODUCER_ENDPOINT_H_
+#define STRETTO_CORE_PRODUCER_ENDPOINT_H_
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arbiter.h"
+#include "shm_abi.h"
+#include "trace_buffer.h"
+
+/* Global buffer id -> buffer, reference counted. */
+struct st_buffer_table;
+struct st_buffer_table* st_buffer_table_create(void);
+/* The caller must have destroyed all endpoints. */
+void st_buffer_table_destroy(struct st_buffer_table* t);
+/* Takes ownership of buffer.  False: id 0 or in use. */
+bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
+                         struct st_trace_buffer* buffer);
+/* The buffer dies with its last user. */
+void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
+/* NULL if there is none; pair with release. */
+struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
+                                                uint16_t id);
+void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);
+
+struct st_endpoint_stats {
+  uint64_t chunks_discarded;  /* forbidden or unknown buffer, bad indices */
+  uint64_t patches_discarded;
+  uint64_t malformed_requests;
+};
+
+struct st_producer_endpoint {
+  uint16_t producer_id;
+  struct st_shm shm; /* num_pages 0 until there is memory */
+  struct st_buffer_table* buffers;
+
+  pthread_mutex_t mutex;      /* guards all below */
+  uint8_t* allowed;           /* bitmap of 65536 buffer ids */
+  uint16_t* writer_buffer;    /* by writer id; 0: not registered */
+  struct st_endpoint_stats stats;
+};
+
+bool st_producer_endpoint_init(struct st_producer_endpoint* e,
+                               uint16_t producer_id,
+                               struct st_buffer_table* buffers);
+/* Does not unmap the memory. */
+void st_producer_endpoint_destroy(struct st_producer_endpoint* e);
+void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
+                                  const struct st_shm* shm);
+void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
+                                       uint16_t buffer, bool allow);
+/* False: writer id out of range. */
+bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
+                                          uint32_t writer_id,
+                                          uint32_t buffer);
+bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
+                                            uint32_t writer_id);
+
+/* Moves one Complete chunk to its buffer and frees it. */
+void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
+                                     uint32_t page, uint32_t chunk,
+                                     uint32_t target_buffer);
+
+/* Handles a whole request.  *flush_request_id is 0 if the request has none.
+ * False: the bytes are no CommitDataRequest (what could be read was done). */
+bool st_producer_endpoint_commit(struct st_producer_endpoint* e,
+                                 const uint8_t* request, size_t size,
+                                 uint64_t* flush_request_id);
+
+/* Copies what registered writers have in flight into `buffers[count]` (global
+ * ids; others are left alone).  Chunk states stay as they are. */
+void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
+                                 const uint16_t* buffers, size_t count);
+
+/* The arbiter's sink when service and writers share a process; self is the
+ * endpoint. */
+extern const struct st_commit_sink st_in_process_sink;
+
+#endif /* STRETTO_CORE_PRODUCER_ENDPOINT_H_ */

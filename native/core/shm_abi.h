@@ -1,0 +1,183 @@
+/* The shared memory ABI: pages, chunks, and the state machine that lets a
+ * producer and the service work on the same memory without a lock.
+ *
+ * The buffer is an array of equal pages.  A page is unpartitioned (all zero)
+ * or divided into 1, 2, 4, 7 or 14 chunks of equal size.  One chunk belongs
+ * to one trace writer from the moment it is acquired until it is complete.
+ *
+ *   page:    0        4        8                            page_size
+ *            +--------+--------+---------+---------+--- - - ---+
+ *            | bitmap | 0      | chunk 0 | chunk 1 |           |
+ *            +--------+--------+---------+---------+--- - - ---+
+ *
+ *   bitmap:  31   30..28    27..26        3..2      1..0
+ *            0    layout    chunk 13 ...  chunk 1   chunk 0      (2 bits each)
+ *
+ *   chunk:   0          4           6           8
+ *            +----------+-----------+-----------+----------- - - -+
+ *            | chunk id | writer id | packets   | payload         |
+ *            +----------+-----------+-----------+----------- - - -+
+ *            u32        u16         u16: bits 9..0 packets started,
+ *                                   bits 15..10 flags
+ *
+ * Life of a chunk (each arrow one compare-and-swap of the whole bitmap):
+ *
+ *   Free --producer--> BeingWritten --producer--> Complete
+ *     ^                                              |
+ *     +--service--- BeingRead <------service---------+
+ *
+ * The release that leaves every chunk of a page Free stores 0: the page is
+ * unpartitioned again and may get another layout.  Under emulation (no shared
+ * memory with the service) the producer frees a Complete chunk by itself.
+ *
+ * Trust: on the service's side the other end may change any byte at any time.
+ * The functions here therefore read the bitmap once per decision, check
+ * indices against that one value, and never follow anything read from shared
+ * memory.  A chunk's content must be copied out before it is looked at.
+ *
+ * Source: perfetto-abi 1.2 to 1.4.
+ */
+#ifndef STRETTO_CORE_SHM_ABI_H_
+#define STRETTO_CORE_SHM_ABI_H_
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  ST_MIN_PAGE_SIZE = 4096,
+  ST_MAX_PAGE_SIZE = 65536,
+  ST_MAX_CHUNKS_PER_PAGE = 14,
+  ST_PAGE_HEADER_SIZE = 8,
+  ST_CHUNK_HEADER_SIZE = 8,
+
+  ST_MAX_WRITER_ID = 32767,
+  ST_MAX_PACKETS_PER_CHUNK = 1023,
+};
+
+enum st_page_layout {
+  ST_PAGE_NOT_PARTITIONED = 0,
+  ST_PAGE_DIV1 = 1,
+  ST_PAGE_DIV2 = 2,
+  ST_PAGE_DIV4 = 3,
+  ST_PAGE_DIV7 = 4,
+  ST_PAGE_DIV14 = 5,
+  ST_PAGE_LAYOUTS = 6, /* 6 and 7 are reserved and hold no chunk */
+};
+
+enum st_chunk_state {
+  ST_CHUNK_FREE = 0,
+  ST_CHUNK_BEING_WRITTEN = 1,
+  ST_CHUNK_BEING_READ = 2,
+  ST_CHUNK_COMPLETE = 3,
+};
+
+/* Flags of the chunk header, as they stand in the 6-bit field. */
+enum st_chunk_flags {
+  ST_CHUNK_FIRST_CONTINUES = 1, /* first fragment continues previous chunk's */
+  ST_CHUNK_LAST_CONTINUES = 2,  /* last fragment continues in the next chunk */
+  ST_CHUNK_NEEDS_PATCHING = 4,
+};
+
+#define ST_PACKETS_COUNT_MASK 0x03FFu
+#define ST_PACKETS_FLAGS_SHIFT 10
+#define ST_BITMAP_CHUNKS_MASK 0x0FFFFFFFu
+#define ST_BITMAP_LAYOUT_MASK 0x70000000u
+#define ST_BITMAP_LAYOUT_SHIFT 28
+
+struct st_page_header {
+  _Atomic uint32_t bitmap;
+  uint32_t reserved;
+};
+
+struct st_chunk_header {
+  _Atomic uint32_t chunk_id;
+  _Atomic uint16_t writer_id;
+  _Atomic uint16_t packets;
+};
+
+static_assert(sizeof(struct st_page_header) == ST_PAGE_HEADER_SIZE, "ABI");
+static_assert(offsetof(struct st_page_header, bitmap) == 0, "ABI");
+static_assert(sizeof(struct st_chunk_header) == ST_CHUNK_HEADER_SIZE, "ABI");
+static_assert(offsetof(struct st_chunk_header, chunk_id) == 0, "ABI");
+static_assert(offsetof(struct st_chunk_header, writer_id) == 4, "ABI");
+static_assert(offsetof(struct st_chunk_header, packets) == 6, "ABI");
+
+/* One mapping of a shared memory buffer.  Owns nothing. */
+struct st_shm {
+  uint8_t* start;
+  uint32_t page_size;
+  uint32_t num_pages;
+};
+
+/* A place in the buffer.  begin and size include the chunk header; they are
+ * computed from indices, never read from shared memory. */
+struct st_chunk {
+  uint8_t* begin;
+  uint32_t size; /* 0: no chunk */
+  uint32_t page;
+  uint8_t index;
+};
+
+static inline struct st_chunk_header* st_chunk_header(
+    const struct st_chunk* chunk) {
+  return (struct st_chunk_header*)chunk->begin;
+}
+
+/* start must be 4096-aligned, size a multiple of page_size, page_size a
+ * multiple of 4096 up to 65536.  Returns false otherwise. */
+bool st_shm_init(struct st_shm* shm, void* start, size_t size,
+                 size_t page_size);
+
+/* Number of chunks of a layout; 0 for unpartitioned and reserved values. */
+uint32_t st_layout_chunks(uint32_t layout);
+
+/* floor((page_size - 8) / n) rounded down to 4; 0 where n is 0. */
+uint32_t st_chunk_size(uint32_t page_size, uint32_t layout);
+
+/* The page's bitmap, with acquire order. */
+uint32_t st_page_bitmap(const struct st_shm* shm, uint32_t page);
+
+static inline uint32_t st_bitmap_layout(uint32_t bitmap) {
+  return (bitmap & ST_BITMAP_LAYOUT_MASK) >> ST_BITMAP_LAYOUT_SHIFT;
+}
+
+static inline enum st_chunk_state st_bitmap_state(uint32_t bitmap,
+                                                  uint32_t index) {
+  return (enum st_chunk_state)((bitmap >> (2 * index)) & 3);
+}
+
+/* Geometry of chunk `index` in a page of `layout`; false out of range. */
+bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
+                 uint32_t index, struct st_chunk* out);
+
+/* Divides an unpartitioned page.  False if somebody was faster. */
+bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
+                           enum st_page_layout layout);
+
+/* Free -> BeingWritten, then fills the header (packets last, with release).
+ * packets is the raw u16 of the header. */
+bool st_chunk_try_acquire_for_writing(const struct st_shm* shm, uint32_t page,
+                                      uint32_t index, uint16_t writer_id,
+                                      uint32_t chunk_id, uint16_t packets,
+                                      struct st_chunk* out);
+
+/* BeingWritten -> Complete.  False if the page was tampered with. */
+bool st_chunk_release_as_complete(const struct st_shm* shm,
+                                  const struct st_chunk* chunk);
+
+/* Complete -> BeingRead. */
+bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
+                                      uint32_t index, struct st_chunk* out);
+
+/* BeingRead -> Free, header zeroed first. */
+bool st_chunk_release_as_free(const struct st_shm* shm,
+                              const struct st_chunk* chunk);
+
+/* Emulation, producer side: Complete -> Free, header zeroed first. */
+bool st_chunk_release_complete_as_free(const struct st_shm* shm,
+                                       const struct st_chunk* chunk);
+
+#endif /* STRETTO_CORE_SHM_ABI_H_ */

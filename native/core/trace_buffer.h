@@ -1,0 +1,167 @@
+/* Trace buffer: where the service keeps the chunks of a session.
+ *
+ * Problem: chunks of many producers arrive in any order, some of them before
+ * they are complete (scraped), some with holes (patches to come); the oldest
+ * make room for the newest; and what is read must be whole packets, in order,
+ * each with word of what was lost before it.
+ *
+ * Storage: one ring of records, 16-byte aligned.  A record holds only the
+ * bytes of a chunk that are fragments; a chunk that isn't complete reserves
+ * its full size, so that its later commit can be written in place.
+ *
+ *   0          4           6         8          10     12     13    14
+ *   | chunk id | producer  | writer  | fragments| size | flags| pad | 'CHU' |
+ *   +----------+-----------+---------+----------+------+------+-----+-------+
+ *   (16 bytes, then `size` - 16 bytes of payload, padded to 16)
+ *   u32          u16         u16       u16        u16    u8     u8    3 bytes
+ *
+ * Everything that a reader needs is in the records, so a buffer in a mapped
+ * file survives the process: st_trace_buffer_recover rebuilds the index.
+ *
+ *   file:  | header page | producers: 65536 x {u32 uid, i32 pid} | ring |
+ *
+ * Index: a sequence is one (producer, writer).  For each sequence a list of
+ * its live records in chunk-id order (ids wrap: compared as signed 32-bit
+ * difference), its read position, and what was lost.
+ *
+ * Policies: RING overwrites the oldest record; DISCARD refuses the first
+ * record that doesn't fit before the end, and everything after it.
+ *
+ * Reading is destructive and goes in buffer order, oldest record first; at a
+ * record the reader first returns what is unread in earlier chunks of its
+ * sequence.  A sequence is skipped for this pass where it would have to wait:
+ * a chunk that needs patching, an incomplete chunk after its readable
+ * fragments, a packet whose last fragment isn't there yet.
+ *
+ * Loss is reported with the next packet of the sequence as a bit mask
+ * (previous_packet_dropped), and counted in the stats.
+ *
+ * Re-commit: the same (producer, writer, chunk id) again is a scraped chunk
+ * that has grown: rewritten in place, the read position kept; a shorter one,
+ * or one whose flags vanished, is ignored.  A chunk that was scraped, read and
+ * evicted may come back with more fragments: only the new ones count.
+ *
+ * Locks: one leaf mutex, held for one chunk's copy at most: by a writer for
+ * copying in, by the reader for copying one record out.
+ *
+ * Source: perfetto-abi 5.6, 5.7; names as in `stats` of the trace processor.
+ */
+#ifndef STRETTO_CORE_TRACE_BUFFER_H_
+#define STRETTO_CORE_TRACE_BUFFER_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "patch_list.h"
+
+enum st_fill_policy { ST_RING = 1, ST_DISCARD = 2 };
+
+/* Bits of TracePacket.previous_packet_dropped. */
+enum st_data_loss {
+  ST_LOSS_PRESENT = 1, /* set whenever any other is */
+  ST_LOSS_READ_GAP = 2,
+  ST_LOSS_CHUNK_CORRUPTED = 4,
+  ST_LOSS_ORPHAN_CONTINUATION = 8,
+  ST_LOSS_REASSEMBLY_GAP = 16,
+  ST_LOSS_BROKEN_CHAIN = 32,
+  ST_LOSS_OVERWRITE = 64,
+  ST_LOSS_WRITER_ABORT = 128,
+  ST_LOSS_SMB_FULL = 256,
+};
+
+/* TraceStats.BufferStats; all sizes count whole records. */
+struct st_buffer_stats {
+  uint64_t bytes_written, chunks_written;
+  uint64_t bytes_overwritten, chunks_overwritten;
+  uint64_t chunks_discarded, chunks_rewritten, chunks_committed_out_of_order;
+  uint64_t write_wrap_count;
+  uint64_t patches_succeeded, patches_failed;
+  uint64_t readaheads_succeeded, readaheads_failed;
+  uint64_t bytes_read, chunks_read;
+  uint64_t padding_bytes_written, padding_bytes_cleared;
+  uint64_t abi_violations;
+  uint64_t trace_writer_packet_loss;
+  uint64_t sequence_packet_loss; /* packets returned with a loss mask */
+};
+
+struct st_trace_buffer; /* opaque: trace_buffer_internal.h */
+
+/* size is rounded up to 4096.  fd >= 0: a file to map (grown to fit), else
+ * anonymous memory.  NULL when out of memory. */
+struct st_trace_buffer* st_trace_buffer_create(size_t size,
+                                               enum st_fill_policy policy,
+                                               int fd);
+void st_trace_buffer_destroy(struct st_trace_buffer* b);
+
+/* Opens a file that a process left behind and rebuilds the index from its
+ * records; torn records end the walk.  NULL if it isn't such a file. */
+struct st_trace_buffer* st_trace_buffer_recover(int fd);
+
+/* Who a producer is, for the trusted fields of its packets. */
+void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
+                                  uint32_t uid, int32_t pid);
+void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
+                                  uint32_t* uid, int32_t* pid);
+
+/* One chunk as it was in shared memory.  The payload may be shared memory
+ * that changes under us: it is copied first and validated in the copy. */
+struct st_chunk_copy {
+  uint16_t producer_id;
+  uint16_t writer_id;
+  uint32_t chunk_id;
+  uint16_t fragments; /* of an incomplete chunk: the trusted ones only */
+  uint8_t flags;      /* enum st_chunk_flags */
+  bool complete;
+  const uint8_t* payload;
+  size_t payload_size;
+};
+
+/* False: refused (discarded, violation, ignored re-commit); counted. */
+bool st_trace_buffer_copy_chunk(struct st_trace_buffer* b,
+                                const struct st_chunk_copy* chunk);
+
+struct st_patch_data {
+  uint32_t offset;
+  uint8_t data[ST_PATCH_SIZE];
+};
+bool st_trace_buffer_patch(struct st_trace_buffer* b, uint16_t producer_id,
+                           uint16_t writer_id, uint32_t chunk_id,
+                           const struct st_patch_data* patches, size_t count,
+                           bool has_more);
+
+/* A packet, whole.  data stays valid until the next call. */
+struct st_packet {
+  uint16_t producer_id;
+  uint16_t writer_id;
+  uint32_t uid;
+  int32_t pid;
+  uint32_t loss; /* enum st_data_loss */
+  const uint8_t* data;
+  size_t size;
+};
+
+/* Starts a read pass.  One reader at a time. */
+void st_trace_buffer_begin_read(struct st_trace_buffer* b);
+/* False: nothing more in this pass. */
+bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
+                                 struct st_packet* out);
+
+void st_trace_buffer_stats(struct st_trace_buffer* b,
+                           struct st_buffer_stats* out);
+size_t st_trace_buffer_size(const struct st_trace_buffer* b);
+/* Bytes of records not yet read; read without the lock. */
+uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
+
+/* Writes 8 bytes to the eventfd each time the unread bytes rise above
+ * `watermark`; the service then drains to its file without waiting for its
+ * timer.  fd is borrowed; -1 switches it off. */
+void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
+                                   uint64_t watermark);
+
+/* A copy with the same read position, for clone. */
+struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
+
+#endif /* STRETTO_CORE_TRACE_BUFFER_H_ */

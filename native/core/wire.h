@@ -1,0 +1,136 @@
+/* Protobuf wire encoding: the few byte-level operations that everything else
+ * is made of.
+ *
+ * A field on the wire is a tag, (field_number << 3) | wire_type as a varint,
+ * followed by its value:
+ *
+ *   wire type 0  varint     7 bits a byte, low group first, bit 7 = "more"
+ *   wire type 1  fixed64    8 bytes, little endian
+ *   wire type 2  delimited  varint length, then that many bytes
+ *   wire type 5  fixed32    4 bytes, little endian
+ *
+ * A length that isn't known yet is reserved as four bytes and filled in later
+ * as a *redundant* varint: the first three bytes carry bit 7 even where the
+ * rest is zero, so that 26 becomes 9a 80 80 00.  Every protobuf parser
+ * accepts that form.
+ *
+ * All writers here assume that the caller has made room: a varint takes at
+ * most ST_MAX_VARINT bytes, a tag at most ST_MAX_TAG.  All readers take an end
+ * pointer, never read at or past it, and return NULL on malformed input.
+ *
+ * Everything is inline: these run several times for every event.
+ */
+#ifndef STRETTO_CORE_WIRE_H_
+#define STRETTO_CORE_WIRE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the shared memory ABI and the encoders assume a little-endian machine"
+#endif
+
+enum {
+  ST_WIRE_VARINT = 0,
+  ST_WIRE_FIXED64 = 1,
+  ST_WIRE_DELIMITED = 2,
+  ST_WIRE_FIXED32 = 5,
+
+  ST_MAX_VARINT = 10,
+  ST_MAX_TAG = 5,
+  ST_SIZE_FIELD = 4, /* bytes reserved for a length that comes later */
+};
+
+/* The largest length a four-byte size field can hold; as the size of a
+ * fragment it is the drop sentinel instead. */
+#define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
+
+static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
+  return (field << 3) | wire_type;
+}
+
+static inline size_t st_varint_size(uint64_t v) {
+  /* 64 - clz gives the bit count; each byte carries 7 of them. */
+  unsigned bits = 64u - (unsigned)__builtin_clzll(v | 1);
+  return (bits + 6) / 7;
+}
+
+static inline uint8_t* st_put_varint(uint8_t* p, uint64_t v) {
+  while (v >= 0x80) {
+    *p++ = (uint8_t)(v | 0x80);
+    v >>= 7;
+  }
+  *p++ = (uint8_t)v;
+  return p;
+}
+
+/* Writes v (at most ST_MAX_MESSAGE_SIZE) as a redundant four-byte varint. */
+static inline void st_put_size_field(uint8_t* p, uint32_t v) {
+  p[0] = (uint8_t)(v | 0x80);
+  p[1] = (uint8_t)((v >> 7) | 0x80);
+  p[2] = (uint8_t)((v >> 14) | 0x80);
+  p[3] = (uint8_t)((v >> 21) & 0x7F);
+}
+
+static inline uint8_t* st_put_tag(uint8_t* p, uint32_t field, uint32_t wire) {
+  return st_put_varint(p, st_tag(field, wire));
+}
+
+static inline uint8_t* st_put_u64_field(uint8_t* p, uint32_t field,
+                                        uint64_t v) {
+  return st_put_varint(st_put_tag(p, field, ST_WIRE_VARINT), v);
+}
+
+static inline uint8_t* st_put_fixed64_field(uint8_t* p, uint32_t field,
+                                            uint64_t v) {
+  p = st_put_tag(p, field, ST_WIRE_FIXED64);
+  memcpy(p, &v, sizeof v);
+  return p + sizeof v;
+}
+
+static inline uint8_t* st_put_double_field(uint8_t* p, uint32_t field,
+                                           double v) {
+  uint64_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return st_put_fixed64_field(p, field, bits);
+}
+
+/* Writes tag, length and the bytes. */
+static inline uint8_t* st_put_bytes_field(uint8_t* p, uint32_t field,
+                                          const void* data, size_t size) {
+  p = st_put_tag(p, field, ST_WIRE_DELIMITED);
+  p = st_put_varint(p, size);
+  memcpy(p, data, size);
+  return p + size;
+}
+
+static inline uint64_t st_zigzag(int64_t v) {
+  return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+/* Reads a varint of at most max_bytes bytes (at most ST_MAX_VARINT).
+ * Returns the position after it, or NULL when it is cut off or too long. */
+static inline const uint8_t* st_get_varint_max(const uint8_t* p,
+                                               const uint8_t* end,
+                                               unsigned max_bytes,
+                                               uint64_t* out) {
+  uint64_t v = 0;
+  for (unsigned i = 0; i < max_bytes && p < end; i++) {
+    uint8_t byte = *p++;
+    v |= (uint64_t)(byte & 0x7F) << (7 * i);
+    if (!(byte & 0x80)) {
+      *out = v;
+      return p;
+    }
+  }
+  return NULL;
+}
+
+static inline const uint8_t* st_get_varint(const uint8_t* p,
+                                           const uint8_t* end, uint64_t* out) {
+  return st_get_varint_max(p, end, ST_MAX_VARINT, out);
+}
+
+#endif /* STRETTO_CORE_WIRE_H_ */

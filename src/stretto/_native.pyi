@@ -1,0 +1,171 @@
+"""Types of the native data path (native/bind over native/core).
+
+Every class here owns native memory; none of them knows sockets, sessions or
+configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
+in `stretto.base.ids`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, final
+
+# --- service side -----------------------------------------------------------
+
+RING: Final = 1
+DISCARD: Final = 2
+
+@final
+class BufferTable:
+    """Trace buffers of one service, by global buffer id."""
+
+    def __init__(self) -> None: ...
+    def create(self, buffer_id: int, size: int, policy: int, fd: int = -1) -> None:
+        """Make a buffer; `fd` >= 0 keeps it in that file (for recovery).
+
+        Raises ValueError (id in use, size 0), MemoryError, OSError.
+        """
+    def remove(self, buffer_id: int) -> None: ...
+    def set_producer(self, buffer_id: int, producer_id: int, uid: int, pid: int) -> None: ...
+    def stats(self, buffer_id: int) -> dict[str, int]:
+        """`st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
+    def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None: ...
+    def recover(self, buffer_id: int, fd: int) -> None:
+        """Adopt the ring that a process left in a file. Raises ValueError."""
+
+@final
+class Readback:
+    """What a session remembers while its buffers are read."""
+
+    def __init__(self, table: BufferTable, machine_id: int = 0) -> None: ...
+    def begin(self, buffer_id: int) -> None:
+        """Start a read pass over a buffer."""
+    def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
+        """Packets of the pass as trace bytes (`0a`, length, packet, repeated).
+
+        Stops at about `limit` bytes; the flag says that the pass has more.
+        Releases the GIL.
+        """
+    def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def invalid_packets(self) -> int: ...
+
+@final
+class ProducerEndpointCore:
+    """Service side of one producer's data path (core/producer_endpoint.h)."""
+
+    def __init__(self, table: BufferTable, producer_id: int) -> None: ...
+    def attach_fd(self, fd: int, size: int, page_size: int) -> None:
+        """Map the producer's shared memory (the descriptor stays the caller's)."""
+    def allow_buffer(self, buffer_id: int, allow: bool) -> None: ...
+    def register_writer(self, writer_id: int, buffer_id: int) -> bool: ...
+    def unregister_writer(self, writer_id: int) -> bool: ...
+    def commit(self, request: bytes | bytearray | memoryview) -> int:
+        """Handle one CommitDataRequest; returns its flush_request_id or 0.
+
+        Malformed input is counted in `stats`, never raised.
+        """
+    def commit_frames(
+        self, data: bytes | bytearray | memoryview, service_id: int, method_id: int
+    ) -> tuple[int, int, int]:
+        """Handle the leading run of CommitData frames without a reply in a stream.
+
+        Stops at the first frame that is anything else (another method, a reply
+        wanted, incomplete). Returns (bytes consumed, frames, highest flush id).
+        """
+    def scrape(self, buffer_ids: list[int]) -> None: ...
+    def stats(self) -> dict[str, int]: ...
+
+# --- producer side ----------------------------------------------------------
+
+STALL: Final = 0
+DROP: Final = 1
+STALL_THEN_DROP: Final = 2
+
+@final
+class SendQueue:
+    """Every byte that leaves over one connected socket (core/send_queue.h)."""
+
+    def __init__(self, fd: int, limit: int = ...) -> None: ...
+    def push(self, frame: bytes, fd: int = -1) -> bool: ...
+    def invoke(
+        self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
+    ) -> int: ...
+    def next_request_id(self) -> int: ...
+    def drain(self) -> None: ...
+    @property
+    def pending(self) -> int: ...
+    @property
+    def broken(self) -> bool: ...
+
+@final
+class IpcThread:
+    """A native thread that polls a socket (core/io_thread.h).
+
+    It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with
+    the GIL when there is input or the peer has gone. All signals are blocked
+    in it. `stop()` joins it (never from within the callback) and may be
+    followed by another `start()`; it must be stopped before a fork.
+    """
+
+    def __init__(self, fd: int, queue: SendQueue, on_readable: Callable[[], Any]) -> None: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def running(self) -> bool: ...
+
+@final
+class Arbiter:
+    """Shared memory of one producer, and the way its chunks take to the service."""
+
+    @staticmethod
+    def in_process(endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
+        """Private memory; completed chunks are copied by the writing thread."""
+    @staticmethod
+    def over_ipc(
+        fd: int,
+        page_size: int,
+        queue: SendQueue,
+        service_id: int,
+        commit_data: int,
+        register_trace_writer: int,
+        unregister_trace_writer: int,
+        batch_bytes: int = ...,
+    ) -> Arbiter:
+        """Memory from the service; completed chunks go out as CommitData."""
+    def flush(self) -> None:
+        """Send what is batched."""
+    def notify_flush_complete(self, request_id: int) -> None: ...
+    def disable(self) -> None:
+        """Hand out no more chunks: the service is gone, or this is a fork's child."""
+    @property
+    def live_writers(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+@final
+class TraceWriter:
+    """A sequence of packets by one thread into one buffer (core/trace_writer.h)."""
+
+    def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = DROP) -> None: ...
+    def write(self, packet: bytes | bytearray | memoryview) -> bool:
+        """Append one encoded TracePacket. False: dropped and counted."""
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def writer_id(self) -> int: ...
+    @property
+    def chunk_id(self) -> int: ...
+    @property
+    def packets_written(self) -> int: ...
+    @property
+    def packets_dropped(self) -> int: ...
+    @property
+    def drop_count(self) -> int: ...
+
+# --- track events -----------------------------------------------------------
+# (see native/bind/track_event.c; documented in stretto.client.track_event)
+
+def boottime_ns() -> int: ...
+def tokenize(data: bytes | bytearray | memoryview) -> tuple[int, int]:
+    """Count the packets of a trace; (packets, bytes parsed)."""

@@ -1,0 +1,42 @@
+"""Task runner: the one loop under the service and every connection.
+
+Four verbs. A task runs on the runner's thread, one at a time, in the order in
+which it was posted; delayed tasks run at or after their time; descriptor
+callbacks run when the descriptor is ready. `post` and `post_delayed` may be
+called from any thread, the rest only from the runner's own.
+
+asyncio isn't used: its transports drop file descriptors, and importing it would
+cost a traced program 50 ms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+
+class TaskRunner(Protocol):
+    """What the service and the protocol drivers need of a loop."""
+
+    def post(self, task: Callable[[], object]) -> None:
+        """Run `task` soon."""
+
+    def post_delayed(self, task: Callable[[], object], delay_ms: float) -> object:
+        """Run `task` once, `delay_ms` milliseconds from now. Returns a token for `cancel`."""
+
+    def cancel(self, token: object) -> None:
+        """Forget a delayed task. Harmless if it ran already."""
+
+    def watch(
+        self,
+        fd: int,
+        on_readable: Callable[[], object] | None,
+        on_writable: Callable[[], object] | None = None,
+    ) -> None:
+        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`."""
+
+    def unwatch(self, fd: int) -> None:
+        """Stop watching. Harmless if it isn't watched."""

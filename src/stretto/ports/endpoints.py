@@ -1,0 +1,111 @@
+"""Both sides of every port, as interfaces.
+
+The tracing service, the client library and the socket adapters meet only here.
+A *producer* offers data sources and writes trace data; the service calls it
+back. Inside one process the service's endpoint object is used directly; over a
+socket an adapter with the same methods stands on each side::
+
+    client  --ProducerEndpoint-->  service            in process
+    client  --ProducerEndpoint-->  frames  -->  service    over a socket
+    client  <--Producer----------  frames  <--  service
+
+Callbacks arrive on the task runner of whoever owns the object, in the order
+`on_connect`, `on_tracing_setup`, `setup_data_source`, `start_data_source`,
+(`flush` | `clear_incremental_state`)*, `stop_data_source`, `on_disconnect`.
+A producer must bear a start without a setup, and a stop for an instance it
+doesn't know.
+
+Trace data itself does not pass through these objects: see `stretto._native`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto import _native
+    from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
+
+
+class Producer(Protocol):
+    """What the service calls on a producer."""
+
+    def on_connect(self) -> None: ...
+    def on_disconnect(self) -> None: ...
+    def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
+        """Shared memory exists from now on; `arbiter` hands out its chunks."""
+
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+    def stop_data_source(self, instance_id: int) -> None: ...
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
+        """Commit what the instances hold, then `notify_flush_complete(request_id)`."""
+
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
+
+
+class ProducerEndpoint(Protocol):
+    """What a producer calls on the service."""
+
+    def register_data_source(self, descriptor: DataSourceDescriptor) -> None: ...
+    def update_data_source(self, descriptor: DataSourceDescriptor) -> None: ...
+    def unregister_data_source(self, name: str) -> None: ...
+    def notify_flush_complete(self, request_id: int) -> None: ...
+    def notify_data_source_started(self, instance_id: int) -> None: ...
+    def notify_data_source_stopped(self, instance_id: int) -> None: ...
+    def activate_triggers(self, names: Sequence[str]) -> None: ...
+    def sync(self, callback: Callable[[], None]) -> None:
+        """Call back once the service has handled everything sent before."""
+
+    def disconnect(self) -> None: ...
+
+
+class RemoteProducer(Producer, Protocol):
+    """A producer in another process, as the service sees it (the port's host side)."""
+
+    def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
+        """Called instead of `on_tracing_setup`: pass the memory on. `fd` stays the service's."""
+
+
+class HostedProducerEndpoint(ProducerEndpoint, Protocol):
+    """The service's endpoint for a producer behind a socket: what the port's host calls."""
+
+    core: _native.ProducerEndpointCore
+
+    def on_commit(self, flush_request_id: int) -> None:
+        """`core` has handled CommitData; `flush_request_id` is 0 if it carried none."""
+
+    def register_trace_writer(self, writer_id: int, target_buffer: int) -> None: ...
+    def unregister_trace_writer(self, writer_id: int) -> None: ...
+
+
+class Consumer(Protocol):
+    """What the service calls on a consumer."""
+
+    def on_connect(self) -> None: ...
+    def on_disconnect(self) -> None: ...
+    def on_tracing_disabled(self, error: str) -> None:
+        """The session ended; `error` is empty if it ended well."""
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        """Trace bytes: packets, each with its `0a` and length."""
+
+
+class ConsumerEndpoint(Protocol):
+    """What a consumer calls on the service. One consumer, at most one session."""
+
+    def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
+        """Set up a session from an encoded TraceConfig, and start it unless
+        `deferred_start`. Errors arrive through `on_tracing_disabled`."""
+
+    def start_tracing(self) -> None: ...
+    def disable_tracing(self) -> None: ...
+    def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None: ...
+    def read_buffers(self) -> None: ...
+    def free_buffers(self) -> None: ...
+    def get_trace_stats(self) -> bytes | None:
+        """The encoded TraceStats, or None without a session."""
+
+    def disconnect(self) -> None: ...
