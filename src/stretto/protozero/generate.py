@@ -1,0 +1,60 @@
+"""Regenerate what is generated: `python -m stretto.protozero.generate [ROOT]`.
+
+ROOT is a checkout of this repository, by default the current folder. Trace and
+config messages come from the descriptors inside the `perfetto` distribution
+(needed here only), IPC messages from `src/stretto/protos/ipc/*.proto`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from stretto.protozero.generator import c_emitter, descriptor_set, proto_parser
+from stretto.protozero.generator.schema import Schema
+
+PACKAGE = "perfetto.protos."
+PERFETTO_MODULE = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
+IPC_PROTOS = "src/stretto/protos/ipc"
+
+# What the native core reads or writes.
+C_NAMES = """
+TracePacket TracePacketDefaults TrackEvent TrackEvent.LegacyEvent TrackEventDefaults
+TrackDescriptor ProcessDescriptor ThreadDescriptor CounterDescriptor
+DebugAnnotation DebugAnnotation.NestedValue DebugAnnotationName DebugAnnotationValueTypeName
+InternedData EventName EventCategory SourceLocation LogMessage InternedString
+ClockSnapshot ClockSnapshot.Clock BuiltinClock TracingServiceEvent TestEvent
+IPCFrame IPCFrame.BindService IPCFrame.BindServiceReply IPCFrame.BindServiceReply.MethodInfo
+IPCFrame.InvokeMethod IPCFrame.InvokeMethodReply IPCFrame.RequestError IPCFrame.SetPeerIdentity
+CommitDataRequest CommitDataRequest.ChunksToMove CommitDataRequest.ChunkToPatch
+CommitDataRequest.ChunkToPatch.Patch RegisterTraceWriterRequest UnregisterTraceWriterRequest
+"""
+
+
+def read_schema(root: Path) -> Schema:
+    """Read all our sources."""
+    perfetto = descriptor_set.read_module(PERFETTO_MODULE)
+    ipc = proto_parser.parse(sorted((root / IPC_PROTOS).glob("*.proto")), perfetto)
+    return Schema([*perfetto, *ipc])
+
+
+def outputs(root: Path) -> dict[str, str]:
+    """The text of every generated file, by its path from the root."""
+    schema = read_schema(root)
+    names = [PACKAGE + name for name in C_NAMES.split()]
+    return {
+        "native/core/fields.h": c_emitter.emit(schema, names, "STRETTO_CORE_FIELDS_H_"),
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Write every generated file below the root."""
+    root = Path(arguments[0] if arguments else ".")
+    if not (root / IPC_PROTOS).is_dir():
+        raise SystemExit(f"{root}: no {IPC_PROTOS} here; name a checkout of stretto")
+    for path, text in outputs(root).items():
+        (root / path).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+"""Protobuf's wire encoding: varints, tags, and one field at a position.
+
+A field is a tag, `field number << 3 | wire type` as a varint, and its value:
+a varint (type 0), 8 or 4 little-endian bytes (types 1 and 5), or a varint
+length and that many bytes (type 2). The types 3 and 4 (groups), 6 and 7 are
+malformed here, as they are in Perfetto.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import DecodeError
+
+VARINT = 0
+FIXED64 = 1
+DELIMITED = 2
+FIXED32 = 5
+
+SIZE_FIELD_BYTES = 4
+MAX_SIZE = 0x0FFFFFFF
+"""The largest length that four bytes of varint can hold."""
+
+_U64 = 0xFFFFFFFFFFFFFFFF
+_U32 = 0xFFFFFFFF
+
+
+def varint(value: int) -> bytes:
+    """Encode a value of 0 to 2**64 - 1 in as few bytes as possible."""
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def redundant_varint(value: int) -> bytes:
+    """Encode a length of at most MAX_SIZE in exactly four bytes."""
+    return bytes(
+        (
+            value & 0x7F | 0x80,
+            value >> 7 & 0x7F | 0x80,
+            value >> 14 & 0x7F | 0x80,
+            value >> 21 & 0x7F,
+        )
+    )
+
+
+def tag(number: int, wire_type: int) -> bytes:
+    """Encode what stands before a field's value."""
+    return varint(number << 3 | wire_type)
+
+
+def zigzag(value: int) -> int:
+    """Map a signed 64-bit value to an unsigned one: 0, -1, 1, -2 to 0, 1, 2, 3."""
+    return (value << 1 ^ value >> 63) & _U64
+
+
+def unzigzag(value: int) -> int:
+    """Undo `zigzag`."""
+    return value >> 1 ^ -(value & 1)
+
+
+def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]:
+    """Read the varint at `pos`; returns its value, cut to 64 bits, and the position after it.
+
+    Raises:
+        DecodeError: it doesn't end before `end`, or within ten bytes.
+    """
+    if pos < end and data[pos] < 0x80:
+        return data[pos], pos + 1
+    value = shift = 0
+    for at in range(pos, min(pos + 10, end)):
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _U64, at + 1
+        shift += 7
+    raise DecodeError(f"unterminated varint at offset {pos}")
+
+
+def read_field(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int, int, int]:
+    """Read the field at `pos`.
+
+    Returns:
+        Field number, wire type, value, and the position after the field. The
+        value is unsigned; for a delimited field it is the position of the
+        first byte, and the bytes reach to the position after the field.
+
+    Raises:
+        DecodeError: the field is malformed or reaches past `end`.
+    """
+    key, after = read_varint(data, pos, end)
+    number, wire_type = key >> 3 & _U32, key & 7
+    if number == 0:
+        raise DecodeError(f"field number 0 at offset {pos}")
+    if wire_type == VARINT:
+        value, after = read_varint(data, after, end)
+        return number, wire_type, value, after
+    if wire_type == DELIMITED:
+        size, after = read_varint(data, after, end)
+        start, after = after, after + size
+        value = start
+    elif wire_type in (FIXED64, FIXED32):
+        start, after = after, after + (8 if wire_type == FIXED64 else 4)
+        value = int.from_bytes(data[start:after], "little")
+    else:
+        raise DecodeError(f"wire type {wire_type} of field {number} at offset {pos}")
+    if after > end:
+        raise DecodeError(f"field {number} at offset {pos} reaches past the end")
+    return number, wire_type, value, after
