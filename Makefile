@@ -1,0 +1,143 @@
+# Everything a developer or CI does. Nothing is installed outside build/.
+#
+# PYTHON chooses the interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+JOBS ?= 2
+PYTEST_ARGS ?= -n 2 --dist loadgroup
+FUZZ_RUNS ?= 20000
+
+TAG := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ifeq ($(TAG),)
+$(error "$(PYTHON)" does not run: name a CPython 3.11 or later with PYTHON=...)
+endif
+VENV := build/venv-$(TAG)
+RESULTS := build/results
+
+# scikit-build-core finds cmake and ninja, and we find all tools, in the venv.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CMAKE_GENERATOR := Ninja
+
+PIP := $(VENV)/bin/python -m pip install --quiet
+pip_extras = $(PYTHON) tools/requirements.py $(1) > $(VENV)/requirements.txt \
+    && $(PIP) -r $(VENV)/requirements.txt
+NATIVE_SOURCES := native/*/*.[ch] native/test/fuzz/*.[ch]
+
+# The address sanitizers want the usual address space layout (setarch is in
+# Debian's base system; where it may not be used the tests run without it).
+NO_ASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## show this
+	@echo "Targets (PYTHON=$(PYTHON), CPython $(TAG)):"
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+# --- environments -----------------------------------------------------------
+
+# A venv with the development tools; made again when the requirements change.
+$(VENV)/.ready: pyproject.toml
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(call pip_extras,build lint test)
+	touch $@
+
+# The demo needs nothing but what builds the package.
+build/venv/.ready: pyproject.toml
+	test -x build/venv/bin/python || $(PYTHON) -m venv build/venv
+	touch $@
+
+# Not isolated, so that the CMake build folder lives on and a second install
+# compiles only what changed. `make wheels` builds in isolation.
+.PHONY: install
+install: $(VENV)/.ready ## install the package into the test environment
+	$(PIP) --no-build-isolation --no-deps --force-reinstall \
+	    -C cmake.define.STRETTO_WERROR=ON .
+
+# --- what a visitor runs ----------------------------------------------------
+
+.PHONY: demo
+demo: build/venv/.ready ## build, record examples/demo.py, say what the trace holds
+	build/venv/bin/python -m pip install --quiet --force-reinstall \
+	    -C build-dir=build/cmake-demo .
+	build/venv/bin/stretto record \
+	    -o build/demo.pftrace examples/demo.py
+	@echo
+	@echo "The trace is build/demo.pftrace. Drop it on https://ui.perfetto.dev to look at it."
+
+.PHONY: test
+test: test-native test-python ## all tests on one CPython
+
+.PHONY: test-python
+test-python: install
+	@mkdir -p $(RESULTS)
+	STRETTO_TEST_INSTALLED=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS) \
+	    --junitxml=$(RESULTS)/python-$(TAG).xml
+
+.PHONY: test-native
+test-native: $(VENV)/.ready
+	$(call native,release,--output-junit $(CURDIR)/$(RESULTS)/native-release.xml)
+
+# --- the C side under sanitizers and fuzzers --------------------------------
+
+# $(1) preset, $(2) further arguments of ctest
+define native
+@mkdir -p $(RESULTS)
+cmake --preset $(1) --log-level=WARNING
+cmake --build --preset $(1) --parallel $(JOBS)
+$(NO_ASLR) ctest --preset $(1) --parallel $(JOBS) $(2)
+endef
+
+.PHONY: sanitize
+sanitize: sanitize-asan sanitize-tsan ## C unit tests under ASan+UBSan and TSan
+
+.PHONY: sanitize-asan sanitize-ubsan sanitize-tsan
+sanitize-asan sanitize-ubsan sanitize-tsan: sanitize-%: $(VENV)/.ready
+	$(call native,$*,--output-junit $(CURDIR)/$(RESULTS)/native-$*.xml)
+
+.PHONY: fuzz
+fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
+	cmake --preset asan --log-level=WARNING
+	cmake --build --preset asan --parallel $(JOBS)
+	$(NO_ASLR) tools/fuzz build/native-asan $(FUZZ_RUNS)
+
+# --- looks, measures, ships -------------------------------------------------
+
+.PHONY: lint
+lint: $(VENV)/.ready ## formatters in check mode, ruff, mypy, our own rules
+	ruff format --check .
+	ruff check .
+	mypy
+	clang-format --dry-run --Werror $(wildcard $(NATIVE_SOURCES))
+	$(VENV)/bin/python -m pytest -q tests/meta
+
+.PHONY: format
+format: $(VENV)/.ready ## format every source in place
+	ruff format .
+	ruff check --fix-only --quiet .
+	clang-format -i $(wildcard $(NATIVE_SOURCES))
+
+.PHONY: bench
+bench: install ## every benchmark beside its peers, as one table
+	$(call pip_extras,bench)
+	$(VENV)/bin/python tools/bench_table.py
+
+.PHONY: generate
+generate: $(VENV)/.ready ## the checked-in protobuf classes, again
+	PYTHONPATH=src $(VENV)/bin/python -m stretto.protozero.generator
+
+.PHONY: wheels
+wheels: $(VENV)/.ready ## manylinux wheels of each CPython, and the pure one, in dist/
+	$(call pip_extras,wheels)
+	tools/wheels
+
+.PHONY: smoke
+smoke: ## install the wheels of dist/ into bare environments, and try them
+	tools/smoke
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf build dist

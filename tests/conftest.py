@@ -1,0 +1,46 @@
+"""What every test may use, and what a test run has to be sure of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import stretto
+from tests.support.oracle import Oracle, missing
+
+ROOT = Path(__file__).parent.parent
+
+
+def stretto_folder() -> Path:
+    """Where the tested package lies."""
+    return Path(next(iter(stretto.__path__)))
+
+
+def pytest_report_header() -> str:
+    return f"stretto: {stretto_folder()}"
+
+
+def pytest_configure() -> None:
+    """`make test` tests what it installed, never the sources beside it."""
+    if os.environ.get("STRETTO_TEST_INSTALLED") and stretto_folder().is_relative_to(ROOT / "src"):
+        raise pytest.UsageError(
+            f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"
+        )
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout that the tests lie in."""
+    return ROOT
+
+
+@pytest.fixture
+def oracle() -> Callable[[bytes], Oracle]:
+    """Load a trace into the real trace processor; skips where there is none."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    return Oracle

@@ -1,0 +1,99 @@
+"""Rules of the C sources that no compiler warns about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.sources import ROOT, is_generated, native_sources, report, where
+
+MAX_LINES = 600
+# Underscore names of the C API: `_Py_…`, `_PyFrame_…`. Reserved to native/hooks,
+# where a new CPython is met on purpose.
+PRIVATE_API = re.compile(r"\b_Py\w+")
+PYTHON_HEADER = re.compile(r'#\s*include\s*[<"](Python|structmember|frameobject|internal/).*[>"]')
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+def code_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines without their comments."""
+    text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), path.read_text())
+    return enumerate(text.splitlines(), 1)
+
+
+def find(pattern: re.Pattern[str], paths: list[Path], complaint: str) -> list[str]:
+    return [
+        where(path, number, f"{complaint}: {match[0]}")
+        for path in paths
+        for number, line in code_lines(path)
+        if (match := pattern.search(line))
+    ]
+
+
+def test_the_core_knows_no_python() -> None:
+    paths = native_sources("core") + native_sources("test")
+    report(find(PYTHON_HEADER, paths, "no Python in native/core"))
+
+
+def test_private_python_api_stays_in_the_hooks() -> None:
+    paths = [p for p in native_sources() if not p.is_relative_to(ROOT / "native" / "hooks")]
+    report(find(PRIVATE_API, paths, "private API outside native/hooks"))
+
+
+def test_the_patterns_find_what_they_seek() -> None:
+    assert PYTHON_HEADER.search("#include <Python.h>")
+    assert PYTHON_HEADER.search('# include "internal/pycore_frame.h"')
+    assert PRIVATE_API.search("x = _PyThreadState_GET();")
+    assert not PRIVATE_API.search("PyThreadState_Get(); my_Py_thing();")
+
+
+def test_files_are_short_or_say_why_not() -> None:
+    too_long = []
+    for path in native_sources():
+        lines = path.read_text().splitlines()
+        reasoned = any("lines" in line for line in lines[:10])
+        if len(lines) > MAX_LINES and not is_generated(path) and not reasoned:
+            too_long.append(where(path, 1, f"{len(lines)} lines, and no reason at its head"))
+    report(too_long)
+
+
+def test_every_unit_of_the_core_has_a_header_and_a_test() -> None:
+    """A unit split over files (`trace_buffer.c`, `trace_buffer_read.c`) has one of each."""
+    headers = {path.stem for path in native_sources("core") if path.suffix == ".h"}
+    tests = {path.stem.removeprefix("test_") for path in native_sources("test")}
+    violations = []
+    for path in native_sources("core"):
+        if path.suffix == ".c":
+            unit = max((h for h in headers if _is_part_of(path.stem, h)), key=len, default=None)
+            if unit is None:
+                violations.append(where(path, 1, "no header of its name"))
+            elif not any(_is_part_of(test, unit) for test in tests):
+                violations.append(where(path, 1, f"no native/test/test_{unit}.c"))
+    report(violations)
+
+
+def _is_part_of(stem: str, unit: str) -> bool:
+    return stem == unit or stem.startswith(unit + "_")
+
+
+def test_headers_are_guarded_by_their_path() -> None:
+    violations = []
+    for path in native_sources("core"):
+        guard = f"STRETTO_CORE_{path.stem.upper()}_H_"
+        if path.suffix == ".h" and f"#ifndef {guard}\n#define {guard}" not in path.read_text():
+            violations.append(where(path, 1, f"guard is not {guard}"))
+    report(violations)
+
+
+def test_core_names_carry_the_prefix() -> None:
+    """Public functions of the core are `st_…`: they share one namespace with CPython."""
+    declared = re.compile(r"^(?!static|typedef|extern)[\w*]+(?: [\w*]+)* \**(\w+)\(")
+    violations = []
+    for path in native_sources("core"):
+        if path.suffix == ".h":
+            for number, line in code_lines(path):
+                match = declared.match(line)
+                if match and not match[1].lower().startswith("st_"):
+                    violations.append(where(path, number, f"{match[1]} lacks the prefix st_"))
+    report(violations)

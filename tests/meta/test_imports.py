@@ -1,0 +1,131 @@
+"""Imports point down: the layers of ARCHITECTURE.md, enforced.
+
+Imports inside functions count, and those for the type checker too: to know a
+type is to know its layer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import (
+    PACKAGE,
+    Import,
+    imports,
+    module_name,
+    python_sources,
+    report,
+    where,
+)
+
+FACADE = "the façade"
+"""`stretto/__init__.py` and its names: what a user imports."""
+
+# From the bottom. Packages of one rank don't know each other.
+RANKS = (
+    ("base",),
+    ("protozero",),
+    ("protos",),
+    ("fidl", "ipc", "shm"),
+    ("ports",),
+    ("analysis", "client", "service"),
+    ("backends",),
+    (FACADE,),
+    ("flows", "probes", "profilers", "testing", "viewer"),
+    ("cli",),
+)
+RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
+
+EXTENSIONS = {"_native": RANK["shm"], "_pyhooks": RANK["client"]}
+"""The lowest rank that may use an extension."""
+
+CLIENT_ONLY = {"flows", "probes", "profilers"}
+"""Could be written outside of this repository: they see neither service nor transport."""
+HIDDEN = {"backends", "ipc", "ports", "service", "shm"}
+
+
+def layer(module: str) -> str:
+    """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade."""
+    parts = module.split(".")
+    known = len(parts) > 1 and (parts[1] in RANK or parts[1] in EXTENSIONS)
+    return parts[1] if known else FACADE
+
+
+def violation(importer: str, imported: Import) -> str | None:
+    """Why a module may not import another one, or None."""
+    if imported.module.split(".")[0] != "stretto":
+        return None
+    mine, other = layer(importer), layer(imported.module)
+    if mine == other or mine in EXTENSIONS:
+        return None
+    if other in EXTENSIONS:
+        allowed = RANK[mine] >= EXTENSIONS[other] or imported.typing_only
+    else:
+        allowed = RANK[other] < RANK[mine] and not (mine in CLIENT_ONLY and other in HIDDEN)
+    return None if allowed else f"{mine} may not import {other} ({imported.module})"
+
+
+def test_every_package_has_its_rank() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert packages <= set(RANK), f"packages without a rank: {packages - set(RANK)}"
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in python_sources(".py")}
+    report([where(f, 1, "no __init__.py") for f in folders if not (f / "__init__.py").exists()])
+
+
+def test_imports_point_down() -> None:
+    report(
+        [
+            where(path, imported.line, complaint)
+            for path in python_sources()
+            for imported in imports(path)
+            if (complaint := violation(module_name(path), imported))
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("importer", "module", "allowed"),
+    [
+        ("stretto.client.session", "stretto.base.errors", True),
+        ("stretto.client.session", "stretto.service.tracing_service", False),
+        ("stretto.client.session", "stretto.Category", False),
+        ("stretto.client.session", "selectors", True),
+        ("stretto.service.flush", "stretto.client.session", False),
+        ("stretto.service.flush", "stretto._native.Readback", True),
+        ("stretto.ipc.frames", "stretto.shm.abi", False),
+        ("stretto.base.clock", "stretto._native", False),
+        ("stretto.base.clock", "stretto.protozero.writer", False),
+        ("stretto.backends.in_process", "stretto.service.tracing_service", True),
+        ("stretto", "stretto.backends.in_process", True),
+        ("stretto.probes.procfs", "stretto.DataSource", True),
+        ("stretto.probes.procfs", "stretto.service.flush", False),
+    ],
+)
+def test_the_rule_itself(importer: str, module: str, *, allowed: bool) -> None:
+    imported = Import(module, 1, at_top=True, typing_only=False)
+    assert (violation(importer, imported) is None) is allowed
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    source = tmp_path / "sample.py"
+    source.write_text(
+        "import os\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import ast\nelse:\n    import re\n"
+        "def f():\n    from json import loads\n"
+    )
+    found = {imported.module: imported for imported in imports(source)}
+    assert list(found) == ["os", "typing.TYPE_CHECKING", "ast", "re", "json.loads"]
+    assert [i.at_top for i in found.values()] == [True, True, False, True, False]
+    assert [i.typing_only for i in found.values()] == [False, False, True, False, False]
+
+
+def test_relative_imports_are_resolved() -> None:
+    path = PACKAGE / "__init__.py"
+    assert module_name(path) == "stretto"
+    assert module_name(PACKAGE / "base" / "clock.py") == "stretto.base.clock"

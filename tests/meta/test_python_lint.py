@@ -1,0 +1,90 @@
+"""Rules of the Python sources that ruff and mypy don't know."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.sources import (
+    PACKAGE,
+    imports,
+    is_generated,
+    module_name,
+    python_sources,
+    report,
+    where,
+)
+
+MAX_LINES = 600
+HEAVY = {
+    "argparse",
+    "asyncio",
+    "concurrent",
+    "dataclasses",
+    "duckdb",
+    "enum",
+    "google",
+    "inspect",
+    "logging",
+    "perfetto",
+    "sqlite3",
+    "threading",
+    "typing_extensions",
+}
+"""What `import stretto` may not load: each costs milliseconds or a dependency."""
+LIGHT = {"base", "client", "backends", "protozero", "__init__"}
+
+
+def top_level_package(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py").removesuffix(".pyi")
+
+
+def test_nothing_below_the_command_line_prints() -> None:
+    report(
+        [
+            where(path, node.lineno, "only cli prints: return it, count it or raise it")
+            for path in python_sources(".py")
+            if top_level_package(path) != "cli"
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ]
+    )
+
+
+def test_files_are_short_or_say_why_not() -> None:
+    too_long = []
+    for path in python_sources(".py"):
+        lines = path.read_text().splitlines()
+        reasoned = any("lines" in line for line in lines[:10])
+        if len(lines) > MAX_LINES and not is_generated(path) and not reasoned:
+            too_long.append(where(path, 1, f"{len(lines)} lines, and no reason at its head"))
+    report(too_long)
+
+
+def test_the_light_packages_import_nothing_heavy() -> None:
+    """A generator is a tool of development: the stubs it writes are what runs."""
+    report(
+        [
+            where(path, imported.line, f"{imported.module} is too heavy for a traced program")
+            for path in python_sources(".py")
+            if top_level_package(path) in LIGHT and "generator" not in module_name(path)
+            for imported in imports(path)
+            if imported.at_top and imported.module.split(".")[0] in HEAVY
+        ]
+    )
+
+
+def test_importing_stretto_loads_nothing_heavy() -> None:
+    """What the modules say, asked of a running interpreter."""
+    code = (
+        "import sys; before = set(sys.modules); import stretto; print(*set(sys.modules) - before)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "stretto" in loaded
+    assert not HEAVY.intersection(name.split(".")[0] for name in loaded)

@@ -1,0 +1,103 @@
+"""What holds while nothing records: every call is correct and does nothing.
+
+Plain unittest, for it also runs where only Stretto is installed (smoke.py), with
+the native wheel and with the pure one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import unittest
+
+import stretto
+
+category = stretto.Category("smoke", description="of the smoke test", tags=["slow"])
+
+
+class Slices(unittest.TestCase):
+    """`with`, and what passes through it."""
+
+    def test_body_runs_and_values_pass(self) -> None:
+        with category.slice("outer", number=1), stretto.slice("inner"):
+            reached = True
+        self.assertTrue(reached)
+
+    def test_exceptions_pass(self) -> None:
+        with self.assertRaises(KeyError), category.slice("failing"):
+            raise KeyError("mine")
+
+    def test_a_slice_may_be_stored_and_entered_later(self) -> None:
+        first, second = category.slice("first"), category.slice("second")
+        with second, first:
+            pass
+
+    def test_colliding_argument_names_go_through_args(self) -> None:
+        with category.slice("s", args={"name": 1, "track": 2}):
+            pass
+
+
+class Events(unittest.TestCase):
+    """Single calls."""
+
+    def test_they_return_none(self) -> None:
+        self.assertIsNone(category.instant("i", text="x", data={"a": [1, None]}))
+        self.assertIsNone(category.counter("c", 3))
+        self.assertIsNone(stretto.instant("i"))
+        self.assertIsNone(stretto.counter("c", 1.5))
+
+    def test_begin_and_end_on_tracks(self) -> None:
+        track = stretto.Track("job 17", parent=stretto.thread_track())
+        category.begin("upload", track=track)
+        category.end(track=track)
+
+    def test_flows(self) -> None:
+        flow = stretto.Flow()
+        with category.slice("from", flow=flow):
+            pass
+        with category.slice("to", terminating_flow=flow):
+            pass
+
+    def test_arguments_that_cannot_be_shown_are_left_alone(self) -> None:
+        class Unshowable:
+            def __repr__(self) -> str:
+                raise RuntimeError("not to be called")
+
+        category.instant("i", thing=Unshowable())
+
+
+class Traced(unittest.TestCase):
+    """The decorator keeps what it decorates what it was."""
+
+    def test_function(self) -> None:
+        @category.traced
+        def add(a: int, b: int = 2) -> int:
+            """Add."""
+            return a + b
+
+        self.assertEqual(add(1), 3)
+        self.assertEqual((add.__name__, add.__doc__), ("add", "Add."))
+
+    def test_generator(self) -> None:
+        @category.traced
+        def count() -> object:
+            received = yield 1
+            yield received
+
+        running = count()
+        self.assertTrue(inspect.isgeneratorfunction(count))
+        self.assertEqual(next(running), 1)
+        self.assertEqual(running.send(5), 5)
+
+    def test_coroutine(self) -> None:
+        @category.traced
+        async def answer() -> int:
+            await asyncio.sleep(0)
+            return 42
+
+        self.assertTrue(inspect.iscoroutinefunction(answer))
+        self.assertEqual(asyncio.run(answer()), 42)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+"""Try an installed wheel with nothing but the standard library.
+
+    python -I tests/smoke/smoke.py native|pure
+
+`native`: the extensions load and a recording holds packets. `pure`: there are
+none, and every call is a correct no-op. Both: the disabled behaviour of
+`disabled_behaviour.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import stretto
+
+HERE = Path(__file__).parent
+
+
+def check(condition: object, complaint: str) -> None:
+    """End with `complaint` unless the condition holds (asserts may be compiled away)."""
+    if not condition:
+        sys.exit(f"smoke: {complaint}")
+
+
+def check_installed() -> None:
+    """The package comes from the environment, with its types, and no compiler is near."""
+    package = Path(stretto.__file__).parent
+    check(package.is_relative_to(sys.prefix), f"stretto was imported from {package}")
+    check((package / "py.typed").exists(), "py.typed is missing")
+    for compiler in ("cc", "gcc", "clang"):
+        for folder in os.get_exec_path():
+            check(not Path(folder, compiler).exists(), f"{compiler} is on PATH")
+
+
+def record(path: Path) -> None:
+    """Record one slice."""
+    with stretto.recording(str(path)), stretto.slice("smoke"):
+        stretto.instant("inside", number=1)
+
+
+def check_native() -> None:
+    """The extension does its work."""
+    check(stretto.available(), "stretto.available() is false in a native wheel")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "smoke.pftrace")
+        record(path)
+        data = path.read_bytes()
+    check(b"smoke" in data, "the recording lacks its slice")
+    check(b"inside" in data, "the recording lacks its instant")
+
+
+def check_pure() -> None:
+    """No native code, no file, no exception."""
+    check(not stretto.available(), "stretto.available() is true in a pure wheel")
+    for name in ("_native", "_pyhooks"):
+        found = importlib.util.find_spec(f"stretto.{name}")
+        check(found is None, f"the pure wheel contains stretto.{name}")
+    with tempfile.TemporaryDirectory() as folder:
+        record(Path(folder, "smoke.pftrace"))
+
+
+def check_disabled_behaviour() -> None:
+    """The suite that holds wherever nothing records."""
+    suite = unittest.TestLoader().discover(str(HERE), pattern="disabled_behaviour.py")
+    check(suite.countTestCases(), "the suite of disabled behaviour is empty")
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    check(result.wasSuccessful(), "disabled behaviour differs")
+
+
+def main() -> None:
+    """Run what the named kind of wheel has to hold."""
+    kinds = {"native": check_native, "pure": check_pure}
+    check(len(sys.argv) == 2 and sys.argv[1] in kinds, "usage: smoke.py native|pure")
+    check_installed()
+    kinds[sys.argv[1]]()
+    check_disabled_behaviour()
+    print(f"smoke: the {sys.argv[1]} wheel works on {sys.version.split()[0]}")
+
+
+if __name__ == "__main__":
+    main()

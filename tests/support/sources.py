@@ -1,0 +1,96 @@
+"""The sources of the checkout, as the lints of tests/meta read them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "src" / "stretto"
+
+
+class Import(NamedTuple):
+    """One imported module, and where."""
+
+    module: str
+    """Absolute name; `from a import b` gives `a.b`, for `b` may be a module."""
+    line: int
+    at_top: bool
+    """Runs when its module is imported: neither in a function nor for the type checker only."""
+    typing_only: bool
+    """Stands under `if TYPE_CHECKING`, or in a stub."""
+
+
+def python_sources(*suffixes: str) -> list[Path]:
+    """All modules of the package, sorted."""
+    wanted = suffixes or (".py", ".pyi")
+    return sorted(path for path in PACKAGE.rglob("*") if path.suffix in wanted)
+
+
+def native_sources(folder: str = "") -> list[Path]:
+    """All C sources and headers below native/."""
+    files = (ROOT / "native" / folder).rglob("*")
+    return sorted(path for path in files if path.suffix in (".c", ".h"))
+
+
+def module_name(path: Path) -> str:
+    """`src/stretto/base/clock.py` is `stretto.base.clock`."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_name(path: Path) -> str:
+    """What relative imports of a file start from; empty outside of the package."""
+    if not path.is_relative_to(PACKAGE):
+        return ""
+    return module_name(path.parent / "__init__.py")
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import statement of a file, those inside functions too."""
+    tree = ast.parse(path.read_text(), str(path))
+    yield from _imports(tree, package_name(path), False, path.suffix == ".pyi")
+
+
+def _imports(node: ast.AST, package: str, in_function: bool, typing_only: bool) -> Iterator[Import]:
+    for name in _imported(node, package):
+        line = getattr(node, "lineno", 0)
+        yield Import(name, line, not in_function and not typing_only, typing_only)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        in_function = True
+    guarded = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else ()
+    for child in ast.iter_child_nodes(node):
+        yield from _imports(child, package, in_function, typing_only or child in guarded)
+
+
+def _imported(node: ast.AST, package: str) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+    base = ".".join([*above, *([node.module] if node.module else [])])
+    return [f"{base}.{alias.name}" for alias in node.names]
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
+def where(path: Path, line: int, complaint: str) -> str:
+    """One violation, as an editor can follow it."""
+    return f"{path.relative_to(ROOT)}:{line}: {complaint}"
+
+
+def report(violations: list[str]) -> None:
+    """Fail with all of them."""
+    assert not violations, "\n" + "\n".join(violations)
+
+
+def is_generated(path: Path) -> bool:
+    """Written by one of our generators, which say so in the first lines."""
+    head = path.read_text().splitlines()[:5]
+    return any("generated" in line.lower() for line in head)
