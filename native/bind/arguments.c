@@ -9,17 +9,18 @@ static bool too_many(const struct st_bind_signature* s, Py_ssize_t count) {
 
 static int find_name(const struct st_bind_signature* s, PyObject* name) {
   for (int i = 0; i < s->max; i++) {
-    if (PyUnicode_CompareWithASCIIString(name, s->names[i]) == 0) return i;
+    if (PyUnicode_CompareWithASCIIString(name, s->names[i]) == 0)
+      return i;
   }
-  PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", s->function,
-               name);
+  PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", s->function, name);
   return -1;
 }
 
 static bool set_named(const struct st_bind_signature* s, PyObject* name,
                       PyObject* value, PyObject** out) {
   int i = find_name(s, name);
-  if (i < 0) return false;
+  if (i < 0)
+    return false;
   if (out[i]) {
     PyErr_Format(PyExc_TypeError, "%s() got argument '%U' twice", s->function,
                  name);
@@ -31,7 +32,8 @@ static bool set_named(const struct st_bind_signature* s, PyObject* name,
 
 static bool has_required(const struct st_bind_signature* s, PyObject** out) {
   for (int i = 0; i < s->required; i++) {
-    if (out[i]) continue;
+    if (out[i])
+      continue;
     PyErr_Format(PyExc_TypeError, "%s() needs argument '%s'", s->function,
                  s->names[i]);
     return false;
@@ -39,11 +41,12 @@ static bool has_required(const struct st_bind_signature* s, PyObject** out) {
   return true;
 }
 
-bool st_bind_arguments(const struct st_bind_signature* s,
-                       PyObject* const* args, Py_ssize_t count,
-                       PyObject* kwnames, PyObject** out) {
-  if (count > s->max) return too_many(s, count);
-  for (int i = 0; i < s->max; i++) out[i] = i < count ? args[i] : NULL;
+bool st_bind_arguments(const struct st_bind_signature* s, PyObject* const* args,
+                       Py_ssize_t count, PyObject* kwnames, PyObject** out) {
+  if (count > s->max)
+    return too_many(s, count);
+  for (int i = 0; i < s->max; i++)
+    out[i] = i < count ? args[i] : NULL;
   Py_ssize_t named = kwnames ? PyTuple_Size(kwnames) : 0;
   for (Py_ssize_t i = 0; i < named; i++) {
     if (!set_named(s, PyTuple_GetItem(kwnames, i), args[count + i], out))
@@ -55,20 +58,23 @@ bool st_bind_arguments(const struct st_bind_signature* s,
 bool st_bind_new_arguments(const struct st_bind_signature* s, PyObject* args,
                            PyObject* kwargs, PyObject** out) {
   Py_ssize_t count = PyTuple_Size(args);
-  if (count > s->max) return too_many(s, count);
+  if (count > s->max)
+    return too_many(s, count);
   for (int i = 0; i < s->max; i++)
     out[i] = i < count ? PyTuple_GetItem(args, i) : NULL;
   PyObject *name, *value;
   Py_ssize_t pos = 0;
   while (kwargs && PyDict_Next(kwargs, &pos, &name, &value)) {
-    if (!set_named(s, name, value, out)) return false;
+    if (!set_named(s, name, value, out))
+      return false;
   }
   return has_required(s, out);
 }
 
 bool st_bind_integer(PyObject* value, const char* name, int64_t min,
                      int64_t max, int64_t* out) {
-  if (!value) return true;
+  if (!value)
+    return true;
   if (!PyLong_Check(value)) {
     PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name,
                  (PyObject*)Py_TYPE(value));
@@ -76,10 +82,11 @@ bool st_bind_integer(PyObject* value, const char* name, int64_t min,
   }
   int overflow = 0;
   long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (v == -1 && PyErr_Occurred()) return false;
+  if (v == -1 && PyErr_Occurred())
+    return false;
   if (overflow || v < min || v > max) {
-    PyErr_Format(PyExc_ValueError, "%s must be from %lld to %lld, not %R",
-                 name, (long long)min, (long long)max, value);
+    PyErr_Format(PyExc_ValueError, "%s must be from %lld to %lld, not %R", name,
+                 (long long)min, (long long)max, value);
     return false;
   }
   *out = v;
@@ -88,7 +95,8 @@ bool st_bind_integer(PyObject* value, const char* name, int64_t min,
 
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out) {
   int64_t v = 0;
-  if (!st_bind_integer(value, name, 1, UINT16_MAX, &v)) return false;
+  if (!st_bind_integer(value, name, 1, UINT16_MAX, &v))
+    return false;
   *out = (uint16_t)v;
   return true;
 }

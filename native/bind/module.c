@@ -4,20 +4,17 @@
 typedef int (*add_function)(PyObject* module);
 
 static const add_function kParts[] = {
-    st_bind_add_buffer_table,
-    st_bind_add_readback,
-    st_bind_add_producer_endpoint,
-    st_bind_add_send_queue,
-    st_bind_add_ipc_thread,
-    st_bind_add_arbiter,
-    st_bind_add_trace_writer,
-    st_bind_add_misc,
+    st_bind_add_buffer_table,      st_bind_add_readback,
+    st_bind_add_producer_endpoint, st_bind_add_send_queue,
+    st_bind_add_ipc_thread,        st_bind_add_arbiter,
+    st_bind_add_trace_writer,      st_bind_add_misc,
     /* Track events add themselves here. */
 };
 
 static int module_exec(PyObject* module) {
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
-    if (kParts[i](module) < 0) return -1;
+    if (kParts[i](module) < 0)
+      return -1;
   }
   return 0;
 }
@@ -35,7 +32,9 @@ static struct PyModuleDef kModule = {
     .m_slots = kSlots,
 };
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&kModule); }
+PyMODINIT_FUNC PyInit__native(void) {
+  return PyModuleDef_Init(&kModule);
+}
 
 struct st_bind_state* st_bind_state(PyTypeObject* type) {
   return PyType_GetModuleState(type);
@@ -43,14 +42,14 @@ struct st_bind_state* st_bind_state(PyTypeObject* type) {
 
 int st_bind_add_type(PyObject* module, PyType_Spec* spec) {
   PyObject* type = PyType_FromModuleAndSpec(module, spec, NULL);
-  if (!type) return -1;
+  if (!type)
+    return -1;
   int result = PyModule_AddType(module, (PyTypeObject*)type);
   Py_DECREF(type);
   return result;
 }
 
-bool st_bind_check(PyObject* object, destructor dealloc,
-                   const char* expected) {
+bool st_bind_check(PyObject* object, destructor dealloc, const char* expected) {
   if (PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) == (void*)dealloc)
     return true;
   PyErr_Format(PyExc_TypeError, "expected a %s, not %R", expected,

@@ -11,11 +11,19 @@
  *
  * A batch leaves when the chunks in it add up to `batch_bytes` (0: each chunk
  * at once), when a patch joins it, on flush, or when a writer registers or
- * goes.  What the queue refuses stays in the batch and leaves with the next
- * attempt.  Chunks in the batch are already Complete in shared memory, so a
+ * goes.  What the queue refuses stays in the batch, in order, and leaves with
+ * the next attempt: the next chunk, or the queue's word that it has room
+ * again.  Chunks in the batch are already Complete in shared memory, so a
  * service that scrapes after our death finds them all.
  *
- * One leaf mutex; a batch is sent while it is held, so that order holds.
+ * Order: moves, patches and the flush acknowledgement as in a request, split
+ * over several where they are too many for one; then the writers that came
+ * and went, in their order.
+ *
+ * One mutex; a batch is sent while it is held, so that order holds.  The
+ * queue's mutex is the only one taken under it.
+ *
+ * Fork: the child's copy is empty, and its queue is broken.
  */
 #ifndef STRETTO_CORE_COMMIT_BATCH_H_
 #define STRETTO_CORE_COMMIT_BATCH_H_
@@ -35,23 +43,43 @@ struct st_producer_methods {
   uint32_t unregister_trace_writer;
 };
 
+enum {
+  /* Largest request, on the stack of the sending thread. */
+  ST_COMMIT_MAX_REQUEST = 8192,
+  /* Bytes that may wait in a batch; far more than the chunks of any shared
+   * memory come to, and yet a bound. */
+  ST_COMMIT_MAX_PENDING = 4 << 20,
+};
+
+struct st_growing_bytes {
+  uint8_t* data;
+  size_t size, capacity;
+};
+
+/* A writer that came (its buffer) or went (0). */
+struct st_writer_change {
+  uint16_t writer_id;
+  uint16_t target_buffer;
+};
+
 struct st_commit_batch {
   struct st_send_queue* queue;
+  struct st_fork_entry fork;
   struct st_producer_methods methods;
   uint32_t batch_bytes;
 
-  pthread_mutex_t mutex; /* guards all below */
-  uint8_t* moves;        /* encoded chunks_to_move */
-  size_t moves_size, moves_capacity;
-  uint8_t* patches; /* encoded chunks_to_patch */
-  size_t patches_size, patches_capacity;
+  pthread_mutex_t mutex;           /* guards all below */
+  struct st_growing_bytes moves;   /* encoded chunks_to_move */
+  struct st_growing_bytes patches; /* encoded chunks_to_patch */
+  struct st_growing_bytes changes; /* of struct st_writer_change */
   uint64_t chunk_bytes; /* sum of the sizes of the chunks in the batch */
   uint64_t flush_request_id;
-  uint64_t lost_commits; /* out of memory: chunks that only a scrape finds */
+  uint64_t lost_commits; /* no memory for them: only a scrape finds these */
 };
 
 extern const struct st_commit_sink st_commit_batch_sink; /* self: the batch */
 
+/* The batch becomes the queue's room listener.  False: out of memory. */
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods,

@@ -20,7 +20,16 @@
  *
  * A file descriptor travels with the first byte of its frame (SCM_RIGHTS).
  *
+ * Who waits for what: bytes that are left over by a push go out at POLLOUT, so
+ * a push that leaves some writes to the wake eventfd, if there is one, for the
+ * thread that polls (io_thread.h).  Who was refused hears through the room
+ * listener, on the thread that drains, once half of the limit is free.
+ *
  * Lock: one leaf mutex, held across a non-blocking sendmsg and nothing else.
+ * The listener is called without it, under a mutex of its own, so that it is
+ * gone for good when st_send_queue_set_room_listener returns.
+ *
+ * Fork: in the child the queue is broken; the socket is the parent's.
  */
 #ifndef STRETTO_CORE_SEND_QUEUE_H_
 #define STRETTO_CORE_SEND_QUEUE_H_
@@ -31,8 +40,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fork_guard.h"
+#include "ipc_frame.h"
+
 enum {
-  ST_IPC_MAX_FRAME = 131072,      /* including the 4-byte header */
   ST_SEND_QUEUE_CAPACITY = 1 << 20,
   ST_SEND_QUEUE_MAX_FDS = 16,
 };
@@ -42,40 +53,61 @@ struct st_queued_fd {
   int fd;        /* owned */
 };
 
+typedef void (*st_room_listener)(void* self);
+
 struct st_send_queue {
   int socket; /* borrowed */
-  pthread_mutex_t mutex;
-  uint8_t* bytes; /* bytes[head, tail) are to be sent */
+  struct st_fork_entry fork;
+  _Atomic bool broken;
+  _Atomic uint64_t frames_refused;
+
+  pthread_mutex_t mutex; /* guards all below */
+  uint8_t* bytes;        /* bytes[head, tail) are to be sent */
   size_t head, tail, capacity, limit;
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
   unsigned fd_count;
   uint64_t last_request_id;
-  _Atomic bool broken;
-  _Atomic uint64_t frames_refused;
+  int wake_fd;     /* borrowed eventfd, or -1 */
+  bool wants_room; /* a frame was refused since the listener was called */
+
+  pthread_mutex_t listener_mutex; /* guards all below */
+  st_room_listener listener;
+  void* listener_self;
 };
 
+/* False: out of memory. */
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit);
 void st_send_queue_destroy(struct st_send_queue* q);
 
 /* Appends a ready frame (header included) and sends what goes.  fd, if not
  * -1, is duplicated.  False: full or broken; nothing was queued. */
-bool st_send_queue_push(struct st_send_queue* q, const void* frame,
-                        size_t size, int fd);
+bool st_send_queue_push(struct st_send_queue* q, const void* frame, size_t size,
+                        int fd);
 
 /* Builds and pushes an InvokeMethod frame.  Returns its request id, 0 if
  * refused. */
 uint64_t st_send_queue_invoke(struct st_send_queue* q, uint32_t service_id,
-                              uint32_t method_id, const void* args,
-                              size_t size, bool drop_reply, int fd);
+                              uint32_t method_id, const void* args, size_t size,
+                              bool drop_reply, int fd);
 
 /* A fresh request id, for a frame that the caller builds (BindService).
  * The frame must be pushed before any other thread can push: at set-up. */
 uint64_t st_send_queue_next_request_id(struct st_send_queue* q);
 
-/* Sends what the socket takes now. */
+/* Sends what the socket takes now, and calls the listener if there is room. */
 void st_send_queue_drain(struct st_send_queue* q);
 
 /* Bytes that wait; > 0 means: watch for POLLOUT. */
 size_t st_send_queue_pending(struct st_send_queue* q);
+
+/* Frees what waits and refuses everything from now on. */
+void st_send_queue_break(struct st_send_queue* q);
+
+/* The eventfd of the thread that polls, -1 for none. */
+void st_send_queue_set_wake_fd(struct st_send_queue* q, int eventfd);
+
+/* NULL for none; the queue has one.  Not to be called by the listener. */
+void st_send_queue_set_room_listener(struct st_send_queue* q,
+                                     st_room_listener listener, void* self);
 
 #endif /* STRETTO_CORE_SEND_QUEUE_H_ */

@@ -1,0 +1,322 @@
+/* Arguments to DebugAnnotation values.
+ *
+ *   exact int, float, bool, None, str, bytes   plain: encoded late, no Python
+ *   anything else                              converted before the packet
+ *
+ * DebugAnnotation: 2 bool, 3 uint64, 4 int64, 5 double, 6 string,
+ * 10 name, 11 dict_entries, 12 array_values.
+ *
+ * An int that fits neither int64 nor uint64 is written as its decimal (or, if
+ * Python refuses that, hexadecimal) digits.  bytes appear as their repr, an
+ * object as its repr, with numbers of other libraries by __index__ and
+ * __float__.  A value above MAX_ARGUMENT_BYTES is cut and says so.  Nothing
+ * raises: what fails is counted and shown as "<ExceptionName in repr>". */
+#include "track_event.h"
+
+enum {
+  VALUE_BOOL = 2,
+  VALUE_UINT = 3,
+  VALUE_INT = 4,
+  VALUE_DOUBLE = 5,
+  VALUE_STRING = 6,
+  ENTRY_NAME = 10,
+  DICT_ENTRIES = 11,
+  ARRAY_VALUES = 12,
+};
+
+const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release) {
+  *release = NULL;
+  const char* data = PyUnicode_AsUTF8AndSize(string, size);
+  if (data)
+    return data;
+  PyErr_Clear(); /* lone surrogates: show them escaped */
+  *release = PyUnicode_AsEncodedString(string, "utf-8", "backslashreplace");
+  if (!*release) {
+    PyErr_Clear();
+    *size = 0;
+    return NULL;
+  }
+  *size = PyBytes_Size(*release);
+  return PyBytes_AsString(*release);
+}
+
+bool argument_is_plain(PyObject* value) {
+  return PyUnicode_CheckExact(value) || PyLong_CheckExact(value) ||
+         PyFloat_CheckExact(value) || PyBool_Check(value) || value == Py_None;
+}
+
+/* Cuts at a character's beginning. */
+static size_t cut_utf8(const char* data, size_t size) {
+  while (size > 0 && ((uint8_t)data[size] & 0xC0) == 0x80)
+    size--;
+  return size;
+}
+
+static void append_text(struct bytes_builder* out, const char* data,
+                        size_t size) {
+  char mark[64] = "";
+  size_t mark_size = 0;
+  if (size > MAX_ARGUMENT_BYTES) {
+    mark_size =
+        (size_t)snprintf(mark, sizeof mark, "... [truncated, %zu bytes]", size);
+    size = cut_utf8(data, MAX_ARGUMENT_BYTES - mark_size);
+  }
+  uint8_t* p = builder_room(out, size + mark_size + 16);
+  if (!p)
+    return;
+  p = st_put_tag(p, VALUE_STRING, ST_WIRE_DELIMITED);
+  p = st_put_varint(p, size + mark_size);
+  memcpy(p, data, size);
+  memcpy(p + size, mark, mark_size);
+  out->size = (size_t)(p + size + mark_size - out->data);
+}
+
+static void append_string(struct bytes_builder* out, PyObject* string) {
+  Py_ssize_t size;
+  PyObject* release;
+  const char* data = utf8_of(string, &size, &release);
+  if (data)
+    append_text(out, data, (size_t)size);
+  else
+    st_argument_errors++;
+  Py_XDECREF(release);
+}
+
+static void append_u64(struct bytes_builder* out, uint32_t field,
+                       uint64_t value) {
+  uint8_t* p = builder_room(out, 16);
+  if (!p)
+    return;
+  out->size = (size_t)(st_put_u64_field(p, field, value) - out->data);
+}
+
+static void append_double(struct bytes_builder* out, double value) {
+  uint8_t* p = builder_room(out, 16);
+  if (!p)
+    return;
+  out->size = (size_t)(st_put_double_field(p, VALUE_DOUBLE, value) - out->data);
+}
+
+static void append_failure(struct bytes_builder* out, const char* what) {
+  st_argument_errors++;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const char* name =
+      type && PyType_Check(type) ? ((PyTypeObject*)type)->tp_name : "error";
+  char text[128];
+  int size = snprintf(text, sizeof text, "<%.80s in %s>", name, what);
+  append_text(out, text, (size_t)size);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+}
+
+/* More digits than 64 bits hold. */
+static void append_big_int(struct bytes_builder* out, PyObject* value) {
+  PyObject* text = PyObject_Str(value);
+  if (!text) {
+    PyErr_Clear(); /* sys.set_int_max_str_digits */
+    text = PyNumber_ToBase(value, 16);
+  }
+  if (text)
+    append_string(out, text);
+  else
+    append_failure(out, "int");
+  Py_XDECREF(text);
+}
+
+/* False: it doesn't fit in 64 bits. */
+static bool append_small_int(struct bytes_builder* out, PyObject* value) {
+  int overflow;
+  long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (!overflow) {
+    append_u64(out, VALUE_INT, (uint64_t)v);
+    return true;
+  }
+  if (overflow < 0)
+    return false;
+  unsigned long long u = PyLong_AsUnsignedLongLong(value);
+  if (u == (unsigned long long)-1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  append_u64(out, VALUE_UINT, u);
+  return true;
+}
+
+void append_plain_value(struct bytes_builder* out, PyObject* value) {
+  if (PyUnicode_CheckExact(value))
+    append_string(out, value);
+  else if (PyBool_Check(value))
+    append_u64(out, VALUE_BOOL, value == Py_True);
+  else if (PyLong_CheckExact(value)) {
+    if (!append_small_int(out, value))
+      append_big_int(out, value);
+  } else if (PyFloat_CheckExact(value))
+    append_double(out, PyFloat_AsDouble(value));
+  else
+    append_text(out, "None", 4);
+}
+
+static void append_value(struct bytes_builder* out, PyObject* value, int depth);
+
+static void append_repr(struct bytes_builder* out, PyObject* value) {
+  PyObject* text = PyObject_Repr(value);
+  if (text)
+    append_string(out, text);
+  else
+    append_failure(out, "repr");
+  Py_XDECREF(text);
+}
+
+/* Opens a nested message: four bytes for its size, filled in by close. */
+static size_t open_nested(struct bytes_builder* out, uint32_t field) {
+  uint8_t* p = builder_room(out, 16);
+  if (!p)
+    return SIZE_MAX;
+  p = st_put_tag(p, field, ST_WIRE_DELIMITED);
+  out->size = (size_t)(p - out->data) + ST_SIZE_FIELD;
+  return out->size;
+}
+
+static void close_nested(struct bytes_builder* out, size_t opened) {
+  if (opened == SIZE_MAX)
+    return;
+  st_put_size_field(out->data + opened - ST_SIZE_FIELD,
+                    (uint32_t)(out->size - opened));
+}
+
+static void append_entry_name(struct bytes_builder* out, PyObject* key) {
+  PyObject* text = PyUnicode_Check(key) ? Py_NewRef(key) : PyObject_Str(key);
+  Py_ssize_t size = 0;
+  PyObject* release = NULL;
+  const char* data = text ? utf8_of(text, &size, &release) : NULL;
+  if (!data) {
+    PyErr_Clear();
+    st_argument_errors++;
+    data = "?";
+    size = 1;
+  }
+  if (size > ST_INTERN_MAX_LENGTH)
+    size = (Py_ssize_t)cut_utf8(data, ST_INTERN_MAX_LENGTH);
+  uint8_t* p = builder_room(out, (size_t)size + 16);
+  if (p)
+    out->size = (size_t)(st_put_bytes_field(p, ENTRY_NAME, data, (size_t)size) -
+                         out->data);
+  Py_XDECREF(release);
+  Py_XDECREF(text);
+}
+
+/* The rest of a container that is too long, as one more entry. */
+static void append_more(struct bytes_builder* out, uint32_t field,
+                        Py_ssize_t left) {
+  char text[64];
+  int size = snprintf(text, sizeof text, "... [truncated, %zd more]", left);
+  size_t opened = open_nested(out, field);
+  if (field == DICT_ENTRIES) {
+    uint8_t* p = builder_room(out, 16);
+    if (p)
+      out->size =
+          (size_t)(st_put_bytes_field(p, ENTRY_NAME, "...", 3) - out->data);
+  }
+  append_text(out, text, (size_t)size);
+  close_nested(out, opened);
+}
+
+static void append_dict(struct bytes_builder* out, PyObject* dict, int depth) {
+  size_t start = out->size;
+  PyObject* items = PyMapping_Items(dict); /* a copy: repr may change dict */
+  if (!items) {
+    append_failure(out, "items");
+    return;
+  }
+  Py_ssize_t count = PyList_Size(items);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (out->size - start > MAX_ARGUMENT_BYTES) {
+      append_more(out, DICT_ENTRIES, count - i);
+      break;
+    }
+    PyObject* item = PyList_GetItem(items, i);
+    if (!PyTuple_Check(item) || PyTuple_Size(item) != 2)
+      continue;
+    size_t opened = open_nested(out, DICT_ENTRIES);
+    append_entry_name(out, PyTuple_GetItem(item, 0));
+    append_value(out, PyTuple_GetItem(item, 1), depth + 1);
+    close_nested(out, opened);
+  }
+  Py_DECREF(items);
+}
+
+static void append_array(struct bytes_builder* out, PyObject* values,
+                         int depth) {
+  size_t start = out->size;
+  PyObject* copy = PySequence_Tuple(values);
+  if (!copy) {
+    append_failure(out, "iteration");
+    return;
+  }
+  Py_ssize_t count = PyTuple_Size(copy);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (out->size - start > MAX_ARGUMENT_BYTES) {
+      append_more(out, ARRAY_VALUES, count - i);
+      break;
+    }
+    size_t opened = open_nested(out, ARRAY_VALUES);
+    append_value(out, PyTuple_GetItem(copy, i), depth + 1);
+    close_nested(out, opened);
+  }
+  Py_DECREF(copy);
+}
+
+/* Numbers of other libraries; false if it is none. */
+static bool append_foreign_number(struct bytes_builder* out, PyObject* value) {
+  if (PyFloat_Check(value)) {
+    append_double(out, PyFloat_AsDouble(value));
+    return true;
+  }
+  if (!PyLong_Check(value) && !PyIndex_Check(value))
+    return false;
+  PyObject* number = PyNumber_Index(value);
+  if (!number) {
+    PyErr_Clear();
+    return false;
+  }
+  if (!append_small_int(out, number))
+    append_big_int(out, number);
+  Py_DECREF(number);
+  return true;
+}
+
+static void append_value(struct bytes_builder* out, PyObject* value,
+                         int depth) {
+  if (argument_is_plain(value))
+    append_plain_value(out, value);
+  else if (PyUnicode_Check(value))
+    append_string(out, value);
+  else if (depth >= MAX_ARGUMENT_DEPTH)
+    append_text(out, "... [nested too deep]", 21);
+  else if (PyDict_Check(value))
+    append_dict(out, value, depth);
+  else if (PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value))
+    append_array(out, value, depth);
+  else if (!append_foreign_number(out, value))
+    append_repr(out, value);
+}
+
+void convert_argument(struct thread_state* t, PyObject* value,
+                      struct converted_argument* out) {
+  out->size = 0;
+  if (argument_is_plain(value))
+    return;
+  /* Conversion may trace: nested events use the scratch above what is there
+   * and leave it as it was, so this value is built apart and copied. */
+  struct bytes_builder built = {NULL, 0, 0};
+  Py_INCREF(value);
+  append_value(&built, value, 0);
+  Py_DECREF(value);
+  PyErr_Clear();
+  out->offset = t->scratch.size;
+  if (builder_append(&t->scratch, built.data, built.size))
+    out->size = built.size;
+  PyMem_RawFree(built.data);
+}

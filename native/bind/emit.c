@@ -1,0 +1,422 @@
+/* One event, to every session that wants it. */
+#include "track_event.h"
+
+enum {
+  MAX_ARGUMENTS = 64,
+  MAX_NAME_BYTES = 4096,
+
+  /* TrackEvent */
+  EVENT_DEBUG_ANNOTATIONS = 4,
+  EVENT_CATEGORIES = 22,
+  EVENT_COUNTER_VALUE = 30,
+  EVENT_SOURCE_LOCATION_IID = 34,
+  EVENT_DOUBLE_COUNTER_VALUE = 44,
+  EVENT_FLOW_IDS = 47,
+  EVENT_TERMINATING_FLOW_IDS = 48,
+
+  INTERNED_SOURCE_LOCATIONS = 4,
+  INTERNED_EVENT_NAMES = 2,
+
+  ANNOTATION_NAME_IID = 1,
+  ANNOTATION_NAME = 10,
+};
+
+struct argument {
+  PyObject* name;
+  PyObject* value;
+  struct converted_argument converted;
+};
+
+/* An event on its way, between its conversion and its packets. */
+struct event {
+  const struct event_request* request;
+  PyObject* name; /* str, or NULL */
+  const struct st_track* track;
+  uint64_t track_uuid;
+  size_t fields_offset, fields_size; /* flows and counter value, in scratch */
+  struct argument arguments[MAX_ARGUMENTS];
+  unsigned argument_count;
+};
+
+/* ---- conversion: may run Python ---- */
+
+static void add_argument(struct thread_state* t, struct event* e,
+                         PyObject* name, PyObject* value) {
+  if (e->argument_count == MAX_ARGUMENTS || !PyUnicode_Check(name)) {
+    st_argument_errors++;
+    return;
+  }
+  struct argument* a = &e->arguments[e->argument_count++];
+  a->name = name;
+  a->value = value;
+  convert_argument(t, value, &a->converted);
+}
+
+static void convert_arguments(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  Py_ssize_t named = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
+  for (Py_ssize_t i = 0; i < named; i++) {
+    if (i < 8 && (r->skip_names & (1u << i)))
+      continue;
+    add_argument(t, e, PyTuple_GET_ITEM(r->argument_names, i),
+                 r->argument_values[i]);
+  }
+  PyObject *name, *value;
+  Py_ssize_t pos = 0;
+  while (r->more_arguments &&
+         PyDict_Next(r->more_arguments, &pos, &name, &value))
+    add_argument(t, e, name, value);
+}
+
+static void append_counter_value(struct bytes_builder* out, PyObject* value) {
+  uint8_t* p = builder_room(out, 16);
+  if (!p)
+    return;
+  int overflow = 1;
+  long long integer = 0;
+  if (PyLong_Check(value))
+    integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (!overflow) {
+    p = st_put_u64_field(p, EVENT_COUNTER_VALUE, (uint64_t)integer);
+  } else {
+    double number = PyFloat_AsDouble(value);
+    if (number == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      st_argument_errors++;
+    }
+    p = st_put_double_field(p, EVENT_DOUBLE_COUNTER_VALUE, number);
+  }
+  out->size = (size_t)(p - out->data);
+}
+
+static void convert_fields(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  struct bytes_builder built = {NULL, 0, 0};
+  if (r->flow)
+    append_flows(&built, EVENT_FLOW_IDS, r->flow);
+  if (r->terminating_flow)
+    append_flows(&built, EVENT_TERMINATING_FLOW_IDS, r->terminating_flow);
+  if (r->value)
+    append_counter_value(&built, r->value);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    st_argument_errors++;
+  }
+  e->fields_offset = t->scratch.size;
+  e->fields_size = built.size;
+  if (!builder_append(&t->scratch, built.data, built.size))
+    e->fields_size = 0;
+  PyMem_RawFree(built.data);
+}
+
+static void choose_track(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  TrackObject* track = r->track;
+  if (!track && !r->track_uuid)
+    track = t->task_track;
+  e->track = track ? track_resolve(track) : NULL;
+  e->track_uuid = e->track ? e->track->uuid : r->track_uuid;
+  if (e->track_uuid == t->track.uuid) {
+    e->track = NULL;
+    e->track_uuid = 0;
+  }
+}
+
+/* ---- encoding: runs no Python ---- */
+
+static uint32_t category_iid(struct thread_state* t, struct thread_sequence* s,
+                             CategoryObject* category) {
+  uint32_t index = category->index, epoch = s->core.epoch;
+  if (index >= s->category_capacity) {
+    uint32_t capacity = (index + 16) & ~15u;
+    void* grown =
+        PyMem_RawRealloc(s->categories, capacity * sizeof *s->categories);
+    if (!grown)
+      return 0;
+    s->categories = grown;
+    memset(s->categories + s->category_capacity, 0,
+           (capacity - s->category_capacity) * sizeof *s->categories);
+    s->category_capacity = capacity;
+  }
+  if (s->categories[index].epoch != epoch) {
+    s->categories[index].iid =
+        intern_string(t, s, ST_INTERN_CATEGORY, NULL, category->name);
+    s->categories[index].epoch = epoch;
+  }
+  return s->categories[index].iid;
+}
+
+static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
+                              PyObject* code) {
+  uint32_t iid = identity_find(&s->codes, s->core.epoch, code);
+  if (iid)
+    return iid;
+  iid = intern_string(t, s, ST_INTERN_EVENT_NAME, NULL,
+                      ((PyCodeObject*)code)->co_qualname);
+  if (iid)
+    identity_put(t, &s->codes, s->core.epoch, code, iid);
+  return iid;
+}
+
+/* source_locations { 1 iid, 2 file_name, 3 function_name, 4 line_number } */
+static void append_location(struct thread_state* t, uint32_t iid,
+                            const char* file, size_t file_size,
+                            const char* function, size_t function_size,
+                            uint32_t line) {
+  size_t bound = file_size + function_size + 48;
+  uint8_t* p = builder_room(&t->interned, bound);
+  if (!p)
+    return;
+  p = st_put_tag(p, INTERNED_SOURCE_LOCATIONS, ST_WIRE_DELIMITED);
+  uint8_t* size_field = p;
+  p += ST_SIZE_FIELD;
+  p = st_put_u64_field(p, 1, iid);
+  p = st_put_bytes_field(p, 2, file, file_size);
+  p = st_put_bytes_field(p, 3, function, function_size);
+  p = st_put_u64_field(p, 4, line);
+  st_put_size_field(size_field, (uint32_t)(p - size_field - ST_SIZE_FIELD));
+  t->interned.size = (size_t)(p - t->interned.data);
+}
+
+static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
+                             PyObject* object) {
+  uint32_t iid = identity_find(&s->locations, s->core.epoch, object);
+  if (iid)
+    return iid;
+  PyCodeObject* code = (PyCodeObject*)object;
+  Py_ssize_t file_size, function_size;
+  PyObject *release_file, *release_function;
+  const char* file = utf8_of(code->co_filename, &file_size, &release_file);
+  const char* function =
+      utf8_of(code->co_qualname, &function_size, &release_function);
+  uint32_t line = (uint32_t)code->co_firstlineno;
+  if (file && function) {
+    /* The key: what makes two locations the same. */
+    char key[ST_INTERN_MAX_LENGTH + 1];
+    int size =
+        snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH, file);
+    bool is_new = false;
+    if (size <= ST_INTERN_MAX_LENGTH)
+      iid = st_intern(&s->core.interned, ST_INTERN_SOURCE_LOCATION, key,
+                      (size_t)size, &is_new);
+    if (iid && is_new)
+      append_location(t, iid, file, (size_t)file_size, function,
+                      (size_t)function_size, line);
+  }
+  Py_XDECREF(release_file);
+  Py_XDECREF(release_function);
+  if (iid)
+    identity_put(t, &s->locations, s->core.epoch, object, iid);
+  return iid;
+}
+
+/* debug_annotations { 1 name_iid | 10 name, value } */
+static void append_annotation(struct thread_state* t, struct thread_sequence* s,
+                              const struct argument* a) {
+  uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME,
+                               &s->argument_names, a->name);
+  struct bytes_builder* out = &t->scratch;
+  uint8_t* p = builder_room(out, 32);
+  if (!p)
+    return;
+  *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
+  size_t size_field = (size_t)(p - out->data);
+  p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD; /* may grow: see below */
+  size_t start = (size_t)(p - out->data);
+  if (iid)
+    p = st_put_u64_field(p, ANNOTATION_NAME_IID, iid);
+  out->size = (size_t)(p - out->data);
+  if (!iid) {
+    Py_ssize_t size;
+    PyObject* release;
+    const char* name = utf8_of(a->name, &size, &release);
+    if (size > MAX_NAME_BYTES)
+      size = MAX_NAME_BYTES;
+    p = builder_room(out, (size_t)size + 16);
+    if (p && name)
+      out->size =
+          (size_t)(st_put_bytes_field(p, ANNOTATION_NAME, name, (size_t)size) -
+                   out->data);
+    Py_XDECREF(release);
+  }
+  if (a->converted.size) {
+    p = builder_room(out, a->converted.size);
+    if (p) {
+      memcpy(p, out->data + a->converted.offset, a->converted.size);
+      out->size += a->converted.size;
+    }
+  } else {
+    append_plain_value(out, a->value);
+  }
+  size_t size = out->size - start;
+  if (start - size_field == ST_SIZE_FIELD) {
+    st_put_size_field(out->data + size_field, (uint32_t)size);
+  } else if (size < 0x80) {
+    out->data[size_field] = (uint8_t)size;
+  } else { /* a long string: make room for a four-byte size after all */
+    if (!builder_room(out, 3))
+      return;
+    memmove(out->data + start + 3, out->data + start, size);
+    st_put_size_field(out->data + size_field, (uint32_t)size);
+    out->size += 3;
+  }
+}
+
+static void append_inline_category(struct thread_state* t,
+                                   CategoryObject* category) {
+  Py_ssize_t size;
+  PyObject* release;
+  const char* data = utf8_of(category->name, &size, &release);
+  uint8_t* p = data ? builder_room(&t->scratch, (size_t)size + 16) : NULL;
+  if (p)
+    t->scratch.size =
+        (size_t)(st_put_bytes_field(p, EVENT_CATEGORIES, data, (size_t)size) -
+                 t->scratch.data);
+  Py_XDECREF(release);
+}
+
+/* What isn't interned and not an argument: flows, counter value. */
+static void append_fields(struct thread_state* t, const struct event* e) {
+  uint8_t* p = builder_room(&t->scratch, e->fields_size);
+  if (!p || !e->fields_size)
+    return;
+  memcpy(p, t->scratch.data + e->fields_offset, e->fields_size);
+  t->scratch.size += e->fields_size;
+}
+
+static void append_name(struct thread_state* t, struct thread_sequence* s,
+                        const struct event* e, struct st_event* out) {
+  const struct event_request* r = e->request;
+  if (r->code) {
+    out->name_iid = code_name_iid(t, s, r->code);
+    uint32_t location = location_iid(t, s, r->code);
+    uint8_t* p = builder_room(&t->scratch, 16);
+    if (location && p)
+      t->scratch.size =
+          (size_t)(st_put_u64_field(p, EVENT_SOURCE_LOCATION_IID, location) -
+                   t->scratch.data);
+  } else if (e->name) {
+    out->name_iid =
+        intern_string(t, s, ST_INTERN_EVENT_NAME, &s->names, e->name);
+  }
+}
+
+static bool write_to(struct thread_state* t, struct thread_sequence* s,
+                     const struct event* e, struct st_event* out) {
+  const struct event_request* r = e->request;
+  size_t base = t->scratch.size;
+  t->interned.size = 0;
+  bool has_category =
+      r->category && r->type != ST_SLICE_END && r->type != ST_COUNTER;
+  out->category_iid = has_category ? category_iid(t, s, r->category) : 0;
+  if (has_category && !out->category_iid)
+    append_inline_category(t, r->category);
+  out->name_iid = 0;
+  append_name(t, s, e, out);
+  append_fields(t, e);
+  for (unsigned i = 0; i < e->argument_count; i++)
+    append_annotation(t, s, &e->arguments[i]);
+  out->fields = t->scratch.data + base;
+  out->fields_size = t->scratch.size - base;
+  out->interned = t->interned.data;
+  out->interned_size = t->interned.size;
+  bool ok = st_sequence_write(&s->core, out);
+  t->scratch.size = base;
+  return ok;
+}
+
+/* Gets the sequence to where the event may be written. */
+static bool prepare(struct thread_sequence* s, const struct event* e,
+                    uint64_t now) {
+  for (int round = 0; round < 3; round++) {
+    if (!st_sequence_prepare(&s->core, now, ST_EVENT_ROOM))
+      return false;
+    if (e->track)
+      st_sequence_declare_track(&s->core, e->track);
+    if (st_sequence_is_current(&s->core))
+      return true;
+  }
+  return st_sequence_prepare(&s->core, now, ST_EVENT_ROOM);
+}
+
+static bool emit_to_slot(struct thread_state* t, int slot,
+                         const struct event* e, struct st_event* out) {
+  struct thread_sequence* s = thread_sequence_get(t, slot);
+  if (!s)
+    return false;
+  uint64_t now = st_boottime_ns();
+  if (!out->explicit_timestamp)
+    out->timestamp = now;
+  if (!prepare(s, e, now)) {
+    s->core.events_lost++;
+    if (out->type == ST_SLICE_END)
+      st_sequence_owe_end(&s->core, out->timestamp, out->track_uuid);
+    return false;
+  }
+  if (!st_instances[slot].filter_annotations)
+    return write_to(t, s, e, out);
+  struct event without = *e;
+  without.argument_count = 0;
+  return write_to(t, s, &without, out);
+}
+
+static PyObject* name_as_str(PyObject* name) {
+  if (!name || PyUnicode_Check(name))
+    return Py_XNewRef(name);
+  PyObject* text = PyObject_Str(name);
+  if (!text) {
+    PyErr_Clear();
+    st_argument_errors++;
+  }
+  return text;
+}
+
+/* A name that can't be interned is written inline. */
+static const char* inline_name(const struct event* e, struct st_event* out,
+                               PyObject** release) {
+  PyObject* name = e->request->code
+                       ? ((PyCodeObject*)e->request->code)->co_qualname
+                       : e->name;
+  if (!name)
+    return NULL;
+  Py_ssize_t size;
+  const char* data = utf8_of(name, &size, release);
+  if (size > MAX_NAME_BYTES)
+    size = MAX_NAME_BYTES;
+  out->name_size = (size_t)size;
+  return data;
+}
+
+uint32_t st_emit(const struct event_request* r, uint32_t mask) {
+  struct thread_state* t = thread_state_get();
+  if (!t || t->busy)
+    return 0;
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
+  size_t base = t->scratch.size;
+  struct event e;
+  e.request = r;
+  e.argument_count = 0;
+  e.name = name_as_str(r->name);
+  convert_arguments(t, &e);
+  convert_fields(t, &e);
+  choose_track(t, &e);
+  struct st_event out = {.type = r->type,
+                         .timestamp = r->timestamp,
+                         .explicit_timestamp = r->has_timestamp,
+                         .track_uuid = e.track_uuid};
+  PyObject* release = NULL;
+  out.name = inline_name(&e, &out, &release);
+  uint32_t written = 0;
+  t->busy = true;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((mask & (1u << slot)) && emit_to_slot(t, slot, &e, &out))
+      written |= 1u << slot;
+  }
+  t->busy = false;
+  t->scratch.size = base;
+  thread_state_release_discarded(t);
+  Py_XDECREF(release);
+  Py_XDECREF(e.name);
+  return written;
+}

@@ -1,0 +1,311 @@
+/* Thread states: who is tracing, and where its sequences are. */
+#include "track_event.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Thread_local struct thread_state* st_thread;
+
+static _Thread_local bool making; /* within thread_state_get */
+static struct thread_state* all_threads;
+static _Atomic uint32_t dead_threads;
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+
+static PyObject* describe_thread_hook; /* () -> (uuid, descriptor) */
+static PyObject* current_task_hook;    /* () -> Track | None */
+
+void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task) {
+  Py_XINCREF(describe_thread);
+  Py_XINCREF(current_task);
+  Py_XSETREF(describe_thread_hook, describe_thread);
+  Py_XSETREF(current_task_hook, current_task);
+}
+
+/* ---- sequences ---- */
+
+static void identity_cache_free(struct identity_cache* c) {
+  for (uint32_t i = 0; c->slots && i <= c->mask; i++)
+    Py_XDECREF(c->slots[i].key);
+  PyMem_RawFree(c->slots);
+  c->slots = NULL;
+}
+
+/* The part that needs no GIL: chunk, ids, native memory. */
+static void sequence_close(struct thread_sequence* s) {
+  if (!s->core.writer.arbiter)
+    return;
+  st_sequence_destroy(&s->core);
+  s->core.writer.arbiter = NULL;
+}
+
+/* Takes the sequence from its thread and closes it; what is left to do may
+ * run Python (sequence_free). */
+static struct thread_sequence* sequence_detach(struct thread_state* t,
+                                               int slot) {
+  struct thread_sequence* s = t->sequences[slot];
+  t->sequences[slot] = NULL;
+  if (s)
+    sequence_close(s);
+  return s;
+}
+
+static void sequence_free(struct thread_sequence* s, int slot) {
+  if (!s)
+    return;
+  struct instance* instance = &st_instances[slot];
+  if (instance->generation == s->generation) {
+    instance->events_written += s->core.events_written;
+    instance->events_lost += s->core.events_lost;
+  }
+  identity_cache_free(&s->names);
+  identity_cache_free(&s->argument_names);
+  identity_cache_free(&s->codes);
+  identity_cache_free(&s->locations);
+  PyMem_RawFree(s->categories);
+  PyMem_RawFree(s);
+}
+
+struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot) {
+  struct instance* instance = &st_instances[slot];
+  struct thread_sequence* s = t->sequences[slot];
+  if (s && s->generation == instance->generation && instance->active)
+    return s;
+  sequence_free(sequence_detach(t, slot), slot);
+  if (!instance->active)
+    return NULL;
+  s = PyMem_RawCalloc(1, sizeof *s);
+  if (!s)
+    return NULL;
+  if (!st_sequence_init(&s->core, instance->arbiter, instance->target_buffer,
+                        instance->policy, &t->track)) {
+    PyMem_RawFree(s);
+    instance->events_lost++;
+    return NULL;
+  }
+  s->generation = instance->generation;
+  t->sequences[slot] = s;
+  return s;
+}
+
+/* ---- birth and death ---- */
+
+/* Runs on the dying thread, possibly without the GIL. */
+static void on_thread_exit(void* value) {
+  struct thread_state* t = value;
+  st_thread = NULL;
+  pthread_mutex_lock(&t->lock);
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if (t->sequences[slot])
+      sequence_close(t->sequences[slot]);
+  }
+  pthread_mutex_unlock(&t->lock);
+  atomic_store(&t->dead, true);
+  atomic_fetch_add(&dead_threads, 1);
+}
+
+static void make_exit_key(void) {
+  pthread_key_create(&exit_key, on_thread_exit);
+}
+
+static void thread_state_free(struct thread_state* t) {
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    sequence_free(sequence_detach(t, slot), slot);
+  thread_state_release_discarded(t);
+  if (t->prev)
+    t->prev->next = t->next;
+  if (t->next)
+    t->next->prev = t->prev;
+  if (all_threads == t)
+    all_threads = t->next;
+  Py_XDECREF(t->task_track);
+  PyMem_RawFree(t->descriptor);
+  PyMem_RawFree(t->scratch.data);
+  PyMem_RawFree(t->interned.data);
+  pthread_mutex_destroy(&t->lock);
+  PyMem_RawFree(t);
+}
+
+void thread_states_reap(void) {
+  if (atomic_load(&dead_threads) == 0)
+    return;
+  for (struct thread_state *t = all_threads, *next; t; t = next) {
+    next = t->next;
+    if (!atomic_load(&t->dead))
+      continue;
+    atomic_fetch_sub(&dead_threads, 1);
+    thread_state_free(t);
+  }
+}
+
+/* Takes the descriptor that Python made; false with an error set. */
+static bool use_description(struct thread_state* t, PyObject* description) {
+  PyObject* bytes;
+  unsigned long long uuid;
+  if (!PyArg_ParseTuple(description, "KS", &uuid, &bytes))
+    return false;
+  size_t size = (size_t)PyBytes_Size(bytes);
+  uint8_t* copy = PyMem_RawMalloc(size + 1);
+  if (!copy)
+    return false;
+  memcpy(copy, PyBytes_AsString(bytes), size);
+  t->descriptor = copy;
+  t->track = (struct st_track){uuid, copy, size, &st_process_track};
+  return true;
+}
+
+/* Without Python's help: the kernel's ids, no name.
+ * TrackDescriptor { 1 uuid, 5 parent_uuid, 4 thread { 1 pid, 2 tid } } */
+static bool describe_plainly(struct thread_state* t) {
+  uint64_t tid = (uint64_t)syscall(SYS_gettid);
+  uint64_t uuid = tid ^ st_process_track.uuid;
+  uint8_t thread[24], *p;
+  uint8_t* e = st_put_u64_field(thread, 1, (uint64_t)getpid());
+  e = st_put_u64_field(e, 2, tid);
+  t->descriptor = PyMem_RawMalloc(64);
+  if (!t->descriptor)
+    return false;
+  p = st_put_u64_field(t->descriptor, 1, uuid);
+  p = st_put_u64_field(p, 5, st_process_track.uuid);
+  p = st_put_bytes_field(p, 4, thread, (size_t)(e - thread));
+  t->track = (struct st_track){uuid, t->descriptor, (size_t)(p - t->descriptor),
+                               &st_process_track};
+  return true;
+}
+
+static bool describe(struct thread_state* t) {
+  PyObject* description =
+      describe_thread_hook ? PyObject_CallNoArgs(describe_thread_hook) : NULL;
+  bool ok = description && use_description(t, description);
+  Py_XDECREF(description);
+  PyErr_Clear(); /* a thread without a name is still traced */
+  return ok || describe_plainly(t);
+}
+
+static struct thread_state* make_thread_state(void) {
+  struct thread_state* t = PyMem_RawCalloc(1, sizeof *t);
+  if (!t)
+    return NULL;
+  pthread_mutex_init(&t->lock, NULL);
+  if (!describe(t)) {
+    pthread_mutex_destroy(&t->lock);
+    PyMem_RawFree(t);
+    return NULL;
+  }
+  t->next = all_threads;
+  if (all_threads)
+    all_threads->prev = t;
+  all_threads = t;
+  return t;
+}
+
+struct thread_state* thread_state_get(void) {
+  if (st_thread || making)
+    return st_thread;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  making = true;
+  thread_states_reap();
+  pthread_once(&exit_key_once, make_exit_key);
+  struct thread_state* t = make_thread_state();
+  making = false;
+  PyErr_Restore(type, value, traceback);
+  st_thread = t;
+  pthread_setspecific(exit_key, t);
+  return t;
+}
+
+void thread_states_after_fork(void) {
+  /* Every other thread's state is a copy without its thread. */
+  while (all_threads)
+    thread_state_free(all_threads);
+  atomic_store(&dead_threads, 0);
+  st_thread = NULL;
+  pthread_once(&exit_key_once, make_exit_key);
+  pthread_setspecific(exit_key, NULL);
+}
+
+/* ---- the asyncio task that runs now ---- */
+
+static void set_task_track(struct thread_state* t, PyObject* track) {
+  bool is_track = track && Py_TYPE(track) == st_track_type;
+  if (is_track) {
+    Py_INCREF(track);
+    track_resolve((TrackObject*)track);
+  }
+  TrackObject* old = t->task_track;
+  t->task_track = is_track ? (TrackObject*)track : NULL;
+  Py_XDECREF(old);
+}
+
+void thread_state_refresh_task(struct thread_state* t) {
+  PyThreadState* python = PyThreadState_Get();
+  t->context = python->context;
+  t->context_version = python->context_ver;
+  if (!current_task_hook)
+    return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* track = PyObject_CallNoArgs(current_task_hook);
+  PyErr_Clear();
+  set_task_track(t, track);
+  Py_XDECREF(track);
+  PyErr_Restore(type, value, traceback);
+}
+
+/* ---- all threads ---- */
+
+void thread_state_release_discarded(struct thread_state* t) {
+  while (t->discarded_count)
+    Py_DECREF(t->discarded[--t->discarded_count]);
+}
+
+typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
+
+/* Calls visit for each sequence of a slot that its owner isn't writing, and
+ * frees what visit returns. */
+static void for_each(int slot, visitor visit) {
+  for (struct thread_state *t = all_threads, *next; t; t = next) {
+    next = t->next;
+    if (!t->sequences[slot] || t->busy)
+      continue;
+    pthread_mutex_lock(&t->lock);
+    struct thread_sequence* done = visit(t, slot);
+    pthread_mutex_unlock(&t->lock);
+    sequence_free(done, slot);
+  }
+}
+
+static struct thread_sequence* clear_state(struct thread_state* t, int slot) {
+  st_sequence_clear_state(&t->sequences[slot]->core);
+  return NULL;
+}
+
+static struct thread_sequence* flush(struct thread_state* t, int slot) {
+  struct st_sequence* s = &t->sequences[slot]->core;
+  if (s->writer.arbiter)
+    st_trace_writer_flush(&s->writer);
+  return NULL;
+}
+
+void thread_states_drop_instance(int slot) {
+  for_each(slot, sequence_detach);
+}
+void thread_states_clear_state(int slot) {
+  for_each(slot, clear_state);
+}
+void thread_states_flush(int slot) {
+  for_each(slot, flush);
+}
+
+void thread_states_count(int slot, uint64_t* written, uint64_t* lost) {
+  *written = st_instances[slot].events_written;
+  *lost = st_instances[slot].events_lost;
+  for (struct thread_state* t = all_threads; t; t = t->next) {
+    struct thread_sequence* s = t->sequences[slot];
+    if (!s || s->generation != st_instances[slot].generation)
+      continue;
+    *written += s->core.events_written;
+    *lost += s->core.events_lost;
+  }
+}

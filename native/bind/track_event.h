@@ -1,0 +1,315 @@
+/* Track events, the Python side: what the files of this binding share.
+ *
+ *   Category.instant/slice/...   category.c, slice.c   argument parsing
+ *        |
+ *   st_emit()                    emit.c                one event to each session
+ *        |         \
+ *   thread_state.c  annotations.c                      whose thread, which args
+ *        |
+ *   core/track_event.h                                 bytes
+ *
+ * Instances.  Up to eight sessions record track events at once; each is a slot
+ * (instances.c).  A category holds one bit per slot.  An event goes to every
+ * slot whose bit is set, each with its own sequence.
+ *
+ * Threads.  A thread owns its thread_state and the sequences in it; it touches
+ * them with the GIL held, so whoever holds the GIL may look at any thread's
+ * state, except while its owner is `busy`: writing, maybe waiting in a stalling
+ * policy without the GIL.  When
+ * a thread ends, its pthread destructor returns its chunks without the GIL
+ * under `lock`; Python references are dropped by the next thread that comes
+ * by (reap).
+ *
+ * No Python code runs while a packet is open: arguments that need it (repr,
+ * containers) are converted to bytes first.  Objects whose last reference may
+ * go away are put aside and released after the event.
+ */
+#ifndef STRETTO_BIND_TRACK_EVENT_H_
+#define STRETTO_BIND_TRACK_EVENT_H_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../core/clock.h"
+#include "../core/track_event.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+enum {
+  MAX_INSTANCES = 8,
+  MAX_CATEGORIES = 65535,
+  MAX_ARGUMENT_BYTES = 4096, /* of one argument; more is truncated, marked */
+  MAX_ARGUMENT_DEPTH = 16,
+};
+
+/* ---- growing byte buffer ------------------------------------------------ */
+
+struct bytes_builder {
+  uint8_t* data;
+  size_t size, capacity;
+};
+/* Room for n more bytes at the end (size is not changed); NULL: no memory. */
+uint8_t* builder_room(struct bytes_builder* b, size_t n);
+bool builder_append(struct bytes_builder* b, const void* data, size_t n);
+
+/* ---- instances ------------------------------------------------------------ */
+
+struct instance {
+  bool active;
+  uint32_t generation; /* value of the start counter when it was started */
+  PyObject* arbiter_object;
+  struct st_arbiter* arbiter;
+  uint16_t target_buffer;
+  enum st_exhausted_policy policy;
+  bool filter_annotations;
+  uint64_t events_written, events_lost; /* of sequences that are gone */
+};
+
+extern struct instance st_instances[MAX_INSTANCES];
+extern uint32_t st_start_counter;
+/* Counted, never raised: arguments that could not be converted. */
+extern uint64_t st_argument_errors;
+
+static inline bool instance_runs_since(int slot, uint32_t generation) {
+  return st_instances[slot].active &&
+         (int32_t)(generation - st_instances[slot].generation) >= 0;
+}
+
+/* ---- tracks ---------------------------------------------------------------- */
+
+/* One bit per open begin(), newest lowest: was the BEGIN written? */
+struct open_begins {
+  uint64_t bits;
+  uint32_t generation;
+};
+
+typedef struct {
+  PyObject_HEAD struct st_track core;
+  uint8_t* descriptor; /* owned; core.descriptor points to it */
+  PyObject* parent;    /* Track, or NULL: below the process (or root) */
+  PyObject* name;
+  uint64_t own_id; /* uuid = own_id ^ parent's uuid */
+  uint8_t kind;    /* enum track_kind */
+  uint8_t* extra;  /* further encoded TrackDescriptor fields */
+  size_t extra_size;
+  uint32_t process_generation;
+  struct open_begins begins[MAX_INSTANCES];
+} TrackObject;
+
+enum track_kind { TRACK_CHILD, TRACK_FIXED };
+
+extern PyTypeObject* st_track_type;
+/* Brings uuid and descriptor up to date (they depend on the process). */
+const struct st_track* track_resolve(TrackObject* track);
+/* A new reference to the counter track of that name below the process. */
+TrackObject* counter_track(PyObject* name, PyObject* parent);
+extern struct st_track st_process_track;
+extern uint32_t st_process_generation;
+uint64_t st_fnv1a(const void* data, size_t size);
+
+extern PyTypeObject* st_flow_type;
+/* Appends fixed64 fields `field` for a Flow, an int, or a sequence of them.
+ * False with an exception set. */
+bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
+
+/* ---- threads ---------------------------------------------------------------- */
+
+struct identity_slot {
+  PyObject* key; /* strong */
+  uint32_t epoch;
+  uint32_t iid;
+};
+
+/* Direct-mapped; doubles while live entries keep being pushed out. */
+struct identity_cache {
+  struct identity_slot* slots;
+  uint32_t mask, conflicts;
+};
+
+struct thread_sequence {
+  struct st_sequence core;
+  uint32_t generation; /* of the instance it was made for */
+  struct identity_cache names;
+  struct identity_cache argument_names;
+  struct identity_cache codes;     /* code object -> name iid */
+  struct identity_cache locations; /* code object -> source location iid */
+  struct {
+    uint32_t epoch, iid;
+  } * categories;
+  uint32_t category_capacity;
+};
+
+enum { MAX_DISCARDED = 64 };
+
+struct thread_state {
+  struct thread_sequence* sequences[MAX_INSTANCES];
+  struct st_track track;
+  uint8_t* descriptor;
+  TrackObject* task_track; /* of the asyncio task that runs now, or NULL */
+  PyObject* context;       /* borrowed, compared only */
+  uint64_t context_version;
+  struct bytes_builder scratch;       /* used as a stack: events may nest */
+  struct bytes_builder interned;      /* entries of the event being written */
+  PyObject* discarded[MAX_DISCARDED]; /* released after the event */
+  unsigned discarded_count;
+  struct open_begins begins[MAX_INSTANCES];
+  bool busy; /* writing; it may wait in a stalling policy without the GIL */
+
+  struct thread_state *next, *prev; /* list of all, under the GIL */
+  pthread_mutex_t lock;             /* the destructor against the GIL holder */
+  _Atomic bool dead;
+};
+
+extern _Thread_local struct thread_state* st_thread;
+
+/* The calling thread's state, made on first use (this runs Python: it asks
+ * for the thread's name).  NULL: no memory, or within its own making. */
+struct thread_state* thread_state_get(void);
+/* The thread's sequence for a slot, made on first use; NULL: none to be had. */
+struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot);
+/* Looks which asyncio task runs; only after the context has changed. */
+void thread_state_refresh_task(struct thread_state* t);
+void thread_state_release_discarded(struct thread_state* t);
+void thread_states_drop_instance(int slot);
+void thread_states_clear_state(int slot);
+void thread_states_flush(int slot);
+void thread_states_count(int slot, uint64_t* written, uint64_t* lost);
+void thread_states_reap(void);
+/* In the child of a fork: only the calling thread exists, and nothing of it
+ * may reach the memory of the parent. */
+void thread_states_after_fork(void);
+
+static inline bool context_changed(const struct thread_state* t,
+                                   PyThreadState* python) {
+  return python->context_ver != t->context_version ||
+         python->context != t->context;
+}
+
+/* ---- interning by identity ---------------------------------------------------- */
+
+static inline uint32_t identity_hash(PyObject* key) {
+  return (uint32_t)(((uintptr_t)key >> 4) * 0x9E3779B1u >> 7);
+}
+
+/* The cached id, or 0. */
+static inline uint32_t identity_find(const struct identity_cache* c,
+                                     uint32_t epoch, PyObject* key) {
+  if (UNLIKELY(!c->slots))
+    return 0;
+  const struct identity_slot* s = &c->slots[identity_hash(key) & c->mask];
+  return s->key == key && s->epoch == epoch ? s->iid : 0;
+}
+
+void identity_put(struct thread_state* t, struct identity_cache* c,
+                  uint32_t epoch, PyObject* key, uint32_t iid);
+
+/* Id of a str for `kind`, appending a new entry to t->interned.  0: inline. */
+uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
+                       enum st_intern_kind kind, struct identity_cache* cache,
+                       PyObject* string);
+
+/* ---- emitting ------------------------------------------------------------------ */
+
+typedef struct {
+  PyObject_HEAD uint32_t enabled; /* bit per slot */
+  uint32_t index;
+  PyObject* name;
+  PyObject* description;
+  PyObject* tags; /* tuple of str */
+  PyObject* weakrefs;
+} CategoryObject;
+
+/* Everything a caller may say about an event; unset: NULL / 0. */
+struct event_request {
+  enum st_event_type type;
+  CategoryObject* category;
+  PyObject* name;      /* str */
+  PyObject* code;      /* instead of name: named and located by it */
+  TrackObject* track;  /* explicit track */
+  uint64_t track_uuid; /* instead: a track described elsewhere */
+  bool has_timestamp;
+  uint64_t timestamp;
+  PyObject* flow;
+  PyObject* terminating_flow;
+  PyObject* value; /* of a counter */
+  PyObject* const* argument_values;
+  PyObject* argument_names; /* tuple of str, as long as the values used */
+  uint8_t skip_names;       /* bit i: name i is one of ours, not an argument */
+  PyObject* more_arguments; /* dict */
+};
+
+/* Writes the event to the slots in mask.  Returns the slots that got it.
+ * Never raises: what can't be converted is counted. */
+uint32_t st_emit(const struct event_request* request, uint32_t mask);
+
+/* The hot path: one slot, cached ids, current track.  False: take st_emit. */
+static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
+                             PyObject* name, uint32_t mask) {
+  struct thread_state* t = st_thread;
+  if (UNLIKELY(!t || (mask & (mask - 1))))
+    return false;
+  if (UNLIKELY(context_changed(t, PyThreadState_Get())))
+    return false;
+  int slot = __builtin_ctz(mask);
+  struct thread_sequence* s = t->sequences[slot];
+  if (UNLIKELY(!s || s->generation != st_instances[slot].generation))
+    return false;
+  uint32_t epoch = s->core.epoch;
+  uint32_t category_iid = 0, name_iid = 0;
+  if (name) {
+    if (UNLIKELY(category->index >= s->category_capacity ||
+                 s->categories[category->index].epoch != epoch))
+      return false;
+    category_iid = s->categories[category->index].iid;
+    name_iid = identity_find(&s->names, epoch, name);
+    if (UNLIKELY(!name_iid))
+      return false;
+  }
+  uint64_t uuid = 0;
+  if (t->task_track) {
+    uuid = t->task_track->core.uuid;
+    size_t seen = (uuid * 0x9E3779B97F4A7C15u) >> 58;
+    if (UNLIKELY(s->core.seen_tracks[seen].uuid != uuid ||
+                 s->core.seen_tracks[seen].epoch != epoch))
+      return false;
+  }
+  return st_sequence_write_small(&s->core, type, st_boottime_ns(), category_iid,
+                                 name_iid, uuid);
+}
+
+/* Converts arguments into DebugAnnotation fields appended to t->scratch. */
+struct converted_argument {
+  size_t offset, size; /* value fields in t->scratch; size 0: convert late */
+};
+/* Values that need Python code: their encoding, appended to t->scratch.
+ * Plain values (exact int, float, bool, None, str, bytes) are left for late. */
+bool argument_is_plain(PyObject* value);
+void convert_argument(struct thread_state* t, PyObject* value,
+                      struct converted_argument* out);
+/* Appends the value fields of a plain value.  Runs no Python code. */
+void append_plain_value(struct bytes_builder* out, PyObject* value);
+
+/* UTF-8 of a str, however odd; *release is to be decref'ed (or NULL). */
+const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release);
+
+/* ---- types ----------------------------------------------------------------------- */
+
+extern PyTypeObject* st_category_type;
+int add_category_type(PyObject* module);
+int add_slice_type(PyObject* module);
+int add_track_type(PyObject* module);
+int add_flow_type(PyObject* module);
+int add_instance_functions(PyObject* module);
+void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task);
+
+/* slice.c: a new Slice; values and names as in event_request. */
+PyObject* slice_new(const struct event_request* request);
+extern PyObject* st_empty_slice; /* does nothing; shared */
+
+#endif /* STRETTO_BIND_TRACK_EVENT_H_ */

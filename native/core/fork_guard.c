@@ -1,0 +1,70 @@
+#include "fork_guard.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static struct st_fork_entry* g_newest;
+static struct st_fork_entry* g_oldest;
+static uint32_t g_generation;
+
+static void call(void (*handler)(void*), struct st_fork_entry* entry) {
+  if (handler)
+    handler(entry->self);
+}
+
+static void before_fork(void) {
+  pthread_mutex_lock(&g_mutex);
+  for (struct st_fork_entry* e = g_newest; e; e = e->older)
+    call(e->prepare, e);
+}
+
+static void after_fork_in_parent(void) {
+  for (struct st_fork_entry* e = g_oldest; e; e = e->newer)
+    call(e->parent, e);
+  pthread_mutex_unlock(&g_mutex);
+}
+
+static void after_fork_in_child(void) {
+  g_generation++;
+  for (struct st_fork_entry* e = g_oldest; e; e = e->newer)
+    call(e->child, e);
+  pthread_mutex_unlock(&g_mutex);
+}
+
+static void install(void) {
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void st_fork_register(struct st_fork_entry* entry) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, install);
+
+  pthread_mutex_lock(&g_mutex);
+  entry->newer = NULL;
+  entry->older = g_newest;
+  if (g_newest)
+    g_newest->newer = entry;
+  else
+    g_oldest = entry;
+  g_newest = entry;
+  pthread_mutex_unlock(&g_mutex);
+}
+
+void st_fork_unregister(struct st_fork_entry* entry) {
+  pthread_mutex_lock(&g_mutex);
+  if (entry->newer)
+    entry->newer->older = entry->older;
+  else
+    g_newest = entry->older;
+  if (entry->older)
+    entry->older->newer = entry->newer;
+  else
+    g_oldest = entry->newer;
+  pthread_mutex_unlock(&g_mutex);
+}
+
+uint32_t st_fork_generation(void) {
+  /* Changes only inside fork, when this process has one thread. */
+  return g_generation;
+}

@@ -1,0 +1,173 @@
+#include "io_thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { SOCKET, WAKE, FD_COUNT };
+
+struct st_io_thread {
+  int socket;
+  struct st_send_queue* queue;
+  st_on_readable on_readable;
+  void* self;
+  int wake_fd;
+  struct st_fork_entry fork;
+  _Atomic bool stopping;
+  _Atomic bool running; /* written under the mutex */
+
+  pthread_mutex_t mutex; /* one start or stop at a time */
+  pthread_t thread;
+
+  /* Only for the thread itself. */
+  bool reading;
+  bool orphaned; /* destroyed from within the callback */
+};
+
+/* Which of them the calling thread is. */
+static _Thread_local struct st_io_thread* t_current;
+
+static void release(struct st_io_thread* t) {
+  st_fork_unregister(&t->fork);
+  close(t->wake_fd);
+  pthread_mutex_destroy(&t->mutex);
+  free(t);
+}
+
+/* --- the thread --- */
+
+static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
+  bool writing = st_send_queue_pending(t->queue) > 0;
+  short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
+  /* Without events a closed peer would still be reported, for ever. */
+  fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
+  fds[WAKE] = (struct pollfd){t->wake_fd, POLLIN, 0};
+  if (poll(fds, FD_COUNT, -1) < 0)
+    fds[SOCKET].revents = fds[WAKE].revents = 0;
+}
+
+/* False: this thread has lost its owner, or is to stop. */
+static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
+  eventfd_t ignored;
+  if (fds[WAKE].revents)
+    eventfd_read(t->wake_fd, &ignored);
+  if (atomic_load(&t->stopping))
+    return false;
+
+  const short failed = POLLHUP | POLLERR | POLLNVAL;
+  short revents = fds[SOCKET].revents;
+  if (fds[WAKE].revents || (revents & (POLLOUT | failed)))
+    st_send_queue_drain(t->queue);
+  if (t->reading && (revents & (POLLIN | failed)))
+    t->reading = t->on_readable(t->self);
+  return !t->orphaned;
+}
+
+static void* run(void* arg) {
+  struct st_io_thread* t = arg;
+  struct pollfd fds[FD_COUNT];
+  t_current = t;
+  t->reading = true;
+  do
+    wait_for_events(t, fds);
+  while (handle_events(t, fds));
+  if (t->orphaned)
+    release(t);
+  return NULL;
+}
+
+/* --- start and stop --- */
+
+static int start_with_signals_blocked(struct st_io_thread* t) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&t->thread, NULL, run, t);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
+}
+
+int st_io_thread_start(struct st_io_thread* t) {
+  if (t_current == t)
+    return 0;
+  int error = 0;
+  pthread_mutex_lock(&t->mutex);
+  if (!atomic_load(&t->running)) {
+    atomic_store(&t->stopping, false);
+    st_send_queue_set_wake_fd(t->queue, t->wake_fd);
+    error = start_with_signals_blocked(t);
+    atomic_store(&t->running, error == 0);
+    if (error)
+      st_send_queue_set_wake_fd(t->queue, -1);
+  }
+  pthread_mutex_unlock(&t->mutex);
+  return error;
+}
+
+int st_io_thread_stop(struct st_io_thread* t) {
+  if (t_current == t)
+    return EDEADLK;
+  pthread_mutex_lock(&t->mutex);
+  if (atomic_load(&t->running)) {
+    st_send_queue_set_wake_fd(t->queue, -1);
+    atomic_store(&t->stopping, true);
+    eventfd_write(t->wake_fd, 1);
+    pthread_join(t->thread, NULL);
+    atomic_store(&t->running, false);
+  }
+  pthread_mutex_unlock(&t->mutex);
+  return 0;
+}
+
+bool st_io_thread_running(struct st_io_thread* t) {
+  return atomic_load(&t->running);
+}
+
+/* --- life --- */
+
+/* The thread exists only in the parent; if it was the one that forked, it
+ * ends in the child when its callback returns. */
+static void forget_in_child(void* self) {
+  struct st_io_thread* t = self;
+  if (t_current == t)
+    t_current = NULL;
+  atomic_store(&t->stopping, true);
+  pthread_mutex_init(&t->mutex, NULL);
+  atomic_store(&t->running, false);
+}
+
+struct st_io_thread* st_io_thread_create(int socket,
+                                         struct st_send_queue* queue,
+                                         st_on_readable on_readable,
+                                         void* self) {
+  struct st_io_thread* t = calloc(1, sizeof *t);
+  if (!t)
+    return NULL;
+  t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (t->wake_fd < 0) {
+    free(t);
+    return NULL;
+  }
+  t->socket = socket;
+  t->queue = queue;
+  t->on_readable = on_readable;
+  t->self = self;
+  pthread_mutex_init(&t->mutex, NULL);
+  t->fork = (struct st_fork_entry){.child = forget_in_child, .self = t};
+  st_fork_register(&t->fork);
+  return t;
+}
+
+void st_io_thread_destroy(struct st_io_thread* t) {
+  if (t_current == t) {
+    st_send_queue_set_wake_fd(t->queue, -1);
+    pthread_detach(t->thread);
+    t->orphaned = true;
+    return;
+  }
+  st_io_thread_stop(t);
+  release(t);
+}
