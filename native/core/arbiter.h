@@ -16,6 +16,11 @@
  * Locks: one leaf mutex guards the search position and the writer ids.  The
  * sink is called without it.  The chunk states themselves are lock-free.
  *
+ * Search: pages are taken round robin, so that the search starts where the
+ * oldest chunks are.  A full search touches every page's header; after one in
+ * vain an attempt looks only at the next few, until one succeeds, so that a
+ * program that is losing data isn't slowed down on top of that.
+ *
  * Layout: a page is divided when it is first taken.  With few live writers a
  * page is one chunk (fewest hand-overs); when the live writers exceed a
  * quarter of all chunks of a layout the next finer one is used for pages
@@ -77,10 +82,11 @@ struct st_commit_sink {
   void (*unregister_writer)(void* self, uint16_t writer_id);
 };
 
-/* Called around every wait of a stalling policy; may be NULL. */
+/* Called around every wait of a stalling policy; each may be NULL. */
 struct st_wait_hooks {
   void* (*wait_begin)(void);
   void (*wait_end)(void* token);
+  void (*sleep_us)(uint32_t us); /* NULL: the thread sleeps */
 };
 
 struct st_arbiter {
@@ -92,12 +98,14 @@ struct st_arbiter {
 
   pthread_mutex_t mutex; /* guards all below */
   uint32_t next_page;
+  bool exhausted; /* the last search found nothing */
   uint16_t last_writer_id;
   uint32_t live_writers;
   uint32_t* next_chunk_id; /* by writer id, grown on demand */
   uint8_t* writer_in_use;  /* by writer id, same length */
   uint32_t writers_capacity;
   _Atomic uint64_t stalls_exhausted;
+  _Atomic uint64_t chunks_lost; /* the other end tampered with their page */
 };
 
 bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,

@@ -26,6 +26,10 @@
  *   st_message_finalize(&root);
  *
  * The root has no size field: who owns the stream frames it.
+ *
+ * Limits: a stream of messages holds at most ST_MAX_MESSAGE_SIZE bytes, since
+ * a size field can't say more; what goes beyond is discarded and counted in
+ * the stream's `overflowed`.
  */
 #ifndef STRETTO_CORE_MESSAGE_H_
 #define STRETTO_CORE_MESSAGE_H_

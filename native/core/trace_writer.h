@@ -28,8 +28,14 @@
  * packet cut in its middle has its current fragment's size set to the drop
  * sentinel, ff ff ff 7f.  The very first packet of a writer carries
  * first_packet_on_sequence (87).  Both are the writer's business, not the
- * caller's.  Who needs to know that incremental state is gone compares
- * `chunk_id`/`drop_count` with what it saw last (track_event.h).
+ * caller's; a writer that is dropping repeats none of it until a packet gets
+ * through.  Who needs to know that incremental state is gone compares
+ * `drop_count` with what it saw last, and heeds the result of append and
+ * end_packet: a second loss in a row is no new entry into drop mode.
+ *
+ * The next chunk is taken before the current one is returned, since a packet
+ * that can't go on has to be cut where its fragment still belongs to us: a
+ * packet that spans chunks needs two chunks at a time.
  *
  * Source: perfetto-abi 1.5, 1.6, 1.8.
  */
@@ -54,7 +60,8 @@ struct st_iovec {
 
 struct st_trace_writer {
   /* Hot: where the next fragment's size goes, and the end of the payload.
-   * cur == end == NULL means that there is no chunk. */
+   * cur == end == NULL means that there is no chunk, or that a streamed packet
+   * is open. */
   uint8_t* cur;
   uint8_t* end;
   struct st_chunk_header* header;
@@ -63,7 +70,8 @@ struct st_trace_writer {
 
   uint16_t writer_id;
   uint16_t target_buffer;
-  uint32_t chunk_id; /* of the current chunk, or the next one's */
+  uint32_t chunk_id; /* of the current chunk, or of the next one if there is
+                        none (chunk.size == 0) */
   enum st_exhausted_policy policy;
   struct st_arbiter* arbiter;
   struct st_chunk chunk;
@@ -79,8 +87,9 @@ struct st_trace_writer {
   struct st_message root;
   struct st_patch_list patches;
   uint8_t* fragment_size; /* 4-byte field of the fragment being written */
+  struct st_chunk next_chunk; /* taken, not yet gone on to */
   bool in_packet;
-  uint8_t garbage[64]; /* where a dropped packet's bytes go */
+  bool packet_lost; /* the open packet's bytes are discarded */
 };
 
 /* False when no writer id is to be had. */
@@ -91,8 +100,13 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
 /* Returns the chunk, ships patches, gives the writer id back. */
 void st_trace_writer_destroy(struct st_trace_writer* w);
 
-/* Returns the current chunk, however full. */
+/* Returns the current chunk, however full, ships ready patches and has the
+ * sink hand over what it batched.  Ends an open packet. */
 void st_trace_writer_flush(struct st_trace_writer* w);
+
+/* In the child of a fork, after its arbiter was disabled: the writer forgets
+ * its chunk, which is the parent's, and drops everything from now on. */
+void st_trace_writer_disable_after_fork(struct st_trace_writer* w);
 
 /* Payload bytes of a chunk that can still be had without changing chunk. */
 static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
@@ -129,8 +143,10 @@ static inline void st_trace_writer_commit(struct st_trace_writer* w,
 
 /* --- B: a finished packet of any size up to ST_MAX_PACKET_SIZE --- */
 
-/* Makes sure that `bytes` more bytes (at most a chunk's payload minus 16) can
- * be written to one chunk, changing chunk if not.  False: dropping. */
+/* Makes sure that `bytes` more bytes, their size included, can be written to
+ * one chunk, changing chunk if not.  False: no chunk, or too small a one (as
+ * small as 284 bytes).  Counts no packet: append does, and goes on to several
+ * chunks. */
 bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes);
 
 /* False: dropped and counted. */
@@ -142,7 +158,7 @@ bool st_trace_writer_append(struct st_trace_writer* w,
 /* NULL is never returned: a packet that will be dropped is written nowhere.
  * Beginning a packet while one is open ends that one first. */
 struct st_message* st_trace_writer_begin_packet(struct st_trace_writer* w);
-/* False: dropped and counted. */
+/* False: dropped and counted.  True as well if no packet was open. */
 bool st_trace_writer_end_packet(struct st_trace_writer* w);
 
 #endif /* STRETTO_CORE_TRACE_WRITER_H_ */

@@ -1,0 +1,231 @@
+#include "arbiter.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  MAX_STALLS = 300,
+  MAX_STALL_US = 100000,
+  EXHAUSTED_SEARCH_PAGES = 256,
+  FIRST_WRITERS_CAPACITY = 64,
+};
+
+/* The low bit of each of the 14 two-bit chunk states. */
+#define STATE_LOW_BITS 0x05555555u
+
+bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
+                     const struct st_commit_sink* sink, void* sink_self) {
+  memset(a, 0, sizeof *a);
+  a->shm = *shm;
+  a->sink = sink;
+  a->sink_self = sink_self;
+  return pthread_mutex_init(&a->mutex, NULL) == 0;
+}
+
+void st_arbiter_destroy(struct st_arbiter* a) {
+  free(a->next_chunk_id);
+  free(a->writer_in_use);
+  pthread_mutex_destroy(&a->mutex);
+}
+
+void st_arbiter_disable_after_fork(struct st_arbiter* a) {
+  atomic_store(&a->disabled, true);
+  /* Another thread of the parent may have held it; that thread isn't here. */
+  pthread_mutex_init(&a->mutex, NULL);
+}
+
+static bool is_disabled(struct st_arbiter* a) {
+  return atomic_load_explicit(&a->disabled, memory_order_relaxed);
+}
+
+/* --- writer ids --- */
+
+/* Both arrays have room for `id` afterwards. */
+static bool grow_writers(struct st_arbiter* a, uint32_t id) {
+  if (id < a->writers_capacity) return true;
+  uint32_t capacity = a->writers_capacity * 2;
+  if (capacity < FIRST_WRITERS_CAPACITY) capacity = FIRST_WRITERS_CAPACITY;
+  uint32_t* ids = realloc(a->next_chunk_id, capacity * sizeof *ids);
+  if (!ids) return false;
+  a->next_chunk_id = ids;
+  uint8_t* in_use = realloc(a->writer_in_use, capacity);
+  if (!in_use) return false;
+  a->writer_in_use = in_use;
+  uint32_t added = capacity - a->writers_capacity;
+  memset(ids + a->writers_capacity, 0, added * sizeof *ids);
+  memset(in_use + a->writers_capacity, 0, added);
+  a->writers_capacity = capacity;
+  return true;
+}
+
+static bool id_in_use(const struct st_arbiter* a, uint16_t id) {
+  return id < a->writers_capacity && a->writer_in_use[id];
+}
+
+/* The next free id after the last one given, or 0. */
+static uint16_t allocate_id(struct st_arbiter* a) {
+  if (a->live_writers == ST_MAX_WRITER_ID) return 0;
+  uint16_t id = a->last_writer_id;
+  do {
+    id = id == ST_MAX_WRITER_ID ? 1 : (uint16_t)(id + 1);
+  } while (id_in_use(a, id));
+  if (!grow_writers(a, id)) return 0;
+  a->writer_in_use[id] = 1;
+  a->last_writer_id = id;
+  a->live_writers++;
+  return id;
+}
+
+uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint16_t target_buffer,
+                               uint32_t* chunk_id) {
+  if (is_disabled(a)) return 0;
+  pthread_mutex_lock(&a->mutex);
+  uint16_t id = allocate_id(a);
+  if (id) *chunk_id = a->next_chunk_id[id];
+  pthread_mutex_unlock(&a->mutex);
+  if (id) a->sink->register_writer(a->sink_self, id, target_buffer);
+  return id;
+}
+
+void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
+                              uint32_t next_chunk_id) {
+  if (writer_id == 0 || is_disabled(a)) return;
+  /* First, or a new owner of the id could be unregistered in its place. */
+  a->sink->unregister_writer(a->sink_self, writer_id);
+  pthread_mutex_lock(&a->mutex);
+  if (id_in_use(a, writer_id)) {
+    a->writer_in_use[writer_id] = 0;
+    a->next_chunk_id[writer_id] = next_chunk_id;
+    a->live_writers--;
+  }
+  pthread_mutex_unlock(&a->mutex);
+}
+
+/* --- chunks --- */
+
+/* The coarsest layout of which the writers fill at most a quarter. */
+static enum st_page_layout choose_layout(const struct st_arbiter* a) {
+  uint32_t layout = ST_PAGE_DIV1;
+  while (layout < ST_PAGE_DIV14 &&
+         (uint64_t)a->live_writers * 4 >
+             (uint64_t)a->shm.num_pages * st_layout_chunks(layout))
+    layout++;
+  return (enum st_page_layout)layout;
+}
+
+/* Bit 2i is set for each chunk i that is Free. */
+static uint32_t free_chunks(uint32_t bitmap) {
+  uint32_t chunks = st_layout_chunks(st_bitmap_layout(bitmap));
+  uint32_t existing = ((1u << (2 * chunks)) - 1) & STATE_LOW_BITS;
+  return existing & ~(bitmap | bitmap >> 1);
+}
+
+static bool take_from_page(struct st_arbiter* a, uint32_t page,
+                           uint16_t writer_id, uint32_t chunk_id,
+                           uint16_t packets, struct st_chunk* out) {
+  uint32_t bitmap = st_page_bitmap(&a->shm, page);
+  if (bitmap == 0) {
+    st_page_try_partition(&a->shm, page, choose_layout(a));
+    bitmap = st_page_bitmap(&a->shm, page);
+  }
+  for (uint32_t left = free_chunks(bitmap); left; left &= left - 1) {
+    uint32_t index = (uint32_t)__builtin_ctz(left) / 2;
+    if (!st_chunk_try_acquire_for_writing(&a->shm, page, index, writer_id,
+                                          chunk_id, packets, out))
+      continue;
+    bool more = (left & (left - 1)) != 0;
+    a->next_page = more ? page : (page + 1) % a->shm.num_pages;
+    return true;
+  }
+  return false;
+}
+
+/* Called with the mutex. */
+static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
+                   uint16_t packets, struct st_chunk* out) {
+  uint32_t pages = a->shm.num_pages;
+  if (a->exhausted && pages > EXHAUSTED_SEARCH_PAGES)
+    pages = EXHAUSTED_SEARCH_PAGES;
+  for (uint32_t i = 0; i < pages; i++) {
+    uint32_t page = a->next_page;
+    if (take_from_page(a, page, writer_id, chunk_id, packets, out)) {
+      a->exhausted = false;
+      return true;
+    }
+    a->next_page = (page + 1) % a->shm.num_pages;
+  }
+  a->exhausted = true;
+  return false;
+}
+
+static void sleep_us(uint32_t us) {
+  struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
+  nanosleep(&t, NULL);
+}
+
+/* Waits once, after making sure that the service knows what it could free. */
+static void stall(struct st_arbiter* a, uint32_t us) {
+  const struct st_wait_hooks* hooks = &a->wait_hooks;
+  a->sink->flush(a->sink_self);
+  void* token = hooks->wait_begin ? hooks->wait_begin() : NULL;
+  (hooks->sleep_us ? hooks->sleep_us : sleep_us)(us);
+  if (hooks->wait_end) hooks->wait_end(token);
+}
+
+static uint32_t next_interval(uint32_t us) {
+  us = (us + 1) * 8;
+  return us < MAX_STALL_US ? us : MAX_STALL_US;
+}
+
+struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
+                                     uint32_t chunk_id, uint16_t packets,
+                                     enum st_exhausted_policy policy) {
+  struct st_chunk chunk = {0};
+  uint32_t interval = 0;
+  for (unsigned stalls = 0; !is_disabled(a); stalls++) {
+    pthread_mutex_lock(&a->mutex);
+    bool found = search(a, writer_id, chunk_id, packets, &chunk);
+    pthread_mutex_unlock(&a->mutex);
+    if (found) return chunk;
+    if (policy == ST_DROP) break;
+    if (stalls == MAX_STALLS) {
+      atomic_fetch_add(&a->stalls_exhausted, 1);
+      break;
+    }
+    stall(a, interval);
+    interval = next_interval(interval);
+  }
+  return (struct st_chunk){0};
+}
+
+void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
+                             uint16_t target_buffer) {
+  if (is_disabled(a)) return;
+  if (st_chunk_release_as_complete(&a->shm, chunk))
+    a->sink->chunk_complete(a->sink_self, chunk, target_buffer);
+  else
+    atomic_fetch_add(&a->chunks_lost, 1);
+}
+
+/* Sends the ready patches of the front's chunk. */
+static void send_front(struct st_arbiter* a, uint16_t writer_id,
+                       uint16_t target_buffer, struct st_patch_list* patches) {
+  struct st_chunk_patches out = {.writer_id = writer_id,
+                                 .chunk_id = patches->front->chunk_id,
+                                 .target_buffer = target_buffer,
+                                 .first = patches->front};
+  const struct st_patch* p = patches->front;
+  for (; p && p->chunk_id == out.chunk_id && st_patch_is_ready(p); p = p->next)
+    out.count++;
+  out.has_more = p && p->chunk_id == out.chunk_id;
+  a->sink->patch(a->sink_self, &out);
+  for (uint32_t i = 0; i < out.count; i++) st_patch_list_pop(patches);
+}
+
+void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,
+                             uint16_t target_buffer,
+                             struct st_patch_list* patches) {
+  while (st_patch_list_has_ready(patches) && !is_disabled(a))
+    send_front(a, writer_id, target_buffer, patches);
+}
