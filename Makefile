@@ -107,12 +107,19 @@ fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 # --- looks, measures, ships -------------------------------------------------
 
 .PHONY: lint
-lint: $(VENV)/.ready ## formatters in check mode, ruff, mypy, our own rules
+lint: lint-format lint-python lint-types lint-c lint-rules ## formatters in check mode, ruff, mypy, our own rules
+
+.PHONY: lint-format lint-python lint-types lint-c lint-rules
+lint-format: $(VENV)/.ready
 	ruff format --check .
+lint-python: $(VENV)/.ready
 	ruff check .
+lint-types: $(VENV)/.ready
 	mypy
+lint-c: $(VENV)/.ready
 	clang-format --dry-run --Werror $(wildcard $(NATIVE_SOURCES))
-	$(VENV)/bin/python -m pytest -q tests/meta
+lint-rules: $(VENV)/.ready
+	PYTHONPATH=src $(VENV)/bin/python -m pytest -q tests/meta
 
 .PHONY: format
 format: $(VENV)/.ready ## format every source in place
