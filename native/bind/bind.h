@@ -60,6 +60,7 @@ int st_bind_add_ipc_thread(PyObject* module);
 int st_bind_add_arbiter(PyObject* module);
 int st_bind_add_trace_writer(PyObject* module);
 int st_bind_add_misc(PyObject* module);
+int st_bind_add_track_event(PyObject* module);
 
 /* --- core structs behind objects; NULL with TypeError for other types --- */
 

@@ -56,7 +56,7 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   Py_ssize_t named = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
   for (Py_ssize_t i = 0; i < named; i++) {
-    if (i < 8 && (r->skip_names & (1u << i)))
+    if (i < 32 && (r->skip_names & (1u << i)))
       continue;
     add_argument(t, e, PyTuple_GET_ITEM(r->argument_names, i),
                  r->argument_values[i]);

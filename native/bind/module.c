@@ -8,7 +8,7 @@ static const add_function kParts[] = {
     st_bind_add_producer_endpoint, st_bind_add_send_queue,
     st_bind_add_ipc_thread,        st_bind_add_arbiter,
     st_bind_add_trace_writer,      st_bind_add_misc,
-    /* Track events add themselves here. */
+    st_bind_add_track_event,
 };
 
 static int module_exec(PyObject* module) {

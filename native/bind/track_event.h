@@ -240,7 +240,7 @@ struct event_request {
   PyObject* value; /* of a counter */
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, as long as the values used */
-  uint8_t skip_names;       /* bit i: name i is one of ours, not an argument */
+  uint32_t skip_names;      /* bit i: name i is one of ours, not an argument */
   PyObject* more_arguments; /* dict */
 };
 

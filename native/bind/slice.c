@@ -1,0 +1,262 @@
+/* Slice: the context manager behind Category.slice.
+ *
+ * A slice remembers for each entry which slots got its BEGIN, since which
+ * start counter, and on which track; its END goes there and nowhere else.
+ * The same object may be entered again, also while it is open: entries are a
+ * small stack, the first one inline.
+ *
+ * Objects are recycled through a free list, from tp_dealloc only. */
+#include "bind.h"
+#include "track_event.h"
+
+enum { MAX_FREE = 64 };
+
+struct entry {
+  uint32_t mask;
+  uint32_t start_counter;
+  uint64_t track_uuid;
+};
+
+typedef struct {
+  PyObject_HEAD
+  CategoryObject* category;
+  PyObject* name;
+  PyObject* code;
+  TrackObject* track;
+  PyObject* flow;
+  PyObject* terminating_flow;
+  PyObject* names;  /* tuple: names of arguments, ours among them */
+  PyObject* values; /* tuple, as long */
+  PyObject* more_arguments;
+  uint64_t timestamp;
+  uint32_t skip_names;
+  bool has_timestamp;
+  uint32_t depth;
+  struct entry first;
+  struct entry* deeper; /* entries 1 and up */
+} SliceObject;
+
+static PyTypeObject* slice_type;
+static PyTypeObject* empty_type;
+PyObject* st_empty_slice;
+
+static SliceObject* free_list[MAX_FREE];
+static int free_count;
+
+static SliceObject* slice_alloc(void) {
+  if (!free_count)
+    return (SliceObject*)slice_type->tp_alloc(slice_type, 0);
+  SliceObject* s = free_list[--free_count];
+  Py_INCREF(slice_type);
+  return (SliceObject*)PyObject_Init((PyObject*)s, slice_type);
+}
+
+static bool keep_arguments(SliceObject* s, const struct event_request* r) {
+  Py_ssize_t count = PyTuple_GET_SIZE(r->argument_names);
+  s->values = PyTuple_New(count);
+  if (!s->values) return false;
+  for (Py_ssize_t i = 0; i < count; i++)
+    PyTuple_SET_ITEM(s->values, i, Py_NewRef(r->argument_values[i]));
+  s->names = Py_NewRef(r->argument_names);
+  return true;
+}
+
+PyObject* slice_new(const struct event_request* r) {
+  SliceObject* s = slice_alloc();
+  if (!s) return NULL;
+  s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
+  s->name = Py_XNewRef(r->name);
+  s->code = Py_XNewRef(r->code);
+  s->track = (TrackObject*)Py_XNewRef((PyObject*)r->track);
+  s->flow = Py_XNewRef(r->flow);
+  s->terminating_flow = Py_XNewRef(r->terminating_flow);
+  s->more_arguments = Py_XNewRef(r->more_arguments);
+  s->names = s->values = NULL;
+  s->timestamp = r->timestamp;
+  s->has_timestamp = r->has_timestamp;
+  s->skip_names = r->skip_names;
+  s->depth = 0;
+  s->deeper = NULL;
+  if (r->argument_names && !keep_arguments(s, r)) {
+    Py_DECREF(s);
+    return NULL;
+  }
+  return (PyObject*)s;
+}
+
+static void slice_dealloc(PyObject* self) {
+  SliceObject* s = (SliceObject*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  Py_CLEAR(s->category);
+  Py_CLEAR(s->name);
+  Py_CLEAR(s->code);
+  Py_CLEAR(s->track);
+  Py_CLEAR(s->flow);
+  Py_CLEAR(s->terminating_flow);
+  Py_CLEAR(s->names);
+  Py_CLEAR(s->values);
+  Py_CLEAR(s->more_arguments);
+  PyMem_RawFree(s->deeper);
+  s->deeper = NULL;
+  if (free_count < MAX_FREE)
+    free_list[free_count++] = s;
+  else
+    type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static struct entry* push_entry(SliceObject* s) {
+  if (s->depth == 0) {
+    s->depth = 1;
+    return &s->first;
+  }
+  struct entry* grown =
+      PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
+  if (!grown) return NULL;
+  s->deeper = grown;
+  return &s->deeper[s->depth++ - 1];
+}
+
+static struct entry pop_entry(SliceObject* s) {
+  static const struct entry none;
+  if (s->depth == 0) return none;
+  s->depth--;
+  return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
+}
+
+static uint32_t begin(SliceObject* s, uint32_t mask) {
+  struct event_request r = {
+      .type = ST_SLICE_BEGIN,
+      .category = s->category,
+      .name = s->name,
+      .code = s->code,
+      .track = s->track,
+      .flow = s->flow,
+      .terminating_flow = s->terminating_flow,
+      .more_arguments = s->more_arguments,
+      .has_timestamp = s->has_timestamp,
+      .timestamp = s->timestamp,
+      .skip_names = s->skip_names,
+      .argument_names = s->names,
+  };
+  PyObject* values[64];
+  if (s->values) {
+    Py_ssize_t count = PyTuple_GET_SIZE(s->values);
+    for (Py_ssize_t i = 0; i < count && i < 64; i++)
+      values[i] = PyTuple_GET_ITEM(s->values, i);
+    r.argument_values = values;
+  }
+  return st_emit(&r, mask);
+}
+
+/* The track that the BEGIN went to, so that the END finds it from anywhere. */
+static uint64_t effective_track(const SliceObject* s) {
+  const struct thread_state* t = st_thread;
+  if (s->track) return track_resolve(s->track)->uuid;
+  if (!t) return 0;
+  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+}
+
+static PyObject* slice_enter(PyObject* self, PyObject* unused) {
+  (void)unused;
+  SliceObject* s = (SliceObject*)self;
+  struct entry* e = push_entry(s);
+  if (!e) return PyErr_NoMemory();
+  e->mask = 0;
+  e->start_counter = st_start_counter;
+  uint32_t mask = s->category->enabled;
+  if (mask) {
+    bool plain = s->name && !s->track && !s->names && !s->more_arguments &&
+                 !s->flow && !s->terminating_flow && !s->has_timestamp;
+    if (plain && emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask))
+      e->mask = mask;
+    else
+      e->mask = begin(s, mask);
+    e->track_uuid = effective_track(s);
+  }
+  return Py_NewRef(self);
+}
+
+static void end(const struct entry* e) {
+  uint32_t mask = 0;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
+      mask |= 1u << slot;
+  }
+  if (!mask) return;
+  struct thread_state* t = st_thread;
+  if (LIKELY(t && !context_changed(t, PyThreadState_Get()) &&
+             e->track_uuid == (t->task_track ? t->task_track->core.uuid
+                                             : t->track.uuid) &&
+             emit_fast(ST_SLICE_END, NULL, NULL, mask)))
+    return;
+  struct event_request r = {.type = ST_SLICE_END,
+                            .track_uuid = e->track_uuid};
+  st_emit(&r, mask);
+}
+
+static PyObject* slice_exit(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  (void)args;
+  (void)count;
+  struct entry e = pop_entry((SliceObject*)self);
+  if (e.mask) end(&e);
+  Py_RETURN_NONE;
+}
+
+static PyObject* empty_enter(PyObject* self, PyObject* unused) {
+  (void)unused;
+  return Py_NewRef(self);
+}
+
+static PyObject* empty_exit(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  (void)self;
+  (void)args;
+  (void)count;
+  Py_RETURN_NONE;
+}
+
+static void empty_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyMethodDef kMethods[] = {
+    {"__enter__", slice_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))slice_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyMethodDef kEmptyMethods[] = {
+    {"__enter__", empty_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))empty_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc, "A slice to be: `with category.slice(name):`"},
+    {Py_tp_dealloc, slice_dealloc},
+    {Py_tp_methods, kMethods},
+    {0, NULL}};
+static PyType_Spec kSpec = {
+    "stretto._native.Slice", sizeof(SliceObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
+
+static PyType_Slot kEmptySlots[] = {
+    {Py_tp_doc, "A slice of a category that no session records."},
+    {Py_tp_dealloc, empty_dealloc},
+    {Py_tp_methods, kEmptyMethods},
+    {0, NULL}};
+static PyType_Spec kEmptySpec = {
+    "stretto._native.EmptySlice", sizeof(PyObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots};
+
+int add_slice_type(PyObject* module) {
+  slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  empty_type =
+      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
+  if (!slice_type || !empty_type) return -1;
+  st_empty_slice = empty_type->tp_alloc(empty_type, 0);
+  if (!st_empty_slice) return -1;
+  return PyModule_AddObjectRef(module, "EMPTY_SLICE", st_empty_slice);
+}

@@ -1,0 +1,11 @@
+/* Adds everything of track events to the module. */
+#include "bind.h"
+#include "track_event.h"
+
+int st_bind_add_track_event(PyObject* module) {
+  if (add_track_type(module) < 0) return -1;
+  if (add_flow_type(module) < 0) return -1;
+  if (add_slice_type(module) < 0) return -1;
+  if (add_category_type(module) < 0) return -1;
+  return add_instance_functions(module);
+}

@@ -1,0 +1,249 @@
+#include "track_event.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+
+enum {
+  SEQ_CLEARED = 1,
+  SEQ_NEEDS_STATE = 2,
+
+  /* TracePacket */
+  PACKET_CLOCK_SNAPSHOT = 6,
+  PACKET_TIMESTAMP = 8,
+  PACKET_TRACK_EVENT = 11,
+  PACKET_INTERNED_DATA = 12,
+  PACKET_SEQUENCE_FLAGS = 13,
+  PACKET_TIMESTAMP_CLOCK = 58,
+  PACKET_DEFAULTS = 59,
+  PACKET_TRACK_DESCRIPTOR = 60,
+
+  /* TracePacketDefaults, TrackEventDefaults */
+  DEFAULTS_TRACK_EVENT = 11,
+  DEFAULTS_CLOCK = 58,
+  EVENT_DEFAULTS_TRACK_UUID = 11,
+
+  /* TrackEvent */
+  EVENT_CATEGORY_IIDS = 3,
+  EVENT_TYPE = 9,
+  EVENT_NAME_IID = 10,
+  EVENT_TRACK_UUID = 11,
+  EVENT_NAME = 23,
+
+  HEAD_SIZE = 96, /* bound of what stands before an event's own pieces */
+};
+
+bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
+                      uint16_t target_buffer, enum st_exhausted_policy policy,
+                      const struct st_track* thread_track) {
+  memset(s, 0, sizeof *s);
+  if (!st_trace_writer_init(&s->writer, arbiter, target_buffer, policy))
+    return false;
+  st_intern_init(&s->interned);
+  uint32_t smallest = st_chunk_size(arbiter->shm.page_size, ST_PAGE_DIV14);
+  s->state_span = smallest < ST_MIN_STATE_CHUNK ? UINT32_MAX / 2 : 0;
+  s->room_limit = smallest / 4;
+  s->thread_track = thread_track;
+  return true;
+}
+
+void st_sequence_destroy(struct st_sequence* s) {
+  st_trace_writer_destroy(&s->writer);
+  st_intern_destroy(&s->interned);
+  free(s->owed);
+  s->owed = NULL;
+  s->owed_count = s->owed_capacity = 0;
+}
+
+void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
+                         uint64_t track_uuid) {
+  if (s->owed_count == s->owed_capacity) {
+    uint32_t capacity = s->owed_capacity ? 2 * s->owed_capacity : 16;
+    struct st_owed_end* grown =
+        capacity > ST_MAX_OWED_ENDS
+            ? NULL
+            : realloc(s->owed, capacity * sizeof *grown);
+    if (!grown) {
+      s->ends_forgotten++;
+      return;
+    }
+    s->owed = grown;
+    s->owed_capacity = capacity;
+  }
+  s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
+}
+
+/* clock_snapshot { clocks {6, now}, clocks {64, now, incremental, 1 ns} } */
+static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
+  uint8_t clocks[64];
+  uint8_t* c = clocks;
+  uint8_t one[32];
+  uint8_t* o = st_put_u64_field(one, 1, ST_CLOCK_BOOTTIME);
+  o = st_put_u64_field(o, 2, now);
+  c = st_put_bytes_field(c, 1, one, (size_t)(o - one));
+  o = st_put_u64_field(one, 1, ST_CLOCK_SEQUENCE_INCREMENTAL);
+  o = st_put_u64_field(o, 2, now);
+  o = st_put_u64_field(o, 3, 1);
+  o = st_put_u64_field(o, 4, 1);
+  c = st_put_bytes_field(c, 1, one, (size_t)(o - one));
+  return st_put_bytes_field(p, PACKET_CLOCK_SNAPSHOT, clocks,
+                            (size_t)(c - clocks));
+}
+
+static uint8_t* put_defaults(uint8_t* p, uint64_t track_uuid) {
+  uint8_t event[16], defaults[32];
+  uint8_t* e = st_put_u64_field(event, EVENT_DEFAULTS_TRACK_UUID, track_uuid);
+  uint8_t* d = st_put_u64_field(defaults, DEFAULTS_CLOCK,
+                                ST_CLOCK_SEQUENCE_INCREMENTAL);
+  d = st_put_bytes_field(d, DEFAULTS_TRACK_EVENT, event, (size_t)(e - event));
+  return st_put_bytes_field(p, PACKET_DEFAULTS, defaults,
+                            (size_t)(d - defaults));
+}
+
+static bool append_one(struct st_sequence* s, const uint8_t* data,
+                       size_t size) {
+  struct st_iovec piece = {data, size};
+  return st_trace_writer_append(&s->writer, &piece, 1);
+}
+
+static bool append_state(struct st_sequence* s, uint64_t now) {
+  uint8_t packet[160];
+  uint8_t* p = st_put_u64_field(packet, PACKET_TIMESTAMP, now);
+  p = st_put_u64_field(p, PACKET_TIMESTAMP_CLOCK, ST_CLOCK_BOOTTIME);
+  p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_CLEARED);
+  p = put_defaults(p, s->thread_track->uuid);
+  p = put_clock_snapshot(p, now);
+  return append_one(s, packet, (size_t)(p - packet));
+}
+
+static uint8_t* put_absolute_time(uint8_t* p, uint64_t timestamp) {
+  p = st_put_u64_field(p, PACKET_TIMESTAMP, timestamp);
+  return st_put_u64_field(p, PACKET_TIMESTAMP_CLOCK, ST_CLOCK_BOOTTIME);
+}
+
+/* Owed ENDs carry absolute times: they lie before the new state. */
+static void append_owed_ends(struct st_sequence* s) {
+  uint32_t done = 0;
+  for (; done < s->owed_count; done++) {
+    uint8_t event[24], packet[HEAD_SIZE];
+    uint8_t* e = st_put_u64_field(event, EVENT_TYPE, ST_SLICE_END);
+    if (s->owed[done].track_uuid)
+      e = st_put_u64_field(e, EVENT_TRACK_UUID, s->owed[done].track_uuid);
+    uint8_t* p = put_absolute_time(packet, s->owed[done].timestamp);
+    p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
+    p = st_put_bytes_field(p, PACKET_TRACK_EVENT, event,
+                           (size_t)(e - event));
+    if (!append_one(s, packet, (size_t)(p - packet))) break;
+    if (!st_sequence_is_current(s)) {
+      done++;
+      break;
+    }
+  }
+  s->owed_count -= done;
+  memmove(s->owed, s->owed + done, s->owed_count * sizeof *s->owed);
+}
+
+/* Announces the state in the current chunk.  False: it was lost again, or ran
+ * on into the next chunk, where it has to be announced once more. */
+static bool announce(struct st_sequence* s, uint64_t now) {
+  s->epoch++;
+  st_intern_clear(&s->interned);
+  s->last_timestamp = now;
+  uint32_t chunk_id = s->writer.chunk_id;
+  if (!append_state(s, now)) return false;
+  s->state_chunk_id = chunk_id;
+  s->state_valid = true;
+  st_sequence_declare_track(s, s->thread_track);
+  if (s->owed_count) append_owed_ends(s);
+  return st_sequence_is_current(s);
+}
+
+bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
+                         size_t room) {
+  if (room > s->room_limit) room = s->room_limit;
+  /* Several rounds only where owed ENDs or long descriptors fill chunks. */
+  for (int round = 0; round < 8; round++) {
+    uint32_t drops = s->writer.drop_count;
+    if (!st_trace_writer_ensure_room(&s->writer, room)) {
+      s->state_valid = false;
+      return false;
+    }
+    if (s->writer.drop_count != drops) s->state_valid = false;
+    if (st_sequence_is_current(s)) return true;
+    if (announce(s, timestamp) && st_trace_writer_room(&s->writer) >= room)
+      return true;
+  }
+  return st_sequence_is_current(s);
+}
+
+void st_sequence_declare_track(struct st_sequence* s,
+                               const struct st_track* track) {
+  size_t slot = (track->uuid * 0x9E3779B97F4A7C15u) >> 58;
+  if (s->seen_tracks[slot].uuid == track->uuid &&
+      s->seen_tracks[slot].epoch == s->epoch)
+    return;
+  if (track->parent) st_sequence_declare_track(s, track->parent);
+  uint8_t head[24];
+  uint8_t* p = st_put_u64_field(head, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
+  p = st_put_tag(p, PACKET_TRACK_DESCRIPTOR, ST_WIRE_DELIMITED);
+  p = st_put_varint(p, track->descriptor_size);
+  struct st_iovec pieces[] = {{head, (size_t)(p - head)},
+                              {track->descriptor, track->descriptor_size}};
+  if (!st_trace_writer_append(&s->writer, pieces, 2)) return;
+  s->seen_tracks[slot].uuid = track->uuid;
+  s->seen_tracks[slot].epoch = s->epoch;
+}
+
+/* Time: a difference where time runs forward, else absolute, leaving the
+ * sequence's own clock alone. */
+static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
+                         uint8_t* p) {
+  if (e->explicit_timestamp || e->timestamp < s->last_timestamp)
+    return put_absolute_time(p, e->timestamp);
+  p = st_put_u64_field(p, PACKET_TIMESTAMP, e->timestamp - s->last_timestamp);
+  s->last_timestamp = e->timestamp;
+  return p;
+}
+
+static uint8_t* put_event_head(uint8_t* p, const struct st_event* e) {
+  p = st_put_u64_field(p, EVENT_TYPE, e->type);
+  if (e->category_iid)
+    p = st_put_u64_field(p, EVENT_CATEGORY_IIDS, e->category_iid);
+  if (e->name_iid) p = st_put_u64_field(p, EVENT_NAME_IID, e->name_iid);
+  if (e->track_uuid) p = st_put_u64_field(p, EVENT_TRACK_UUID, e->track_uuid);
+  if (!e->name_iid && e->name_size) {
+    p = st_put_tag(p, EVENT_NAME, ST_WIRE_DELIMITED);
+    p = st_put_varint(p, e->name_size);
+  }
+  return p;
+}
+
+bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
+  uint8_t event_head[HEAD_SIZE], head[HEAD_SIZE], tail[16];
+  size_t name_size = e->name_iid ? 0 : e->name_size;
+  size_t event_head_size = (size_t)(put_event_head(event_head, e) - event_head);
+
+  uint8_t* p = put_time(s, e, head);
+  p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
+  p = st_put_tag(p, PACKET_TRACK_EVENT, ST_WIRE_DELIMITED);
+  p = st_put_varint(p, event_head_size + name_size + e->fields_size);
+  uint8_t* t = tail;
+  if (e->interned_size) {
+    t = st_put_tag(t, PACKET_INTERNED_DATA, ST_WIRE_DELIMITED);
+    t = st_put_varint(t, e->interned_size);
+  }
+  struct st_iovec pieces[] = {
+      {head, (size_t)(p - head)},      {event_head, event_head_size},
+      {e->name, name_size},            {e->fields, e->fields_size},
+      {tail, (size_t)(t - tail)},      {e->interned, e->interned_size},
+  };
+  if (st_trace_writer_append(&s->writer, pieces, 6)) {
+    s->events_written++;
+    return true;
+  }
+  s->events_lost++;
+  s->state_valid = false;
+  if (e->type == ST_SLICE_END)
+    st_sequence_owe_end(s, e->timestamp, e->track_uuid);
+  return false;
+}
