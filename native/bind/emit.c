@@ -418,5 +418,6 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   thread_state_release_discarded(t);
   Py_XDECREF(release);
   Py_XDECREF(e.name);
+  PyErr_Restore(error, error_value, traceback);
   return written;
 }

@@ -7,5 +7,6 @@ int st_bind_add_track_event(PyObject* module) {
   if (add_flow_type(module) < 0) return -1;
   if (add_slice_type(module) < 0) return -1;
   if (add_category_type(module) < 0) return -1;
-  return add_instance_functions(module);
+  if (add_instance_functions(module) < 0) return -1;
+  return add_track_event_api(module);
 }

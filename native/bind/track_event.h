@@ -233,6 +233,7 @@ struct event_request {
   PyObject* code;      /* instead of name: named and located by it */
   TrackObject* track;  /* explicit track */
   uint64_t track_uuid; /* instead: a track described elsewhere */
+  bool on_thread_track;     /* instead: the thread's, even inside a task */
   bool has_timestamp;
   uint64_t timestamp;
   PyObject* flow;
@@ -306,6 +307,7 @@ int add_slice_type(PyObject* module);
 int add_track_type(PyObject* module);
 int add_flow_type(PyObject* module);
 int add_instance_functions(PyObject* module);
+int add_track_event_api(PyObject* module);
 void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task);
 
 /* slice.c: a new Slice; values and names as in event_request. */

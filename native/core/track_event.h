@@ -145,6 +145,30 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
                          uint64_t track_uuid);
 
+/* TracePacket { timestamp, sequence_flags, track_event { ... up to type: the
+ * part that all small events share.  *size is where track_event's size goes. */
+static inline uint8_t* st_put_small_head(struct st_sequence* s, uint8_t* p,
+                                         enum st_event_type type,
+                                         uint64_t timestamp, uint8_t** size) {
+  *p++ = 8 << 3; /* TracePacket.timestamp */
+  p = st_put_varint(p, timestamp - s->last_timestamp);
+  s->last_timestamp = timestamp;
+  *p++ = 13 << 3; /* sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE */
+  *p++ = 2;
+  *p++ = 11 << 3 | ST_WIRE_DELIMITED; /* track_event */
+  *size = p++;
+  *p++ = 9 << 3; /* TrackEvent.type */
+  *p++ = (uint8_t)type;
+  return p;
+}
+
+static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
+                                   uint8_t* end) {
+  *size = (uint8_t)(end - size - 1);
+  st_trace_writer_commit(&s->writer, end);
+  s->events_written++;
+}
+
 /* The hot path: an event made of ids alone, in time order, in a chunk whose
  * state is announced.  False: nothing happened; take the long way. */
 static inline bool st_sequence_write_small(struct st_sequence* s,
@@ -157,15 +181,8 @@ static inline bool st_sequence_write_small(struct st_sequence* s,
     return false;
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
   if (!p) return false;
-  *p++ = 8 << 3; /* TracePacket.timestamp */
-  p = st_put_varint(p, timestamp - s->last_timestamp);
-  s->last_timestamp = timestamp;
-  *p++ = 13 << 3; /* sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE */
-  *p++ = 2;
-  *p++ = 11 << 3 | ST_WIRE_DELIMITED; /* track_event */
-  uint8_t* size = p++;
-  *p++ = 9 << 3; /* TrackEvent.type */
-  *p++ = (uint8_t)type;
+  uint8_t* size;
+  p = st_put_small_head(s, p, type, timestamp, &size);
   if (category_iid) {
     *p++ = 3 << 3; /* category_iids */
     p = st_put_varint(p, category_iid);
@@ -178,9 +195,29 @@ static inline bool st_sequence_write_small(struct st_sequence* s,
     *p++ = 11 << 3; /* track_uuid */
     p = st_put_varint(p, track_uuid);
   }
-  *size = (uint8_t)(p - size - 1);
-  st_trace_writer_commit(&s->writer, p);
-  s->events_written++;
+  st_finish_small(s, size, p);
+  return true;
+}
+
+/* The same for the BEGIN of a call: named, and located in the source. */
+static inline bool st_sequence_write_call(struct st_sequence* s,
+                                          uint64_t timestamp,
+                                          uint32_t category_iid,
+                                          uint32_t name_iid,
+                                          uint32_t location_iid) {
+  if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
+    return false;
+  uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
+  if (!p) return false;
+  uint8_t* size;
+  p = st_put_small_head(s, p, ST_SLICE_BEGIN, timestamp, &size);
+  *p++ = 3 << 3; /* category_iids */
+  p = st_put_varint(p, category_iid);
+  *p++ = 10 << 3; /* name_iid */
+  p = st_put_varint(p, name_iid);
+  p = st_put_tag(p, 34, ST_WIRE_VARINT); /* source_location_iid */
+  p = st_put_varint(p, location_iid);
+  st_finish_small(s, size, p);
   return true;
 }
 
