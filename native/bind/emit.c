@@ -391,6 +391,8 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
     return 0;
+  PyObject *error, *error_value, *traceback; /* what the program is raising */
+  PyErr_Fetch(&error, &error_value, &traceback);
   if (context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
   size_t base = t->scratch.size;
