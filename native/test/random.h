@@ -1,0 +1,25 @@
+/* A small seeded generator for tests: the same numbers everywhere. */
+#ifndef STRETTO_TEST_RANDOM_H_
+#define STRETTO_TEST_RANDOM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* xorshift64*; the state must not be 0. */
+static inline uint64_t random_next(uint64_t* state) {
+  *state ^= *state >> 12;
+  *state ^= *state << 25;
+  *state ^= *state >> 27;
+  return *state * 0x2545F4914F6CDD1Du;
+}
+
+/* 0 to limit - 1. */
+static inline uint64_t random_below(uint64_t* state, uint64_t limit) {
+  return (random_next(state) >> 16) % limit;
+}
+
+static inline void random_fill(uint64_t* state, uint8_t* out, size_t size) {
+  for (size_t i = 0; i < size; i++) out[i] = (uint8_t)(random_next(state) >> 40);
+}
+
+#endif /* STRETTO_TEST_RANDOM_H_ */
