@@ -45,9 +45,11 @@ $(VENV)/.ready: pyproject.toml
 	$(call pip_extras,build lint test)
 	touch $@
 
-# The demo needs nothing but what builds the package.
-build/venv/.ready: pyproject.toml
-	test -x build/venv/bin/python || $(PYTHON) -m venv build/venv
+# The demo needs nothing but what builds the package, and a pip newer than
+# Debian 12's, which knows no -C.
+build/venv/.ready:
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/python -m pip install --quiet --upgrade pip
 	touch $@
 
 # Not isolated, so that the CMake build folder lives on and a second install

@@ -46,7 +46,8 @@ def cell(value: object) -> str:
 
 def main() -> int:
     """Print the table; the status counts the benchmarks that failed."""
-    table, failed = [COLUMNS], 0
+    table: list[tuple[str, ...]] = [COLUMNS]
+    failed = 0
     for path in benchmarks(sys.argv[1:]):
         try:
             for row in rows(path):

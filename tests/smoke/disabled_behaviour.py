@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import unittest
+from collections.abc import Callable
 
 import stretto
 
@@ -41,10 +42,14 @@ class Events(unittest.TestCase):
     """Single calls."""
 
     def test_they_return_none(self) -> None:
-        self.assertIsNone(category.instant("i", text="x", data={"a": [1, None]}))
-        self.assertIsNone(category.counter("c", 3))
-        self.assertIsNone(stretto.instant("i"))
-        self.assertIsNone(stretto.counter("c", 1.5))
+        calls: list[Callable[[], object]] = [
+            lambda: category.instant("i", text="x", data={"a": [1, None]}),
+            lambda: category.counter("c", 3),
+            lambda: stretto.instant("i"),
+            lambda: stretto.counter("c", 1.5),
+        ]
+        for call in calls:
+            self.assertIsNone(call())
 
     def test_begin_and_end_on_tracks(self) -> None:
         track = stretto.Track("job 17", parent=stretto.thread_track())
