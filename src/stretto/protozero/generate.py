@@ -10,12 +10,30 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from stretto.protozero.generator import c_emitter, descriptor_set, proto_parser
+from stretto.protozero.generator import (
+    c_emitter,
+    descriptor_set,
+    modules,
+    proto_parser,
+    python_emitter,
+    stub_emitter,
+)
 from stretto.protozero.generator.schema import Schema
 
 PACKAGE = "perfetto.protos."
 PERFETTO_MODULE = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
 IPC_PROTOS = "src/stretto/protos/ipc"
+
+# The modules, with their docstrings.
+CONFIG = (
+    "stretto.protos.config",
+    "Configuration of sessions and data sources: TraceConfig and all it holds.",
+)
+TRACE = (
+    "stretto.protos.trace",
+    "Contents of traces: TracePacket and all it holds, except configuration.",
+)
+IPC = ("stretto.protos.ipc", "Messages of the producer, consumer and relay sockets.")
 
 # What the native core reads or writes.
 C_NAMES = """
@@ -42,9 +60,18 @@ def outputs(root: Path) -> dict[str, str]:
     """The text of every generated file, by its path from the root."""
     schema = read_schema(root)
     names = [PACKAGE + name for name in C_NAMES.split()]
-    return {
-        "native/core/fields.h": c_emitter.emit(schema, names, "STRETTO_CORE_FIELDS_H_"),
-    }
+    texts = {"native/core/fields.h": c_emitter.emit(schema, names, "STRETTO_CORE_FIELDS_H_")}
+    perfetto, *own = schema.files
+    plan = [
+        (*CONFIG, [PACKAGE + name for name in ("TraceConfig", "DataSourceDescriptor")]),
+        (*TRACE, perfetto.type_names()),
+        (*IPC, [name for file in own for name in file.type_names()]),
+    ]
+    for module in modules.split(schema, plan):
+        path = f"src/{module.name.replace('.', '/')}.py"
+        texts[path] = python_emitter.emit(module)
+        texts[path + "i"] = stub_emitter.emit(module)
+    return texts
 
 
 def main(arguments: list[str]) -> None:

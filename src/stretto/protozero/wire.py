@@ -10,6 +10,13 @@ from __future__ import annotations
 
 from stretto.base.errors import DecodeError
 
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    RawField: TypeAlias = tuple[int, int, int, int]
+    """What `read_field` returns."""
+
 VARINT = 0
 FIXED64 = 1
 DELIMITED = 2
@@ -80,7 +87,21 @@ def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]
     raise DecodeError(f"unterminated varint at offset {pos}")
 
 
-def read_field(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int, int, int]:
+def read_value(data: bytes | memoryview, pos: int, end: int, wire_type: int) -> tuple[int, int]:
+    """Read an element of a packed field; returns it and the position after it.
+
+    Raises:
+        DecodeError: the element is cut off.
+    """
+    if wire_type == VARINT:
+        return read_varint(data, pos, end)
+    after = pos + (8 if wire_type == FIXED64 else 4)
+    if after > end:
+        raise DecodeError(f"cut element of a packed field at offset {pos}")
+    return int.from_bytes(data[pos:after], "little"), after
+
+
+def read_field(data: bytes | memoryview, pos: int, end: int) -> RawField:
     """Read the field at `pos`.
 
     Returns:

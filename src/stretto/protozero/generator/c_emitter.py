@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from stretto.protozero.generator.modules import constant
 
 if TYPE_CHECKING:
     from stretto.protozero.generator.schema import Schema
@@ -65,20 +66,14 @@ class _Header:
     def _add(self, title: str, kind: str, scope: str, values: list[tuple[str, int]]) -> None:
         if not values:
             return
-        path = _constant(self._local(scope))
-        names = [f"{kind}_{path}_{_constant(name)}" for name, _ in values]
+        path = constant(self._local(scope))
+        names = [f"{kind}_{path}_{constant(name)}" for name, _ in values]
         if not self._used.isdisjoint(names):
             path = path.replace("_", "")
-            names = [f"{kind}_{path}_{_constant(name)}" for name, _ in values]
+            names = [f"{kind}_{path}_{constant(name)}" for name, _ in values]
         self._used.update(names)
         lines = [f"  {name} = {value},\n" for name, (_, value) in zip(names, values, strict=True)]
         self.parts.append(f"/* {title} */\nenum {{\n{''.join(lines)}}};\n\n")
 
     def _local(self, name: str) -> str:
         return self._schema.split_package(name)[1]
-
-
-def _constant(name: str) -> str:
-    """CamelCase and dots to UPPER_CASE."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return name.replace(".", "_").upper()

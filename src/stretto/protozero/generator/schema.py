@@ -86,6 +86,10 @@ class File:
     enums: list[Enum] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
 
+    def type_names(self) -> list[str]:
+        """Messages and enums that nothing encloses."""
+        return [message.name for message in self.messages] + [enum.name for enum in self.enums]
+
 
 class Schema:
     """All types of some files, by full name."""

@@ -1,0 +1,235 @@
+"""How one value of each kind is checked, encoded and decoded, without its tag.
+
+Integers are cut to their width when decoding, as every protobuf parser does.
+Strings that are not UTF-8 decode with surrogate escapes and encode to the same
+bytes again. Enum values are plain integers, so unknown ones survive.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from stretto.protozero.wire import (
+    DELIMITED,
+    FIXED32,
+    FIXED64,
+    VARINT,
+    unzigzag,
+    varint,
+    zigzag,
+)
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stretto.protozero.message import Message
+
+_U64 = 0xFFFFFFFFFFFFFFFF
+
+
+class Codec:
+    """A kind of value.
+
+    Attributes:
+        kind: its name in .proto files, or the full name of a message.
+        wire_type: how it stands on the wire.
+        default: the value of an unset field.
+        check: normalizes a value, or raises ValueError saying what was expected.
+        pack: a checked value as bytes, with a length in front if delimited.
+        take: a value from `read_field`'s bytes, value and end; the last
+            argument counts the messages around it.
+    """
+
+    __slots__ = ("check", "default", "kind", "pack", "take", "wire_type")
+    is_message = False
+
+    def __init__(
+        self,
+        kind: str,
+        wire_type: int,
+        default: Any,
+        *,
+        check: Callable[[Any], Any],
+        pack: Callable[[Any], bytes],
+        take: Callable[[bytes, int, int, int], Any],
+    ) -> None:
+        self.kind = kind
+        self.wire_type = wire_type
+        self.default = default
+        self.check = check
+        self.pack = pack
+        self.take = take
+
+    def unset_value(self) -> Any:
+        """What a map holds for a key without a value."""
+        return self.default
+
+
+class MessageCodec(Codec):
+    """Messages of a class that is made when it is first needed."""
+
+    __slots__ = ("_class", "_resolve")
+    is_message = True
+
+    def __init__(self, name: str, resolve: Callable[[], type[Message]]) -> None:
+        super().__init__(name, DELIMITED, None, check=self._check, pack=self._pack, take=self._take)
+        self._resolve = resolve
+        self._class: type[Message] | None = None
+
+    def unset_value(self) -> Any:
+        return self.message_class()
+
+    @property
+    def message_class(self) -> type[Message]:
+        if self._class is None:
+            self._class = self._resolve()
+        return self._class
+
+    def _check(self, value: Any) -> Any:
+        if not isinstance(value, self.message_class):
+            raise ValueError(f"expected {self.kind}, got {value!r}")
+        return value
+
+    def _pack(self, value: Message) -> bytes:
+        return _pack_bytes(value.encode())
+
+    def _take(self, data: bytes, start: int, end: int, depth: int) -> Message:
+        message = self.message_class()
+        message.merge_encoded(data, start, end, depth + 1)
+        return message
+
+
+def _pack_bytes(data: bytes) -> bytes:
+    return varint(len(data)) + data
+
+
+def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    mask = (1 << bits) - 1
+    size = bits // 8
+
+    def check(value: Any) -> int:
+        # Whatever is an integer to Python: bool and numpy's too, float not.
+        number = value.__index__() if hasattr(value, "__index__") else None
+        if number is None or not low <= number <= high:
+            raise ValueError(f"expected {kind} ({low} to {high}), got {value!r}")
+        return int(number)
+
+    def pack_varint(value: int) -> bytes:
+        return varint(value & _U64)
+
+    def pack_fixed(value: int) -> bytes:
+        return (value & mask).to_bytes(size, "little")
+
+    def take(_data: bytes, value: int, _end: int, _depth: int) -> int:
+        value &= mask
+        return value - mask - 1 if value > high else value
+
+    pack = pack_varint if wire_type == VARINT else pack_fixed
+    return Codec(kind, wire_type, 0, check=check, pack=pack, take=take)
+
+
+def _zigzag(kind: str, bits: int) -> Codec:
+    mask = (1 << bits) - 1
+
+    def pack(value: int) -> bytes:
+        return varint(zigzag(value))
+
+    def take(_data: bytes, value: int, _end: int, _depth: int) -> int:
+        return unzigzag(value & mask)
+
+    plain = _integer(kind, VARINT, bits, signed=True)
+    return Codec(kind, VARINT, 0, check=plain.check, pack=pack, take=take)
+
+
+def _bool() -> Codec:
+    def check(value: Any) -> bool:
+        if value not in (0, 1):
+            raise ValueError(f"expected bool, got {value!r}")
+        return bool(value)
+
+    def pack(value: bool) -> bytes:
+        return b"\x01" if value else b"\x00"
+
+    def take(_data: bytes, value: int, _end: int, _depth: int) -> bool:
+        return value != 0
+
+    return Codec("bool", VARINT, False, check=check, pack=pack, take=take)
+
+
+def _float(kind: str, wire_type: int, layout: str) -> Codec:
+    as_float = struct.Struct(layout)
+    size = as_float.size
+
+    def check(value: Any) -> float:
+        if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+            raise ValueError(f"expected {kind}, got {value!r}")
+        try:
+            # A float keeps only its 32 bits, so that it equals what is read back.
+            (number,) = as_float.unpack(as_float.pack(value))
+        except OverflowError:
+            raise ValueError(f"expected {kind}, {value!r} is out of range") from None
+        return float(number)
+
+    def take(_data: bytes, value: int, _end: int, _depth: int) -> float:
+        (number,) = as_float.unpack(value.to_bytes(size, "little"))
+        return float(number)
+
+    return Codec(kind, wire_type, 0.0, check=check, pack=as_float.pack, take=take)
+
+
+def _string() -> Codec:
+    def check(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"expected string, got {value!r}")
+        try:
+            value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"expected string, {value!r} can't be encoded as UTF-8") from None
+        return str(value)
+
+    def pack(value: str) -> bytes:
+        return _pack_bytes(value.encode("utf-8", "surrogateescape"))
+
+    def take(data: bytes, start: int, end: int, _depth: int) -> str:
+        return data[start:end].decode("utf-8", "surrogateescape")
+
+    return Codec("string", DELIMITED, "", check=check, pack=pack, take=take)
+
+
+def _bytes() -> Codec:
+    def check(value: Any) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise ValueError(f"expected bytes, got {value!r}")
+        return bytes(value)
+
+    def take(data: bytes, start: int, end: int, _depth: int) -> bytes:
+        return data[start:end]
+
+    return Codec("bytes", DELIMITED, b"", check=check, pack=_pack_bytes, take=take)
+
+
+SCALARS: dict[str, Codec] = {
+    codec.kind: codec
+    for codec in (
+        _integer("int32", VARINT, 32, signed=True),
+        _integer("int64", VARINT, 64, signed=True),
+        _integer("uint32", VARINT, 32, signed=False),
+        _integer("uint64", VARINT, 64, signed=False),
+        _integer("enum", VARINT, 32, signed=True),
+        _integer("fixed32", FIXED32, 32, signed=False),
+        _integer("fixed64", FIXED64, 64, signed=False),
+        _integer("sfixed32", FIXED32, 32, signed=True),
+        _integer("sfixed64", FIXED64, 64, signed=True),
+        _zigzag("sint32", 32),
+        _zigzag("sint64", 64),
+        _bool(),
+        _float("float", FIXED32, "<f"),
+        _float("double", FIXED64, "<d"),
+        _string(),
+        _bytes(),
+    )
+}
+"""The codec of every scalar kind, by its name in .proto files."""

@@ -1,0 +1,234 @@
+"""Fields of a message: where values become tagged bytes and bytes become values.
+
+A message keeps the values of its set fields in a dict by name; every method
+here that is given `values` works on that dict.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError
+from stretto.protozero.wire import DELIMITED, read_field, read_value, tag, varint
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto.protozero.codec import Codec
+    from stretto.protozero.wire import RawField
+
+
+class Field:
+    """A singular field.
+
+    Attributes:
+        name: of the attribute; Perfetto's, with `_` behind if Python reserves it.
+        proto_name: as in the .proto file.
+        path: for messages to people, as `TraceConfig.duration_ms`.
+        codec: of its values, or of the elements of a repeated one.
+        implicit: proto3 without presence; the default value is the unset field.
+        oneof: name of the group in which setting one field clears the others.
+    """
+
+    __slots__ = (
+        "codec",
+        "default",
+        "implicit",
+        "name",
+        "number",
+        "oneof",
+        "path",
+        "proto_name",
+        "rivals",
+        "tag",
+    )
+    repeated = False
+
+    def __init__(self, message: str, name: str, number: int, codec: Codec) -> None:
+        self.name = self.proto_name = name
+        self.path = f"{message}.{name}"
+        self.number = number
+        self.codec = codec
+        self.default = codec.default
+        self.tag = tag(number, codec.wire_type)
+        self.implicit = False
+        self.oneof = ""
+        self.rivals: frozenset[str] = frozenset()
+
+    def unset_value(self) -> Any:
+        """What reading the unset field gives."""
+        return self.default
+
+    def is_set(self, values: dict[str, Any]) -> bool:
+        return self.name in values
+
+    def check(self, value: Any) -> Any:
+        """Normalize a value; raises ConfigError naming the field, its type and its range."""
+        return self.check_element(value)
+
+    def check_element(self, value: Any) -> Any:
+        """Normalize a single value, an element of a list, or the key of a map."""
+        try:
+            return self.codec.check(value)
+        except ValueError as error:
+            raise ConfigError(f"{self.path}: {error}") from None
+
+    def store(self, values: dict[str, Any], value: Any) -> None:
+        """Set to a checked value, clearing the other fields of its oneof."""
+        for rival in values.keys() & self.rivals:
+            del values[rival]
+        if self.implicit and value == self.default and str(value) != "-0.0":
+            values.pop(self.name, None)
+        else:
+            values[self.name] = value
+
+    def merge(self, values: dict[str, Any], value: Any) -> None:
+        """Take over another message's value."""
+        if self.codec.is_message and self.name in values:
+            values[self.name].merge(value)
+        else:
+            self.store(values, _copy(self.codec, value))
+
+    def write(self, out: bytearray, value: Any) -> None:
+        """Append tag and value."""
+        out += self.tag
+        out += self.codec.pack(value)
+
+    def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
+        """Take what `read_field` found; False if the wire type isn't this field's."""
+        _, wire_type, value, end = raw
+        codec = self.codec
+        if wire_type != codec.wire_type:
+            return False
+        if codec.is_message and self.name in values:
+            values[self.name].merge_encoded(data, value, end, depth + 1)
+        else:
+            self.store(values, codec.take(data, value, end, depth))
+        return True
+
+
+class RepeatedField(Field):
+    """A repeated field: a list, encoded element by element or packed."""
+
+    __slots__ = ("packed",)
+    repeated = True
+
+    def __init__(
+        self, message: str, name: str, number: int, codec: Codec, packed: bool = False
+    ) -> None:
+        super().__init__(message, name, number, codec)
+        self.packed = packed
+        if packed:
+            self.tag = tag(number, DELIMITED)
+
+    def unset_value(self) -> list[Any]:
+        return []
+
+    def is_set(self, values: dict[str, Any]) -> bool:
+        return bool(values.get(self.name))
+
+    def check(self, value: Any) -> list[Any]:
+        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+            kind = self.codec.kind
+            raise ConfigError(f"{self.path}: expected a list of {kind}, got {value!r}")
+        return [self.check_element(element) for element in value]
+
+    def merge(self, values: dict[str, Any], value: Any) -> None:
+        copies = [_copy(self.codec, element) for element in value]
+        values.setdefault(self.name, []).extend(copies)
+
+    def write(self, out: bytearray, value: Any) -> None:
+        # The list is its owner's to change, so its elements are checked only now.
+        pack = self.codec.pack
+        elements = [pack(element) for element in self.check(value)]
+        if not elements:
+            return
+        if self.packed:
+            out += self.tag
+            out += varint(sum(map(len, elements)))
+            out += b"".join(elements)
+        else:
+            for element in elements:
+                out += self.tag
+                out += element
+
+    def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
+        _, wire_type, value, end = raw
+        codec = self.codec
+        if wire_type == codec.wire_type:
+            values.setdefault(self.name, []).append(codec.take(data, value, end, depth))
+        elif wire_type == DELIMITED:
+            # Packed or not, readers take both.
+            values.setdefault(self.name, []).extend(self._unpack(data, value, end))
+        else:
+            return False
+        return True
+
+    def _unpack(self, data: bytes, pos: int, end: int) -> list[Any]:
+        take, wire_type = self.codec.take, self.codec.wire_type
+        elements = []
+        while pos < end:
+            raw, pos = read_value(data, pos, end, wire_type)
+            elements.append(take(data, raw, pos, 0))
+        return elements
+
+
+class MapField(Field):
+    """A map: a dict, encoded as repeated entries of key (1) and value (2)."""
+
+    __slots__ = ("value_codec",)
+    repeated = True
+
+    def __init__(
+        self, message: str, name: str, number: int, key_codec: Codec, value_codec: Codec
+    ) -> None:
+        super().__init__(message, name, number, key_codec)
+        self.value_codec = value_codec
+        self.tag = tag(number, DELIMITED)
+
+    def unset_value(self) -> dict[Any, Any]:
+        return {}
+
+    def is_set(self, values: dict[str, Any]) -> bool:
+        return bool(values.get(self.name))
+
+    def check(self, value: Any) -> dict[Any, Any]:
+        if not hasattr(value, "items"):
+            kinds = f"{self.codec.kind} to {self.value_codec.kind}"
+            raise ConfigError(f"{self.path}: expected a dict of {kinds}, got {value!r}")
+        keys = [self.check_element(key) for key in value]
+        try:
+            return {key: self.value_codec.check(value[key]) for key in keys}
+        except ValueError as error:
+            raise ConfigError(f"{self.path}: {error}") from None
+
+    def merge(self, values: dict[str, Any], value: Any) -> None:
+        copies = {key: _copy(self.value_codec, each) for key, each in value.items()}
+        values.setdefault(self.name, {}).update(copies)
+
+    def write(self, out: bytearray, value: Any) -> None:
+        key_tag = tag(1, self.codec.wire_type)
+        value_tag = tag(2, self.value_codec.wire_type)
+        for key, each in self.check(value).items():
+            entry = key_tag + self.codec.pack(key) + value_tag + self.value_codec.pack(each)
+            out += self.tag + varint(len(entry)) + entry
+
+    def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
+        _, wire_type, value, end = raw
+        if wire_type != DELIMITED:
+            return False
+        codecs = {1: self.codec, 2: self.value_codec}
+        entry = {1: self.codec.default, 2: None}
+        while value < end:
+            number, wire_type, inner, value = read_field(data, value, end)
+            codec = codecs.get(number)
+            if codec is not None and codec.wire_type == wire_type:
+                entry[number] = codec.take(data, inner, value, depth + 1)
+        if entry[2] is None:
+            entry[2] = self.value_codec.unset_value()
+        values.setdefault(self.name, {})[entry[1]] = entry[2]
+        return True
+
+
+def _copy(codec: Codec, value: Any) -> Any:
+    """A value that shares nothing with the given one."""
+    return value.copy() if codec.is_message else value

@@ -1,0 +1,218 @@
+"""Plain value classes for protobuf messages: read, write, compare, encode, decode.
+
+Generated modules make a subclass for each message of a schema. A field is an
+attribute::
+
+    config = TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], duration_ms=10)
+    config.data_sources.append(TraceConfig.DataSource())
+    TraceConfig.decode(config.encode()) == config
+
+Reading an unset field gives its default: None for a message, an empty list or
+dict (which then belongs to the message) for a repeated field or map, else the
+value that the schema names or 0, "" and the like. Assigning None unsets.
+
+Assigned values are checked at once, elements of lists when they are encoded:
+ConfigError names the field, its type and its range. Fields are encoded in the
+order of their declaration, with minimal lengths, and what a decoder didn't
+know follows, byte for byte as it came.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError, DecodeError
+from stretto.protozero.wire import read_field
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
+
+    from stretto.protozero.field import Field
+    from stretto.protozero.writer import MessageWriter
+
+MAX_DEPTH = 100
+"""How deep messages may nest when decoding, as in Google's decoders."""
+
+
+class Layout:
+    """What all messages of a class share: name and fields."""
+
+    __slots__ = ("by_name", "by_number", "name", "oneofs")
+
+    def __init__(self, name: str, fields: list[Field]) -> None:
+        self.name = name
+        self.by_name = {field.name: field for field in fields}
+        self.by_number = {field.number: field for field in fields}
+        self.oneofs: dict[str, frozenset[str]] = {}
+        for oneof in {field.oneof for field in fields} - {""}:
+            members = frozenset(field.name for field in fields if field.oneof == oneof)
+            self.oneofs[oneof] = members
+            for name_ in members:
+                self.by_name[name_].rivals = members - {name_}
+
+    def field(self, name: str) -> Field:
+        """The field called `name`; raises ConfigError if there is none."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise ConfigError(f"{self.name} has no field {name!r}{self._advice(name)}") from None
+
+    def _advice(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, self.by_name, 1)
+        return f"; did you mean {close[0]!r}?" if close else ""
+
+
+class Message:
+    """Root of all message classes.
+
+    The values of set fields are the instance's `__dict__`: reading one costs
+    what reading any attribute does.
+    """
+
+    __slots__ = ("__dict__", "unknown_fields")
+
+    LAYOUT: ClassVar[Layout]
+    Writer: ClassVar[type[MessageWriter]]
+    unknown_fields: bytes
+    """Encoded fields that the schema doesn't know, in the order they came."""
+
+    def __init__(self, **values: Any) -> None:
+        object.__setattr__(self, "unknown_fields", b"")
+        for name, value in values.items():
+            self._assign(self.LAYOUT.field(name), value)
+
+    def _assign(self, field: Field, value: Any) -> None:
+        if value is None:
+            vars(self).pop(field.name, None)
+        else:
+            field.store(vars(self), field.check(value))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self.LAYOUT.by_name.get(name)
+        if field is not None:
+            self._assign(field, value)
+        elif name == "unknown_fields":
+            object.__setattr__(self, name, bytes(value))
+        else:
+            self.LAYOUT.field(name)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what isn't in __dict__: unset fields.
+        field = self.LAYOUT.by_name.get(name)
+        if field is None:
+            raise AttributeError(f"{self.LAYOUT.name} has no field {name!r}")
+        value = field.unset_value()
+        if field.repeated:
+            vars(self)[name] = value
+        return value
+
+    def __delattr__(self, name: str) -> None:
+        self.clear(name)
+
+    def has(self, name: str) -> bool:
+        """Whether a field is set: in a list or map, whether there is an element."""
+        return self.LAYOUT.field(name).is_set(vars(self))
+
+    def clear(self, name: str) -> None:
+        """Unset a field."""
+        vars(self).pop(self.LAYOUT.field(name).name, None)
+
+    def which_oneof(self, oneof: str) -> str | None:
+        """The name of the field that is set in a oneof, or None."""
+        try:
+            members = self.LAYOUT.oneofs[oneof]
+        except KeyError:
+            raise ConfigError(f"{self.LAYOUT.name} has no oneof {oneof!r}") from None
+        return next(iter(vars(self).keys() & members), None)
+
+    def encode(self) -> bytes:
+        """The message on the wire.
+
+        Raises:
+            ConfigError: an element of a list or map is not of the field's type.
+        """
+        out = bytearray()
+        values = vars(self)
+        for name, field in self.LAYOUT.by_name.items():
+            if name in values:
+                field.write(out, values[name])
+        out += self.unknown_fields
+        return bytes(out)
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview) -> Self:
+        """Read a message from the wire.
+
+        Raises:
+            DecodeError: the bytes are no message; names the offset.
+        """
+        message = cls()
+        message.merge_encoded(data)
+        return message
+
+    def merge_encoded(
+        self,
+        data: bytes | bytearray | memoryview,
+        start: int = 0,
+        end: int | None = None,
+        depth: int = 0,
+    ) -> None:
+        """Add what `data[start:end]` holds to this message.
+
+        Singular fields are replaced, messages merged, lists extended. `depth`
+        counts the messages around this one.
+
+        Raises:
+            DecodeError: the bytes are no message; part of them may be in this one.
+        """
+        if depth > MAX_DEPTH:
+            raise DecodeError(f"messages nest deeper than {MAX_DEPTH} at offset {start}")
+        data = bytes(data)
+        pos, end = start, len(data) if end is None else end
+        fields, values = self.LAYOUT.by_number, vars(self)
+        unknown = bytearray()
+        while pos < end:
+            begin = pos
+            raw = read_field(data, pos, end)
+            pos = raw[3]
+            field = fields.get(raw[0])
+            if field is None or not field.read(values, data, raw, depth):
+                unknown += data[begin:pos]
+        if unknown:
+            self.unknown_fields += unknown
+
+    def merge(self, other: Self) -> None:
+        """Add what another message of this class holds, as `merge_encoded` does."""
+        for name, value in vars(other).items():
+            self.LAYOUT.by_name[name].merge(vars(self), value)
+        self.unknown_fields += other.unknown_fields
+
+    def copy(self) -> Self:
+        """A message that equals this one and shares nothing with it."""
+        message = type(self)()
+        message.merge(self)
+        return message
+
+    def set_fields(self) -> dict[str, Any]:
+        """The values of set fields by name, in the order of their declaration."""
+        values = vars(self)
+        fields = self.LAYOUT.by_name.items()
+        return {name: values[name] for name, field in fields if field.is_set(values)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message) or type(other) is not type(self):
+            return NotImplemented
+        same = self.set_fields() == other.set_fields()
+        return same and self.unknown_fields == other.unknown_fields
+
+    __hash__ = None  # type: ignore[assignment]  # a message can change
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={value!r}" for name, value in self.set_fields().items()]
+        if self.unknown_fields:
+            parts.append(f"unknown_fields={self.unknown_fields!r}")
+        return f"{self.LAYOUT.name}({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).decode, (self.encode(),)
