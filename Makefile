@@ -136,7 +136,7 @@ bench: install ## every benchmark beside its peers, as one table
 
 .PHONY: generate
 generate: $(VENV)/.ready ## the checked-in protobuf classes, again
-	PYTHONPATH=src $(VENV)/bin/python -m stretto.protozero.generator
+	PYTHONPATH=src $(VENV)/bin/python -m stretto.protozero.generate
 
 .PHONY: wheels
 wheels: $(VENV)/.ready ## manylinux wheels of each CPython, and the pure one, in dist/
