@@ -28,6 +28,8 @@ class BufferTable:
     def stats(self, buffer_id: int) -> dict[str, int]:
         """`st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
     def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None: ...
+    def clone(self, source_id: int, clone_id: int) -> None:
+        """Copy a buffer, read position included. Raises ValueError, MemoryError."""
     def recover(self, buffer_id: int, fd: int) -> None:
         """Adopt the ring that a process left in a file. Raises ValueError."""
 

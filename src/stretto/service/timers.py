@@ -1,0 +1,56 @@
+"""The timers of one session: named, so that each exists once and all end together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.clock import Clock
+    from stretto.base.task_runner import TaskRunner
+
+
+class Timers:
+    """Delayed tasks of one owner. Setting a name again replaces the earlier task."""
+
+    __slots__ = ("_clock", "_runner", "_tokens")
+
+    def __init__(self, runner: TaskRunner, clock: Clock) -> None:
+        self._runner = runner
+        self._clock = clock
+        self._tokens: dict[str, object] = {}
+
+    def once(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
+        """Run `task` once, in `delay_ms`."""
+        self.cancel(name)
+
+        def run() -> None:
+            self._tokens.pop(name, None)
+            task()
+
+        self._tokens[name] = self._runner.post_delayed(run, delay_ms)
+
+    def every(self, name: str, period_ms: int, task: Callable[[], object]) -> None:
+        """Run `task` at each multiple of `period_ms` of the wall time, until cancelled."""
+
+        def run() -> None:
+            self.every(name, period_ms, task)
+            task()
+
+        self.once(name, self._to_next_multiple(period_ms), run)
+
+    def _to_next_multiple(self, period_ms: int) -> int:
+        # All sessions and machines act at the same moments: one wake-up instead of many.
+        return period_ms - self._clock.walltime_ns() // 1_000_000 % period_ms
+
+    def cancel(self, name: str) -> None:
+        """Forget a task. Harmless if there is none."""
+        token = self._tokens.pop(name, None)
+        if token is not None:
+            self._runner.cancel(token)
+
+    def cancel_all(self) -> None:
+        """Forget every task."""
+        for name in list(self._tokens):
+            self.cancel(name)

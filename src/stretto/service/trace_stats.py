@@ -1,0 +1,67 @@
+"""TraceStats of a session: what its buffers, its flushes and the service have counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from stretto.service.packet_encoder import blob, number
+
+if TYPE_CHECKING:
+    from stretto.service.tracing_session import TracingSession
+
+_BUFFER_FIELDS: Final = (
+    ("buffer_size", 12),
+    ("bytes_written", 1),
+    ("bytes_overwritten", 13),
+    ("bytes_read", 14),
+    ("padding_bytes_written", 15),
+    ("padding_bytes_cleared", 16),
+    ("chunks_written", 2),
+    ("chunks_rewritten", 10),
+    ("chunks_overwritten", 3),
+    ("chunks_discarded", 18),
+    ("chunks_read", 17),
+    ("chunks_committed_out_of_order", 11),
+    ("write_wrap_count", 4),
+    ("patches_succeeded", 5),
+    ("patches_failed", 6),
+    ("readaheads_succeeded", 7),
+    ("readaheads_failed", 8),
+    ("abi_violations", 9),
+    ("trace_writer_packet_loss", 19),
+)
+"""Counters of a native buffer and their fields in TraceStats.BufferStats. The native
+`sequence_packet_loss` has none: each packet carries it as previous_packet_dropped."""
+
+FINAL_FLUSH_SUCCEEDED: Final = 1
+FINAL_FLUSH_FAILED: Final = 2
+
+
+def encode_trace_stats(session: TracingSession, invalid_packets: int) -> bytes:
+    """Return the encoded TraceStats as of now; `invalid_packets` is the reader's count."""
+    service, flushes = session.service, session.flushes
+    totals = service.discarded()
+    out = b"".join(blob(1, _buffer_stats(session, ident)) for ident in session.buffers)
+    for field, value in (
+        (2, len(service.producers)),
+        (3, service.producers_seen),
+        (4, len(service.data_sources)),
+        (5, service.data_sources_seen),
+        (6, len(service.sessions)),
+        (7, sum(len(each.buffers) for each in service.sessions.values())),
+        (8, totals.chunks),
+        (9, totals.patches),
+        (10, invalid_packets),
+        (12, flushes.requested),
+        (13, flushes.succeeded),
+        (14, flushes.failed),
+    ):
+        out += number(field, value)
+    if session.final_flush_outcome:
+        out += number(15, session.final_flush_outcome)
+    return out
+
+
+def _buffer_stats(session: TracingSession, buffer_id: int) -> bytes:
+    counters = session.service.table.stats(buffer_id)
+    return b"".join(number(field, counters[name]) for name, field in _BUFFER_FIELDS)

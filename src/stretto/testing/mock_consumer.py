@@ -1,0 +1,63 @@
+"""A consumer that remembers what it is told."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.testing.decoded_packets import decode_packets
+
+if TYPE_CHECKING:
+    from stretto.protos.config import TraceConfig
+    from stretto.protos.trace import TracePacket
+    from stretto.service.tracing_service import TracingService
+
+
+class MockConsumer:
+    """Connects to a service as a consumer in this process.
+
+    Args:
+        service: The service.
+        uid: As if the kernel had said it; by default this process's.
+
+    Attributes:
+        disabled: The error of each end of a session, "" for a good one.
+        data: All trace bytes that were read.
+        reads: (bytes, has_more) of each delivery.
+        flushes: The result of each flush.
+    """
+
+    def __init__(self, service: TracingService, uid: int | None = None) -> None:
+        self.disabled: list[str] = []
+        self.reads: list[tuple[int, bool]] = []
+        self.flushes: list[bool] = []
+        self.data = b""
+        self.connected = False
+        self.endpoint = service.connect_consumer(self, os.getuid() if uid is None else uid)
+
+    def enable(self, config: TraceConfig, fd: int | None = None) -> None:
+        """Set up a session, and start it unless deferred."""
+        self.endpoint.enable_tracing(config.encode(), fd)
+
+    def flush(self, timeout_ms: int = 0, flags: int = 0) -> None:
+        """Flush; the result comes to `flushes`."""
+        self.endpoint.flush(timeout_ms, self.flushes.append, flags)
+
+    def packets(self) -> list[TracePacket]:
+        """All packets that were read, decoded."""
+        return decode_packets(self.data)
+
+    # What the service calls.
+
+    def on_connect(self) -> None:
+        self.connected = True
+
+    def on_disconnect(self) -> None:
+        self.connected = False
+
+    def on_tracing_disabled(self, error: str) -> None:
+        self.disabled.append(error)
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        self.data += data
+        self.reads.append((len(data), has_more))

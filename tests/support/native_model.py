@@ -1,0 +1,156 @@
+"""The native data path as a plain model: lists of packets, no memory, no limits, no threads.
+
+The service runs on it as on `stretto._native`. What both give for the same program must
+be the same trace, as long as no buffer overflows.
+"""
+
+from __future__ import annotations
+
+from stretto.service.packet_encoder import framed, number
+
+RING = 1
+DISCARD = 2
+STALL = 0
+DROP = 1
+STALL_THEN_DROP = 2
+
+COUNTERS = """
+bytes_written chunks_written bytes_overwritten chunks_overwritten chunks_discarded
+chunks_rewritten chunks_committed_out_of_order write_wrap_count patches_succeeded
+patches_failed readaheads_succeeded readaheads_failed bytes_read chunks_read
+padding_bytes_written padding_bytes_cleared abi_violations trace_writer_packet_loss
+sequence_packet_loss
+""".split()
+
+
+class _Buffer:
+    def __init__(self, size):
+        self.size = size
+        self.unread = []  # (producer, writer, packet)
+        self.known = {}  # producer -> (uid, pid)
+
+
+class BufferTable:
+    def __init__(self):
+        self.buffers = {}
+
+    def create(self, buffer_id, size, policy, fd=-1):
+        if not buffer_id or buffer_id in self.buffers or not size or policy not in (1, 2):
+            raise ValueError("bad buffer")
+        self.buffers[buffer_id] = _Buffer(size)
+
+    def remove(self, buffer_id):
+        del self.buffers[buffer_id]
+
+    def clone(self, source_id, clone_id):
+        source = self.buffers[source_id]
+        copy = self.buffers[clone_id] = _Buffer(source.size)
+        copy.unread = list(source.unread)
+        copy.known = dict(source.known)
+
+    def set_producer(self, buffer_id, producer_id, uid, pid):
+        self.buffers[buffer_id].known[producer_id] = (uid, pid)
+
+    def stats(self, buffer_id):
+        buffer = self.buffers[buffer_id]
+        return dict.fromkeys(COUNTERS, 0) | {"buffer_size": buffer.size, "unread": 0}
+
+    def set_watermark(self, buffer_id, eventfd, unread_bytes):
+        self.buffers[buffer_id]  # KeyError: no such buffer
+
+
+class Readback:
+    def __init__(self, table, machine_id=0):
+        self.table = table
+        self.sequences = {}
+        self.invalid_packets = 0
+        self.packets = 0
+
+    def begin(self, buffer_id):
+        pass
+
+    def sequence_id(self, producer_id, writer_id):
+        return self.sequences.setdefault((producer_id, writer_id), len(self.sequences) + 2)
+
+    def read(self, buffer_id, limit):
+        buffer = self.table.buffers[buffer_id]
+        out = b""
+        while buffer.unread and len(out) < limit:
+            producer, writer, packet = buffer.unread.pop(0)
+            uid, pid = buffer.known[producer]
+            trusted = number(3, uid) + number(10, self.sequence_id(producer, writer))
+            out += framed(packet + trusted + number(79, pid))
+            self.packets += 1
+        return out, bool(buffer.unread)
+
+
+class ProducerEndpointCore:
+    def __init__(self, table, producer_id):
+        self.table = table
+        self.producer_id = producer_id
+        self.allowed = set()
+        self.discarded = 0
+        self.writers = []
+
+    def attach_fd(self, fd, size, page_size):
+        pass
+
+    def allow_buffer(self, buffer_id, allow):
+        (self.allowed.add if allow else self.allowed.discard)(buffer_id)
+
+    def move(self, writer):
+        packets, writer.pending = writer.pending, []
+        if writer.target not in self.allowed or writer.target not in self.table.buffers:
+            self.discarded += bool(packets)
+            return
+        buffer = self.table.buffers[writer.target]
+        buffer.unread += [(self.producer_id, writer.writer_id, packet) for packet in packets]
+
+    def scrape(self, buffer_ids):
+        for writer in self.writers:
+            if writer.target in buffer_ids:
+                self.move(writer)
+
+    def stats(self):
+        return {"chunks_discarded": self.discarded, "patches_discarded": 0}
+
+
+class Arbiter:
+    def __init__(self, core, size):
+        self.core = core
+        self.size = size
+        self.disabled = False
+
+    @staticmethod
+    def in_process(endpoint, size, page_size):
+        return Arbiter(endpoint, size)
+
+    def flush(self):
+        pass
+
+    def disable(self):
+        self.disabled = True
+
+
+class TraceWriter:
+    def __init__(self, arbiter, target_buffer, policy=DROP):
+        self.core = arbiter.core
+        self.arbiter = arbiter
+        self.target = target_buffer
+        self.pending = []
+        self.first = True
+        self.core.writers.append(self)
+        self.writer_id = len(self.core.writers)
+
+    def write(self, packet):
+        if self.arbiter.disabled:
+            return False
+        self.pending.append((number(87, 1) if self.first else b"") + bytes(packet))
+        self.first = False
+        return True
+
+    def flush(self):
+        self.core.move(self)
+
+    def close(self):
+        self.flush()
