@@ -27,6 +27,7 @@
 #include <Python.h>
 
 #include "../core/arbiter.h"
+#include "../core/fork_guard.h"
 #include "../core/producer_endpoint.h"
 #include "../core/send_queue.h"
 #include "../core/trace_writer.h"
@@ -108,5 +109,27 @@ bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
 /* An open descriptor; -1 stands for none and is allowed if `optional`. */
 bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out);
+
+/* A contiguous bytes-like object, to be released by PyBuffer_Release. */
+bool st_bind_bytes(PyObject* value, const char* name, Py_buffer* out);
+
+/* --- counters, as dicts (arguments.c) --- */
+
+/* A uint64_t field of a struct; a list of them ends with a NULL name. */
+struct st_bind_counter {
+  const char* name;
+  size_t offset;
+};
+
+PyObject* st_bind_counters(const struct st_bind_counter* counters,
+                           const void* values);
+int st_bind_set_counter(PyObject* dict, const char* name, uint64_t value);
+
+/* A row of a method table for a function of FASTCALL with keywords. */
+#define ST_BIND_KEYWORDS(name, function, doc)      \
+  {                                                \
+    name, (PyCFunction)(void (*)(void))(function), \
+        METH_FASTCALL | METH_KEYWORDS, doc         \
+  }
 
 #endif /* STRETTO_BIND_BIND_H_ */

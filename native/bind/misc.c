@@ -1,0 +1,85 @@
+/* Functions of the module that belong to no type. */
+#include "bind.h"
+#include "clock.h"
+#include "wire.h"
+
+static PyObject* boottime_ns(PyObject* Py_UNUSED(module),
+                             PyObject* Py_UNUSED(none)) {
+  return PyLong_FromUnsignedLongLong(st_boottime_ns());
+}
+
+/* --- tokenize --- */
+
+/* The position after the packet at p, or NULL if there is no whole one. */
+static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
+  enum { PACKET_TAG = 0x0a }; /* field 1, delimited */
+  if (p == end || *p++ != PACKET_TAG)
+    return NULL;
+  uint64_t size;
+  p = st_get_varint(p, end, &size);
+  return p && size <= (size_t)(end - p) ? p + size : NULL;
+}
+
+static PyObject* tokenize(PyObject* Py_UNUSED(module), PyObject* data) {
+  Py_buffer trace;
+  if (!st_bind_bytes(data, "data", &trace))
+    return NULL;
+  const uint8_t* parsed = trace.buf;
+  const uint8_t* end = parsed + trace.len;
+  Py_ssize_t packets = 0;
+  Py_BEGIN_ALLOW_THREADS const uint8_t* next;
+  while ((next = skip_packet(parsed, end))) {
+    parsed = next;
+    packets++;
+  }
+  Py_END_ALLOW_THREADS Py_ssize_t size = parsed - (const uint8_t*)trace.buf;
+  PyBuffer_Release(&trace);
+  return Py_BuildValue("nn", packets, size);
+}
+
+/* --- pending calls --- */
+
+/* Errors have nowhere to go: the main thread is in the middle of anything. */
+static int run_pending_call(void* callable) {
+  PyObject* result = PyObject_CallNoArgs(callable);
+  if (!result)
+    PyErr_WriteUnraisable(callable);
+  Py_XDECREF(result);
+  Py_DECREF((PyObject*)callable);
+  return 0;
+}
+
+static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
+                                  PyObject* callable) {
+  if (!PyCallable_Check(callable)) {
+    PyErr_SetString(PyExc_TypeError, "a pending call must be callable");
+    return NULL;
+  }
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "only the main interpreter has pending calls; call the "
+                    "function yourself");
+    return NULL;
+  }
+  if (Py_AddPendingCall(run_pending_call, Py_NewRef(callable)) < 0) {
+    Py_DECREF(callable);
+    PyErr_SetString(PyExc_RuntimeError,
+                    "too many calls are pending; try again later");
+    return NULL;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"boottime_ns", boottime_ns, METH_NOARGS,
+     "Now, in nanoseconds of CLOCK_BOOTTIME."},
+    {"tokenize", tokenize, METH_O,
+     "Count the packets of a trace; (packets, bytes parsed)."},
+    {"add_pending_call", add_pending_call, METH_O,
+     "Have the main thread call something at its next safe moment."},
+    {0},
+};
+
+int st_bind_add_misc(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}
