@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,7 +51,10 @@ class Oracle:
     """One trace, loaded into the real trace processor."""
 
     def __init__(self, trace: bytes) -> None:
-        self._processor = load("trace_processor").WasmTraceProcessor(trace)
+        with warnings.catch_warnings():
+            # It leaves the file of its own schema to the garbage collector.
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._processor = load("trace_processor").WasmTraceProcessor(trace)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
