@@ -1,0 +1,77 @@
+"""Shared memory that no peer can shrink under our feet.
+
+A mapping of a file that is truncated later raises SIGBUS on access: so memory
+that crosses a process border is a memfd whose size is sealed, and memory that
+comes from a peer is taken only if it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from stretto.base.errors import TransportError
+
+MEMFD_NAME = "perfetto_shmem"
+REQUIRED_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+MAX_SHM_BYTES = 32 * 1024 * 1024
+"""The service's limit for one producer's shared memory (perfetto-abi 1.2)."""
+
+
+def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
+    """Make zeroed memory of a fixed size.
+
+    Args:
+        size_bytes: At least 1.
+        name: Shown in /proc/self/maps and /proc/self/fd.
+
+    Returns:
+        The descriptor (close-on-exec); it is the caller's.
+
+    Raises:
+        TransportError: The kernel has no memfd, or no memory.
+    """
+    if size_bytes < 1:
+        raise TransportError(f"shared memory of {size_bytes} bytes: ask for at least 1")
+    fd = -1
+    try:
+        fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, size_bytes)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS)
+    except OSError as error:
+        if fd >= 0:
+            os.close(fd)
+        raise TransportError(
+            f"no shared memory of {size_bytes} bytes: {error.strerror}; "
+            "lower the size, or free memory and descriptors"
+        ) from error
+    return fd
+
+
+def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
+    """Size of memory that a peer provides, once it is certain that it can't change.
+
+    Args:
+        fd: Stays the caller's.
+        max_bytes: More is refused.
+
+    Raises:
+        TransportError: Not a memfd, not sealed, empty or too large.
+    """
+    try:
+        seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+    except OSError as error:
+        raise TransportError(
+            "the peer's descriptor is no memfd: shared memory must come from memfd_create"
+        ) from error
+    if seals & REQUIRED_SEALS != REQUIRED_SEALS:
+        raise TransportError(
+            f"the peer's shared memory isn't sealed (seals {seals:#x}): "
+            "it must carry F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL"
+        )
+    size = os.fstat(fd).st_size
+    if not 0 < size <= max_bytes:
+        raise TransportError(
+            f"the peer's shared memory has {size} bytes: it must have 1 to {max_bytes}"
+        )
+    return size

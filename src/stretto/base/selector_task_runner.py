@@ -1,0 +1,205 @@
+"""The task runner of real programs: one thread, `selectors`, and a wake descriptor.
+
+Rules
+- Everything runs on the thread that calls `run` or `run_until`. `post`,
+  `post_delayed` and `quit` may be called from any thread, and from a signal
+  handler.
+- A round waits until there is something to do, then runs the callbacks of ready
+  descriptors, the tasks posted so far, and the delayed ones that are due. A task
+  that posts itself again therefore starves nobody.
+- An exception of a task leaves `run`; the task is gone, the rest is intact, and
+  `run` may be called again.
+- A descriptor is unwatched before it is closed.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Task = Callable[[], object]
+
+
+class _DelayedTask:
+    """Token of a delayed task; a cancelled one has no task any more."""
+
+    __slots__ = ("due_ns", "task")
+
+    def __init__(self, task: Task, due_ns: int) -> None:
+        self.task: Task | None = task
+        self.due_ns = due_ns
+
+
+class _Watch:
+    __slots__ = ("on_readable", "on_writable")
+
+    def __init__(self, on_readable: Task | None, on_writable: Task | None) -> None:
+        self.on_readable = on_readable
+        self.on_writable = on_writable
+
+
+class SelectorTaskRunner:
+    """A `TaskRunner` on the best selector of the platform."""
+
+    __slots__ = (
+        "_delayed", "_delayed_count", "_new_delayed", "_posted", "_quit", "_selector", "_wake_fd",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._posted: deque[Task] = deque()
+        self._new_delayed: deque[_DelayedTask] = deque()
+        self._delayed: list[tuple[int, int, _DelayedTask]] = []
+        self._delayed_count = 0
+        self._quit = False
+        self._selector = selectors.DefaultSelector()
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._selector.register(self._wake_fd, selectors.EVENT_READ)
+
+    # --- the four verbs
+
+    def post(self, task: Task) -> None:
+        """Run `task` soon, after what was posted before it. Any thread."""
+        self._posted.append(task)
+        self._wake()
+
+    def post_delayed(self, task: Task, delay_ms: float) -> object:
+        """Run `task` once, `delay_ms` milliseconds from now. Any thread.
+
+        Returns:
+            A token for `cancel`.
+        """
+        delayed = _DelayedTask(task, time.monotonic_ns() + int(delay_ms * 1e6))
+        self._new_delayed.append(delayed)
+        self._wake()
+        return delayed
+
+    def cancel(self, token: object) -> None:
+        """Forget a delayed task. Harmless if it ran already."""
+        if isinstance(token, _DelayedTask):
+            token.task = None
+
+    def watch(self, fd: int, on_readable: Task | None, on_writable: Task | None = None) -> None:
+        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`."""
+        events = 0
+        if on_readable is not None:
+            events |= selectors.EVENT_READ
+        if on_writable is not None:
+            events |= selectors.EVENT_WRITE
+        if events == 0:
+            self.unwatch(fd)
+        elif fd in self._selector.get_map():
+            self._selector.modify(fd, events, _Watch(on_readable, on_writable))
+        else:
+            self._selector.register(fd, events, _Watch(on_readable, on_writable))
+
+    def unwatch(self, fd: int) -> None:
+        """Stop watching. Harmless if it isn't watched."""
+        if fd in self._selector.get_map():
+            self._selector.unregister(fd)
+
+    # --- running
+
+    def run(self) -> None:
+        """Run until `quit`."""
+        while not self._quit:
+            self._round(None)
+        self._quit = False
+
+    def run_until(self, predicate: Callable[[], bool], timeout_ms: float | None = None) -> bool:
+        """Run until `predicate()` is true, looked at after every round.
+
+        Args:
+            predicate: Must not block.
+            timeout_ms: Give up after so many milliseconds; None waits for ever.
+
+        Returns:
+            The last value of the predicate: False after a time-out or `quit`.
+        """
+        deadline = None if timeout_ms is None else time.monotonic_ns() + int(timeout_ms * 1e6)
+        while not (done := predicate()) and not self._quit:
+            if deadline is not None and time.monotonic_ns() >= deadline:
+                break
+            self._round(deadline)
+        self._quit = False
+        return done
+
+    def quit(self) -> None:
+        """End `run` (or the next one) after its current round. Any thread."""
+        self._quit = True
+        self._wake()
+
+    def close(self) -> None:
+        """Release the selector; nothing can be watched or run afterwards."""
+        self._selector.close()
+        os.close(self._wake_fd)
+
+    # --- one round
+
+    def _round(self, deadline_ns: int | None) -> None:
+        # Waiting comes first, so that whoever looks between rounds sees what ran.
+        for key, events in self._selector.select(self._timeout_s(deadline_ns)):
+            if key.fd == self._wake_fd:
+                self._clear_wake()
+            else:
+                self._dispatch(key.fd, key.data, events)
+        for _ in range(len(self._posted)):
+            self._posted.popleft()()
+        self._run_due()
+
+    def _run_due(self) -> None:
+        self._adopt_delayed()
+        now = time.monotonic_ns()
+        while self._delayed and self._delayed[0][0] <= now:
+            task = heappop(self._delayed)[2].task
+            if task is not None:
+                task()
+
+    def _adopt_delayed(self) -> None:
+        # The heap belongs to the runner's thread; other threads only append.
+        while self._new_delayed:
+            delayed = self._new_delayed.popleft()
+            self._delayed_count += 1
+            heappush(self._delayed, (delayed.due_ns, self._delayed_count, delayed))
+
+    def _timeout_s(self, deadline_ns: int | None) -> float | None:
+        self._adopt_delayed()
+        if self._posted or self._quit:
+            return 0
+        while self._delayed and self._delayed[0][2].task is None:
+            heappop(self._delayed)
+        due = self._delayed[0][0] if self._delayed else deadline_ns
+        if due is None:
+            return None
+        if deadline_ns is not None:
+            due = min(due, deadline_ns)
+        return max(0, due - time.monotonic_ns()) / 1e9
+
+    def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
+        # An earlier callback of this round may have ended or replaced the watch.
+        if events & selectors.EVENT_READ and watch.on_readable and self._is_current(fd, watch):
+            watch.on_readable()
+        if events & selectors.EVENT_WRITE and watch.on_writable and self._is_current(fd, watch):
+            watch.on_writable()
+
+    def _is_current(self, fd: int, watch: _Watch) -> bool:
+        key = self._selector.get_map().get(fd)
+        return key is not None and key.data is watch
+
+    def _wake(self) -> None:
+        try:
+            os.eventfd_write(self._wake_fd, 1)
+        except BlockingIOError:
+            pass  # the counter is at its end: it is awake
+
+    def _clear_wake(self) -> None:
+        try:
+            os.eventfd_read(self._wake_fd)
+        except BlockingIOError:
+            pass

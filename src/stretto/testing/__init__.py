@@ -1,0 +1,1 @@
+"""Public test kit: time and loops under a test's control, peers without sockets."""

@@ -1,0 +1,53 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+from stretto.base.clock import SNAPSHOT_CLOCKS
+
+NS_PER_MS = 1_000_000
+
+
+class FakeClock:
+    """A `Clock` under a test's control.
+
+    Args:
+        boottime_ns: Where the trace clock starts.
+        walltime_ns: Where the wall clock starts.
+    """
+
+    __slots__ = ("_boottime_ns", "_wall_offset_ns")
+
+    def __init__(
+        self,
+        boottime_ns: int = 1_000_000_000,
+        walltime_ns: int = 1_700_000_000_000_000_000,
+    ) -> None:
+        self._boottime_ns = boottime_ns
+        self._wall_offset_ns = walltime_ns - boottime_ns
+
+    def boottime_ns(self) -> int:
+        return self._boottime_ns
+
+    def walltime_ns(self) -> int:
+        return self._boottime_ns + self._wall_offset_ns
+
+    def snapshot(self) -> list[tuple[int, int]]:
+        """All clocks at once; the realtime ones (2, 1) show the wall time."""
+        return [
+            (ident, self.walltime_ns() if ident in (1, 2) else self._boottime_ns)
+            for ident, _ in SNAPSHOT_CLOCKS
+        ]
+
+    def advance_ns(self, nanoseconds: int) -> None:
+        """Move all clocks forward."""
+        if nanoseconds < 0:
+            raise ValueError("clocks go forward; use step_walltime_ns for the wall clock")
+        self._boottime_ns += nanoseconds
+
+    def advance_ms(self, milliseconds: float) -> None:
+        """Move all clocks forward."""
+        self.advance_ns(round(milliseconds * NS_PER_MS))
+
+    def step_walltime_ns(self, nanoseconds: int) -> None:
+        """Set the wall clock forward or (negative) back, as an administrator would."""
+        self._wall_offset_ns += nanoseconds

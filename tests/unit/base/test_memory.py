@@ -1,0 +1,101 @@
+"""Sealed shared memory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from stretto.base.errors import TransportError
+from stretto.base.memory import REQUIRED_SEALS, checked_memfd_size, create_sealed_memfd
+
+
+@pytest.fixture
+def fd() -> Iterator[int]:
+    fd = create_sealed_memfd(8192)
+    yield fd
+    os.close(fd)
+
+
+class TestCreate:
+    def test_is_zeroed_shared_and_named(self, fd: int) -> None:
+        with mmap.mmap(fd, 8192) as one, mmap.mmap(fd, 8192) as other:
+            assert one[:] == bytes(8192)
+            one[5] = 7
+            assert other[5] == 7
+        assert "perfetto_shmem" in os.readlink(f"/proc/self/fd/{fd}")
+
+    def test_smaller_than_a_page(self) -> None:
+        fd = create_sealed_memfd(5)
+        assert os.fstat(fd).st_size == 5
+        os.close(fd)
+
+    @pytest.mark.parametrize("size", [4096, 16384])
+    def test_its_size_is_fixed(self, fd: int, size: int) -> None:
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, size)
+
+    def test_seals_cannot_be_added(self, fd: int) -> None:
+        with pytest.raises(PermissionError):
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+
+    def test_is_not_inherited(self, fd: int) -> None:
+        assert not os.get_inheritable(fd)
+
+    @pytest.mark.parametrize("size", [0, -1])
+    def test_refuses_nothing(self, size: int) -> None:
+        with pytest.raises(TransportError, match="at least 1"):
+            create_sealed_memfd(size)
+
+    def test_failure_leaves_no_descriptor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(fd: int, size: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        before = os.listdir("/proc/self/fd")
+        monkeypatch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(TransportError, match="lower the size"):
+            create_sealed_memfd(4096)
+        assert os.listdir("/proc/self/fd") == before
+
+
+class TestCheck:
+    def test_sealed(self, fd: int) -> None:
+        assert checked_memfd_size(fd) == 8192
+
+    @pytest.mark.parametrize("seal", [fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW, fcntl.F_SEAL_SEAL])
+    def test_each_seal_is_required(self, seal: int) -> None:
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, 4096)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS & ~seal)
+        with pytest.raises(TransportError, match="isn't sealed"):
+            checked_memfd_size(fd)
+        os.close(fd)
+
+    def test_a_file_is_refused(self) -> None:
+        with tempfile.TemporaryFile(dir="/var/tmp") as file:
+            file.truncate(4096)
+            with pytest.raises(TransportError):
+                checked_memfd_size(file.fileno())
+
+    def test_a_pipe_is_refused(self) -> None:
+        ends = os.pipe()
+        with pytest.raises(TransportError, match="no memfd"):
+            checked_memfd_size(ends[0])
+        for end in ends:
+            os.close(end)
+
+    def test_too_large(self, fd: int) -> None:
+        with pytest.raises(TransportError, match="1 to 4096"):
+            checked_memfd_size(fd, 4096)
+
+    def test_empty(self) -> None:
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS)
+        with pytest.raises(TransportError, match="0 bytes"):
+            checked_memfd_size(fd)
+        os.close(fd)

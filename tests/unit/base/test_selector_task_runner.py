@@ -1,0 +1,191 @@
+"""The real task runner: order, other threads, descriptors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from stretto.base.selector_task_runner import SelectorTaskRunner
+
+
+@pytest.fixture
+def runner() -> Iterator[SelectorTaskRunner]:
+    runner = SelectorTaskRunner()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read_fd, write_fd = os.pipe2(os.O_NONBLOCK)
+    yield read_fd, write_fd
+    os.close(read_fd)
+    os.close(write_fd)
+
+
+class TestTasks:
+    def test_run_in_the_order_of_posting(self, runner: SelectorTaskRunner) -> None:
+        seen: list[int] = []
+        for number in range(5):
+            runner.post(lambda number=number: seen.append(number))
+        runner.post(runner.quit)
+        runner.run()
+        assert seen == [0, 1, 2, 3, 4]
+
+    def test_a_task_posted_by_a_task_runs_in_the_next_round(
+        self, runner: SelectorTaskRunner
+    ) -> None:
+        seen: list[str] = []
+        runner.post(lambda: (seen.append("first"), runner.post(lambda: seen.append("third"))))
+        runner.post(lambda: seen.append("second"))
+        assert runner.run_until(lambda: len(seen) == 3, timeout_ms=5000)
+        assert seen == ["first", "second", "third"]
+
+    def test_a_task_that_posts_itself_starves_no_descriptor(
+        self, runner: SelectorTaskRunner, pipe: tuple[int, int]
+    ) -> None:
+        seen: list[bytes] = []
+
+        def again() -> None:
+            runner.post(again)
+
+        runner.post(again)
+        runner.watch(pipe[0], lambda: seen.append(os.read(pipe[0], 1)))
+        os.write(pipe[1], b"x")
+        assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
+
+    def test_an_exception_leaves_run_and_the_rest_goes_on(self, runner: SelectorTaskRunner) -> None:
+        seen: list[str] = []
+
+        def fail() -> None:
+            raise RuntimeError("task")
+
+        runner.post(fail)
+        runner.post(lambda: seen.append("next"))
+        runner.post(runner.quit)
+        with pytest.raises(RuntimeError, match="task"):
+            runner.run()
+        runner.run()
+        assert seen == ["next"]
+
+    def test_another_thread_wakes_it(self, runner: SelectorTaskRunner) -> None:
+        seen: list[int] = []
+        ready = threading.Event()
+
+        def other() -> None:
+            ready.wait()
+            runner.post(lambda: seen.append(threading.get_ident()))
+            runner.post(runner.quit)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        runner.post(ready.set)
+        runner.run()
+        thread.join()
+        assert seen == [threading.get_ident()]
+
+    def test_a_signal_handler_may_quit(self, runner: SelectorTaskRunner) -> None:
+        before = signal.signal(signal.SIGUSR1, lambda *_: runner.quit())
+        try:
+            runner.post(lambda: os.kill(os.getpid(), signal.SIGUSR1))
+            runner.run()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+
+    def test_quit_before_run_ends_it_at_once(self, runner: SelectorTaskRunner) -> None:
+        runner.quit()
+        runner.run()
+
+
+class TestDelayed:
+    def test_by_time_then_by_order(self, runner: SelectorTaskRunner) -> None:
+        seen: list[str] = []
+        runner.post_delayed(lambda: seen.append("late"), 2)
+        runner.post_delayed(lambda: seen.append("soon"), 1)
+        runner.post_delayed(lambda: seen.append("now"), 0)
+        assert runner.run_until(lambda: len(seen) == 3, timeout_ms=5000)
+        assert seen == ["now", "soon", "late"]
+
+    def test_cancelled(self, runner: SelectorTaskRunner) -> None:
+        seen: list[str] = []
+        token = runner.post_delayed(lambda: seen.append("cancelled"), 0)
+        runner.post_delayed(lambda: seen.append("kept"), 1)
+        runner.cancel(token)
+        assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
+        runner.cancel(token)
+        assert seen == ["kept"]
+
+    def test_run_until_times_out(self, runner: SelectorTaskRunner) -> None:
+        assert not runner.run_until(lambda: False, timeout_ms=1)
+
+    def test_a_time_out_does_not_wait_for_a_later_task(self, runner: SelectorTaskRunner) -> None:
+        runner.post_delayed(lambda: pytest.fail("it was not due"), 3_600_000)
+        assert not runner.run_until(lambda: False, timeout_ms=1)
+
+
+class TestDescriptors:
+    def test_readable(self, runner: SelectorTaskRunner, pipe: tuple[int, int]) -> None:
+        seen: list[bytes] = []
+        runner.watch(pipe[0], lambda: seen.append(os.read(pipe[0], 10)))
+        os.write(pipe[1], b"abc")
+        assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
+        assert seen == [b"abc"]
+
+    def test_writable_until_replaced(
+        self, runner: SelectorTaskRunner, pipe: tuple[int, int]
+    ) -> None:
+        seen: list[str] = []
+
+        def written() -> None:
+            seen.append("writable")
+            runner.watch(pipe[1], None, None)
+
+        runner.watch(pipe[1], None, written)
+        assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
+        assert not runner.run_until(lambda: len(seen) > 1, timeout_ms=1)
+
+    def test_end_of_file_is_readable(
+        self, runner: SelectorTaskRunner, pipe: tuple[int, int]
+    ) -> None:
+        seen: list[bytes] = []
+
+        def at_end() -> None:
+            seen.append(os.read(pipe[0], 1))
+            runner.unwatch(pipe[0])
+
+        runner.watch(pipe[0], at_end)
+        copy = os.dup(pipe[1])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), pipe[1])
+        os.close(copy)
+        assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
+        assert seen == [b""]
+
+    def test_a_callback_may_unwatch_one_that_is_ready_too(self, runner: SelectorTaskRunner) -> None:
+        seen: list[int] = []
+        pipes = [os.pipe() for _ in range(2)]
+
+        def callback(mine: int, other: int) -> Callable[[], None]:
+            def on_readable() -> None:
+                seen.append(mine)
+                runner.unwatch(mine)
+                runner.unwatch(other)
+
+            return on_readable
+
+        (one, _), (two, _) = pipes
+        runner.watch(one, callback(one, two))
+        runner.watch(two, callback(two, one))
+        for _, write_fd in pipes:
+            os.write(write_fd, b"x")
+        assert not runner.run_until(lambda: len(seen) > 1, timeout_ms=5)
+        assert len(seen) == 1
+        for ends in pipes:
+            for fd in ends:
+                os.close(fd)
+
+    def test_unwatching_what_is_not_watched_is_harmless(self, runner: SelectorTaskRunner) -> None:
+        runner.unwatch(0)

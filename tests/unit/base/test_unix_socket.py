@@ -1,0 +1,179 @@
+"""Unix sockets: addresses, permissions, descriptors, credentials."""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import TransportError
+from stretto.base.unix_socket import MAX_PATH_BYTES, UnixListener, UnixSocket, parse_address
+
+Pair = tuple[UnixSocket, UnixSocket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    one, other = UnixSocket.pair()
+    yield one, other
+    one.close()
+    other.close()
+
+
+def receive(end: UnixSocket, size: int = 100) -> tuple[bytes, int]:
+    buffer = bytearray(size)
+    assert end.wait_readable(5000)
+    received = end.recv_into(memoryview(buffer))
+    assert received is not None
+    return bytes(buffer[: received[0]]), received[1]
+
+
+class TestAddress:
+    def test_path(self) -> None:
+        assert parse_address("/tmp/perfetto-producer") == "/tmp/perfetto-producer"
+
+    def test_abstract(self) -> None:
+        assert parse_address("@traced") == b"\0traced"
+
+    @pytest.mark.parametrize("prefix", ["/", "@"])
+    def test_longest(self, prefix: str) -> None:
+        parse_address(prefix + "x" * (MAX_PATH_BYTES - 1))
+        with pytest.raises(TransportError, match="at most 106"):
+            parse_address(prefix + "x" * MAX_PATH_BYTES)
+
+    @pytest.mark.parametrize("address", ["", "a\0b", "vsock://2:10000"])
+    def test_refused(self, address: str) -> None:
+        with pytest.raises(TransportError):
+            parse_address(address)
+
+
+class TestListen:
+    @pytest.mark.parametrize("mode", [0o600, 0o666])
+    def test_has_its_mode_whatever_the_umask(self, tmp_path: Path, mode: int) -> None:
+        before = os.umask(0o077)
+        try:
+            listener = UnixListener(str(tmp_path / "socket"), mode)
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == mode
+        listener.close()
+
+    @pytest.mark.parametrize("abstract", [False, True])
+    def test_connect_and_talk(self, tmp_path: Path, abstract: bool) -> None:
+        address = f"@stretto-test-{os.getpid()}" if abstract else str(tmp_path / "socket")
+        listener = UnixListener(address)
+        assert listener.accept() is None
+        client = UnixSocket.connect(address)
+        server = listener.accept()
+        assert server is not None
+        assert client.send(b"hello") == 5
+        assert receive(server) == (b"hello", -1)
+        for end in (client, server, listener):
+            end.close()
+
+    def test_close_removes_the_path(self, tmp_path: Path) -> None:
+        listener = UnixListener(str(tmp_path / "socket"))
+        listener.close()
+        listener.close()
+        assert not (tmp_path / "socket").exists()
+
+    def test_close_leaves_a_successor_alone(self, tmp_path: Path) -> None:
+        old = UnixListener(str(tmp_path / "socket"))
+        new = UnixListener(str(tmp_path / "socket"))
+        old.close()
+        client = UnixSocket.connect(str(tmp_path / "socket"))
+        client.close()
+        new.close()
+
+    def test_replaces_a_stale_socket_only(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        path.write_text("precious")
+        with pytest.raises(TransportError, match="no socket"):
+            UnixListener(str(path))
+        assert path.read_text() == "precious"
+
+    def test_no_such_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(TransportError, match="check the folder"):
+            UnixListener(str(tmp_path / "no" / "socket"))
+
+
+class TestConnect:
+    def test_nobody_listens(self, tmp_path: Path) -> None:
+        with pytest.raises(TransportError, match="is the tracing service running"):
+            UnixSocket.connect(str(tmp_path / "socket"))
+
+    def test_a_full_backlog_times_out(self, tmp_path: Path) -> None:
+        raw = socket.socket(socket.AF_UNIX)
+        raw.bind(str(tmp_path / "socket"))
+        raw.listen(0)
+        first = UnixSocket.connect(str(tmp_path / "socket"))
+        with pytest.raises(TransportError):
+            UnixSocket.connect(str(tmp_path / "socket"), timeout_ms=1)
+        first.close()
+        raw.close()
+
+
+class TestDescriptors:
+    def test_one_travels_with_the_bytes(self, pair: Pair) -> None:
+        read_fd, write_fd = os.pipe()
+        pair[0].send(b"take it", write_fd)
+        os.close(write_fd)
+        data, fd = receive(pair[1])
+        assert data == b"take it"
+        assert not os.get_inheritable(fd)
+        os.write(fd, b"through")
+        assert os.read(read_fd, 10) == b"through"
+        os.close(fd)
+        os.close(read_fd)
+
+    @pytest.mark.parametrize("count", [2, 3, 10])
+    def test_more_than_one_is_an_error_and_leaks_none(self, count: int) -> None:
+        raw, other = socket.socketpair()
+        end = UnixSocket(other)
+        before = len(os.listdir("/proc/self/fd"))
+        fds = array.array("i", [0] * count)
+        raw.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        with pytest.raises(TransportError, match="more than one"):
+            receive(end)
+        assert len(os.listdir("/proc/self/fd")) == before
+        raw.close()
+        end.close()
+
+
+class TestTransfer:
+    def test_nothing_there(self, pair: Pair) -> None:
+        assert pair[0].recv_into(memoryview(bytearray(10))) is None
+        assert not pair[0].wait_readable(0)
+
+    def test_end_of_stream(self, pair: Pair) -> None:
+        pair[1].close()
+        assert receive(pair[0]) == (b"", -1)
+
+    def test_full_takes_nothing(self, pair: Pair) -> None:
+        while pair[0].send(bytes(65536)):
+            pass
+        assert pair[0].send(b"x") == 0
+
+    def test_a_dead_peer_is_an_error_not_a_signal(self, pair: Pair) -> None:
+        pair[1].close()
+        with pytest.raises(TransportError, match="peer has gone"):
+            pair[0].send(b"x")
+
+    def test_shutdown_reaches_every_copy(self, pair: Pair) -> None:
+        copy = os.dup(pair[0].fileno())
+        pair[0].shutdown()
+        pair[0].shutdown()
+        assert receive(pair[1]) == (b"", -1)
+        os.close(copy)
+
+    def test_credentials(self, pair: Pair) -> None:
+        peer = pair[0].peer_credentials()
+        assert (peer.pid, peer.uid, peer.gid) == (os.getpid(), os.getuid(), os.getgid())
+
+    def test_is_not_inherited(self, pair: Pair) -> None:
+        assert not os.get_inheritable(pair[0].fileno())
