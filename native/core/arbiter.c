@@ -43,14 +43,18 @@ static bool is_disabled(struct st_arbiter* a) {
 
 /* Both arrays have room for `id` afterwards. */
 static bool grow_writers(struct st_arbiter* a, uint32_t id) {
-  if (id < a->writers_capacity) return true;
+  if (id < a->writers_capacity)
+    return true;
   uint32_t capacity = a->writers_capacity * 2;
-  if (capacity < FIRST_WRITERS_CAPACITY) capacity = FIRST_WRITERS_CAPACITY;
+  if (capacity < FIRST_WRITERS_CAPACITY)
+    capacity = FIRST_WRITERS_CAPACITY;
   uint32_t* ids = realloc(a->next_chunk_id, capacity * sizeof *ids);
-  if (!ids) return false;
+  if (!ids)
+    return false;
   a->next_chunk_id = ids;
   uint8_t* in_use = realloc(a->writer_in_use, capacity);
-  if (!in_use) return false;
+  if (!in_use)
+    return false;
   a->writer_in_use = in_use;
   uint32_t added = capacity - a->writers_capacity;
   memset(ids + a->writers_capacity, 0, added * sizeof *ids);
@@ -65,12 +69,14 @@ static bool id_in_use(const struct st_arbiter* a, uint16_t id) {
 
 /* The next free id after the last one given, or 0. */
 static uint16_t allocate_id(struct st_arbiter* a) {
-  if (a->live_writers == ST_MAX_WRITER_ID) return 0;
+  if (a->live_writers == ST_MAX_WRITER_ID)
+    return 0;
   uint16_t id = a->last_writer_id;
   do {
     id = id == ST_MAX_WRITER_ID ? 1 : (uint16_t)(id + 1);
   } while (id_in_use(a, id));
-  if (!grow_writers(a, id)) return 0;
+  if (!grow_writers(a, id))
+    return 0;
   a->writer_in_use[id] = 1;
   a->last_writer_id = id;
   a->live_writers++;
@@ -79,18 +85,22 @@ static uint16_t allocate_id(struct st_arbiter* a) {
 
 uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint16_t target_buffer,
                                uint32_t* chunk_id) {
-  if (is_disabled(a)) return 0;
+  if (is_disabled(a))
+    return 0;
   pthread_mutex_lock(&a->mutex);
   uint16_t id = allocate_id(a);
-  if (id) *chunk_id = a->next_chunk_id[id];
+  if (id)
+    *chunk_id = a->next_chunk_id[id];
   pthread_mutex_unlock(&a->mutex);
-  if (id) a->sink->register_writer(a->sink_self, id, target_buffer);
+  if (id)
+    a->sink->register_writer(a->sink_self, id, target_buffer);
   return id;
 }
 
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id) {
-  if (writer_id == 0 || is_disabled(a)) return;
+  if (writer_id == 0 || is_disabled(a))
+    return;
   /* First, or a new owner of the id could be unregistered in its place. */
   a->sink->unregister_writer(a->sink_self, writer_id);
   pthread_mutex_lock(&a->mutex);
@@ -170,7 +180,8 @@ static void stall(struct st_arbiter* a, uint32_t us) {
   a->sink->flush(a->sink_self);
   void* token = hooks->wait_begin ? hooks->wait_begin() : NULL;
   (hooks->sleep_us ? hooks->sleep_us : sleep_us)(us);
-  if (hooks->wait_end) hooks->wait_end(token);
+  if (hooks->wait_end)
+    hooks->wait_end(token);
 }
 
 static uint32_t next_interval(uint32_t us) {
@@ -187,8 +198,10 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
     pthread_mutex_lock(&a->mutex);
     bool found = search(a, writer_id, chunk_id, packets, &chunk);
     pthread_mutex_unlock(&a->mutex);
-    if (found) return chunk;
-    if (policy == ST_DROP) break;
+    if (found)
+      return chunk;
+    if (policy == ST_DROP)
+      break;
     if (stalls == MAX_STALLS) {
       atomic_fetch_add(&a->stalls_exhausted, 1);
       break;
@@ -201,7 +214,8 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
 
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
                              uint16_t target_buffer) {
-  if (is_disabled(a)) return;
+  if (is_disabled(a))
+    return;
   if (st_chunk_release_as_complete(&a->shm, chunk))
     a->sink->chunk_complete(a->sink_self, chunk, target_buffer);
   else
@@ -220,7 +234,8 @@ static void send_front(struct st_arbiter* a, uint16_t writer_id,
     out.count++;
   out.has_more = p && p->chunk_id == out.chunk_id;
   a->sink->patch(a->sink_self, &out);
-  for (uint32_t i = 0; i < out.count; i++) st_patch_list_pop(patches);
+  for (uint32_t i = 0; i < out.count; i++)
+    st_patch_list_pop(patches);
 }
 
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,

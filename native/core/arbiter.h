@@ -131,8 +131,7 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
 
 /* BeingWritten -> Complete, then the sink; then ready patches from the front
  * of the list. */
-void st_arbiter_return_chunk(struct st_arbiter* a,
-                             const struct st_chunk* chunk,
+void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
                              uint16_t target_buffer);
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,
                              uint16_t target_buffer,

@@ -16,7 +16,8 @@ void st_intern_destroy(struct st_intern_table* t) {
 }
 
 void st_intern_clear(struct st_intern_table* t) {
-  if (t->count == 0) return;
+  if (t->count == 0)
+    return;
   memset(t->slots, 0, t->capacity * sizeof *t->slots);
   memset(t->last_iid, 0, sizeof t->last_iid);
   t->count = 0;
@@ -37,7 +38,8 @@ static uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
     hash = mix(hash, word);
   }
   word = 0;
-  if (size > 0) memcpy(&word, data, size);
+  if (size > 0)
+    memcpy(&word, data, size);
   return (uint32_t)mix(hash, word);
 }
 
@@ -61,14 +63,18 @@ static struct st_intern_slot* find(const struct st_intern_table* t,
 
 /* Keeps half of the slots empty, so that find() ends soon. */
 static bool grow_slots(struct st_intern_table* t) {
-  if (t->count * 2 < t->capacity) return true;
+  if (t->capacity > 0 && t->count * 2 <= t->capacity)
+    return true;
   uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS;
   struct st_intern_slot* slots = calloc(capacity, sizeof *slots);
-  if (!slots) return false;
+  if (!slots)
+    return false;
   for (uint32_t i = 0; i < t->capacity; i++) {
-    if (!t->slots[i].iid) continue;
+    if (!t->slots[i].iid)
+      continue;
     uint32_t to = t->slots[i].hash & (capacity - 1);
-    while (slots[to].iid) to = (to + 1) & (capacity - 1);
+    while (slots[to].iid)
+      to = (to + 1) & (capacity - 1);
     slots[to] = t->slots[i];
   }
   free(t->slots);
@@ -78,10 +84,12 @@ static bool grow_slots(struct st_intern_table* t) {
 }
 
 static bool grow_arena(struct st_intern_table* t, size_t size) {
-  if (t->arena_size + size <= t->arena_capacity) return true;
+  if (t->arena_size + size <= t->arena_capacity)
+    return true;
   uint32_t capacity = t->arena_capacity ? t->arena_capacity * 2 : FIRST_ARENA;
   uint8_t* arena = realloc(t->arena, capacity);
-  if (!arena) return false;
+  if (!arena)
+    return false;
   t->arena = arena;
   t->arena_capacity = capacity;
   return true;
@@ -100,7 +108,8 @@ static uint32_t add(struct st_intern_table* t, struct st_intern_slot* slot,
                                   .length = (uint16_t)size,
                                   .iid = ++t->last_iid[kind],
                                   .kind = (uint8_t)kind};
-  if (size > 0) memcpy(t->arena + t->arena_size, data, size);
+  if (size > 0)
+    memcpy(t->arena + t->arena_size, data, size);
   t->arena_size += (uint32_t)size;
   t->count++;
   return slot->iid;
@@ -109,11 +118,14 @@ static uint32_t add(struct st_intern_table* t, struct st_intern_slot* slot,
 uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new) {
   *is_new = false;
-  if (size > ST_INTERN_MAX_LENGTH || !grow_slots(t)) return 0;
+  if (size > ST_INTERN_MAX_LENGTH || !grow_slots(t))
+    return 0;
   uint32_t hash = hash_of(kind, data, size);
   struct st_intern_slot* slot = find(t, hash, kind, data, size);
-  if (slot->iid) return slot->iid;
-  if (!may_add(t, size) || !grow_arena(t, size)) return 0;
+  if (slot->iid)
+    return slot->iid;
+  if (!may_add(t, size) || !grow_arena(t, size))
+    return 0;
   *is_new = true;
   return add(t, slot, hash, kind, data, size);
 }

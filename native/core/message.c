@@ -35,16 +35,20 @@ static void finalize_innermost(struct st_message* m) {
   uint32_t saved = m->size_field ? write_length(m) : 0;
   m->finalized = true;
   m->size_field = NULL;
-  if (m->stream->innermost == m) m->stream->innermost = m->parent;
-  if (!m->parent) return;
+  if (m->stream->innermost == m)
+    m->stream->innermost = m->parent;
+  if (!m->parent)
+    return;
   m->parent->child = NULL;
   m->parent->size += m->size - saved;
 }
 
 uint32_t st_message_finalize(struct st_message* m) {
-  if (m->finalized) return m->size;
+  if (m->finalized)
+    return m->size;
   struct st_message* innermost = m;
-  while (innermost->child) innermost = innermost->child;
+  while (innermost->child)
+    innermost = innermost->child;
   while (innermost != m) {
     struct st_message* parent = innermost->parent;
     finalize_innermost(innermost);
@@ -60,7 +64,8 @@ static bool admit(struct st_message* m, size_t size) {
     m->misuse++;
     return false;
   }
-  if (m->child) st_message_finalize(m->child);
+  if (m->child)
+    st_message_finalize(m->child);
   struct st_stream_writer* s = m->stream;
   uint64_t written = st_stream_written(s);
   if (written > ST_MAX_MESSAGE_SIZE || size > ST_MAX_MESSAGE_SIZE - written) {
@@ -74,22 +79,25 @@ static bool admit(struct st_message* m, size_t size) {
 static void append(struct st_message* m, const uint8_t* data,
                    const uint8_t* end) {
   size_t size = (size_t)(end - data);
-  if (admit(m, size)) st_stream_write(m->stream, data, size);
+  if (admit(m, size))
+    st_stream_write(m->stream, data, size);
 }
 
 void st_message_begin_nested(struct st_message* parent,
                              struct st_message* child, uint32_t field) {
-  memset(child, 0, sizeof *child);
-  child->stream = parent->stream;
   uint8_t tag[ST_MAX_TAG];
   size_t tag_size = (size_t)(st_put_tag(tag, field, ST_WIRE_DELIMITED) - tag);
-  if (!admit(parent, tag_size + ST_SIZE_FIELD)) {
-    child->finalized = true;
+  bool admitted = admit(parent, tag_size + ST_SIZE_FIELD);
+  /* Not earlier: child may be the parent's open child, used once more. */
+  memset(child, 0, sizeof *child);
+  child->stream = parent->stream;
+  child->finalized = !admitted;
+  if (!admitted)
     return;
-  }
   st_stream_write(parent->stream, tag, tag_size);
   child->size_field = st_stream_reserve(parent->stream, ST_SIZE_FIELD);
-  if (child->size_field) memset(child->size_field, 0, ST_SIZE_FIELD);
+  if (child->size_field)
+    memset(child->size_field, 0, ST_SIZE_FIELD);
   child->parent = parent;
   parent->child = child;
   parent->stream->innermost = child;
@@ -121,12 +129,15 @@ void st_message_append_bytes(struct st_message* m, uint32_t field,
   uint8_t* end = st_put_tag(header, field, ST_WIRE_DELIMITED);
   end = st_put_varint(end, size);
   size_t header_size = (size_t)(end - header);
-  if (!admit(m, header_size + size)) return;
+  if (!admit(m, header_size + size))
+    return;
   st_stream_write(m->stream, header, header_size);
-  if (size > 0) st_stream_write(m->stream, data, size);
+  if (size > 0)
+    st_stream_write(m->stream, data, size);
 }
 
 void st_message_append_raw(struct st_message* m, const void* data,
                            size_t size) {
-  if (admit(m, size) && size > 0) st_stream_write(m->stream, data, size);
+  if (admit(m, size) && size > 0)
+    st_stream_write(m->stream, data, size);
 }

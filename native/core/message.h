@@ -66,7 +66,6 @@ void st_message_append_fixed64(struct st_message* m, uint32_t field,
 void st_message_append_bytes(struct st_message* m, uint32_t field,
                              const void* data, size_t size);
 /* Already encoded fields, without a tag of their own. */
-void st_message_append_raw(struct st_message* m, const void* data,
-                           size_t size);
+void st_message_append_raw(struct st_message* m, const void* data, size_t size);
 
 #endif /* STRETTO_CORE_MESSAGE_H_ */

@@ -17,10 +17,12 @@ static struct st_page_header* page_header(const struct st_shm* shm,
 
 bool st_shm_init(struct st_shm* shm, void* start, size_t size,
                  size_t page_size) {
-  if (!start || (uintptr_t)start % ST_MIN_PAGE_SIZE != 0) return false;
+  if (!start || (uintptr_t)start % ST_MIN_PAGE_SIZE != 0)
+    return false;
   if (page_size < ST_MIN_PAGE_SIZE || page_size > ST_MAX_PAGE_SIZE)
     return false;
-  if (page_size % ST_MIN_PAGE_SIZE != 0) return false;
+  if (page_size % ST_MIN_PAGE_SIZE != 0)
+    return false;
   if (size == 0 || size % page_size != 0 || size / page_size > UINT32_MAX)
     return false;
   shm->start = start;
@@ -35,7 +37,8 @@ uint32_t st_layout_chunks(uint32_t layout) {
 
 uint32_t st_chunk_size(uint32_t page_size, uint32_t layout) {
   uint32_t chunks = st_layout_chunks(layout);
-  if (chunks == 0) return 0;
+  if (chunks == 0)
+    return 0;
   return (page_size - ST_PAGE_HEADER_SIZE) / chunks & ~3u;
 }
 
@@ -49,8 +52,8 @@ bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
   if (page >= shm->num_pages || index >= st_layout_chunks(layout))
     return false;
   out->size = st_chunk_size(shm->page_size, layout);
-  out->begin =
-      (uint8_t*)page_header(shm, page) + ST_PAGE_HEADER_SIZE + index * out->size;
+  out->begin = (uint8_t*)page_header(shm, page) + ST_PAGE_HEADER_SIZE +
+               index * out->size;
   out->page = page;
   out->index = (uint8_t)index;
   return true;
@@ -58,12 +61,13 @@ bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
 
 bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
                            enum st_page_layout layout) {
-  if (page >= shm->num_pages || st_layout_chunks(layout) == 0) return false;
+  if (page >= shm->num_pages || st_layout_chunks(layout) == 0)
+    return false;
   uint32_t expected = 0;
   uint32_t desired = (uint32_t)layout << ST_BITMAP_LAYOUT_SHIFT;
   return atomic_compare_exchange_strong_explicit(
-      &page_header(shm, page)->bitmap, &expected, desired,
-      memory_order_acq_rel, memory_order_relaxed);
+      &page_header(shm, page)->bitmap, &expected, desired, memory_order_acq_rel,
+      memory_order_relaxed);
 }
 
 static void back_off(unsigned attempt) {
@@ -80,7 +84,8 @@ static void back_off(unsigned attempt) {
 static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
                             enum st_chunk_state to) {
   uint32_t next = (bitmap & ~(3u << (2 * index))) | (uint32_t)to << (2 * index);
-  if (to == ST_CHUNK_FREE && (next & ST_BITMAP_CHUNKS_MASK) == 0) return 0;
+  if (to == ST_CHUNK_FREE && (next & ST_BITMAP_CHUNKS_MASK) == 0)
+    return 0;
   return next;
 }
 
@@ -89,16 +94,19 @@ static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
 static bool transition(const struct st_shm* shm, uint32_t page, uint32_t index,
                        enum st_chunk_state from, enum st_chunk_state to,
                        uint32_t* layout) {
-  if (page >= shm->num_pages) return false;
+  if (page >= shm->num_pages)
+    return false;
   _Atomic uint32_t* word = &page_header(shm, page)->bitmap;
   uint32_t bitmap = atomic_load_explicit(word, memory_order_acquire);
   for (unsigned attempt = 0; attempt < CAS_ATTEMPTS; attempt++) {
     *layout = st_bitmap_layout(bitmap);
-    if (index >= st_layout_chunks(*layout)) return false;
-    if (st_bitmap_state(bitmap, index) != from) return false;
+    if (index >= st_layout_chunks(*layout))
+      return false;
+    if (st_bitmap_state(bitmap, index) != from)
+      return false;
     if (atomic_compare_exchange_weak_explicit(
-            word, &bitmap, bitmap_with(bitmap, index, to),
-            memory_order_acq_rel, memory_order_acquire))
+            word, &bitmap, bitmap_with(bitmap, index, to), memory_order_acq_rel,
+            memory_order_acquire))
       return true;
     back_off(attempt);
   }
@@ -135,7 +143,8 @@ bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
  * a tampered page must not lead us into a neighbour's chunk. */
 static bool still_holds(const struct st_shm* shm, const struct st_chunk* chunk,
                         enum st_chunk_state state) {
-  if (chunk->page >= shm->num_pages) return false;
+  if (chunk->page >= shm->num_pages)
+    return false;
   uint32_t bitmap = st_page_bitmap(shm, chunk->page);
   uint32_t layout = st_bitmap_layout(bitmap);
   return chunk->index < st_layout_chunks(layout) &&
@@ -155,7 +164,8 @@ bool st_chunk_release_as_complete(const struct st_shm* shm,
  * that has just been acquired again. */
 static bool release_free(const struct st_shm* shm, const struct st_chunk* chunk,
                          enum st_chunk_state from) {
-  if (!still_holds(shm, chunk, from)) return false;
+  if (!still_holds(shm, chunk, from))
+    return false;
   struct st_chunk_header* header = st_chunk_header(chunk);
   atomic_store_explicit(&header->writer_id, 0, memory_order_relaxed);
   atomic_store_explicit(&header->chunk_id, 0, memory_order_relaxed);

@@ -32,7 +32,8 @@ void st_stream_write_slow(struct st_stream_writer* w, const void* data,
                           size_t size) {
   const uint8_t* from = data;
   while (size > 0) {
-    if (w->cur == w->end && !w->overflowed) st_stream_extend(w);
+    if (w->cur == w->end && !w->overflowed)
+      st_stream_extend(w);
     size_t room = (size_t)(w->end - w->cur);
     if (room == 0) {
       w->overflowed += size;
@@ -47,7 +48,8 @@ void st_stream_write_slow(struct st_stream_writer* w, const void* data,
 }
 
 uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n) {
-  if ((size_t)(w->end - w->cur) < n && !w->overflowed) st_stream_extend(w);
+  if ((size_t)(w->end - w->cur) < n && !w->overflowed)
+    st_stream_extend(w);
   if ((size_t)(w->end - w->cur) < n) {
     w->overflowed += n;
     return NULL;
@@ -83,14 +85,16 @@ void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
 }
 
 static size_t next_capacity(const struct st_heap_slice* last) {
-  if (!last) return FIRST_SLICE;
+  if (!last)
+    return FIRST_SLICE;
   size_t doubled = last->capacity * 2;
   return doubled < LARGEST_SLICE ? doubled : LARGEST_SLICE;
 }
 
 static void heap_new_buffer(void* self, struct st_stream_writer* w) {
   struct st_heap_stream* heap = self;
-  if (heap->last) heap->last->used = (size_t)(w->cur - w->begin);
+  if (heap->last)
+    heap->last->used = (size_t)(w->cur - w->begin);
   size_t capacity = next_capacity(heap->last);
   struct st_heap_slice* slice = malloc(sizeof *slice + capacity);
   if (!slice) {
@@ -126,8 +130,7 @@ size_t st_heap_stream_size(const struct st_heap_stream* heap,
 void st_heap_stream_copy(const struct st_heap_stream* heap,
                          const struct st_stream_writer* w, uint8_t* out) {
   for (const struct st_heap_slice* s = heap->first; s; s = s->next) {
-    size_t used =
-        w->begin == s->bytes ? (size_t)(w->cur - w->begin) : s->used;
+    size_t used = w->begin == s->bytes ? (size_t)(w->cur - w->begin) : s->used;
     memcpy(out, s->bytes, used);
     out += used;
   }

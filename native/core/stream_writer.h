@@ -62,8 +62,8 @@ void st_stream_extend(struct st_stream_writer* w);
 void st_stream_write_slow(struct st_stream_writer* w, const void* data,
                           size_t size);
 
-static inline void st_stream_write(struct st_stream_writer* w,
-                                   const void* data, size_t size) {
+static inline void st_stream_write(struct st_stream_writer* w, const void* data,
+                                   size_t size) {
   if ((size_t)(w->end - w->cur) < size) {
     st_stream_write_slow(w, data, size);
     return;

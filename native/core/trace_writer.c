@@ -33,7 +33,8 @@ static struct st_chunk acquire(struct st_trace_writer* w, uint32_t chunk_id,
                                uint16_t packets) {
   enum st_exhausted_policy policy = w->policy;
   bool drop_mode = w->dropping && !w->chunk.size;
-  if (policy == ST_STALL_THEN_DROP && drop_mode) policy = ST_DROP;
+  if (policy == ST_STALL_THEN_DROP && drop_mode)
+    policy = ST_DROP;
   return st_arbiter_get_chunk(w->arbiter, w->writer_id, chunk_id, packets,
                               policy);
 }
@@ -84,13 +85,14 @@ static void return_chunk_early(struct st_trace_writer* w) {
 
 /* Between packets: true if there is a chunk with room for `bytes`. */
 static bool have_room(struct st_trace_writer* w, size_t bytes) {
-  bool full = (w->packets & ST_PACKETS_COUNT_MASK) >=
-              ST_MAX_PACKETS_PER_CHUNK - 1;
+  bool full =
+      (w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1;
   if (w->chunk.size && (full || st_trace_writer_room(w) < bytes))
     return_chunk_early(w);
   if (!w->chunk.size) {
     struct st_chunk chunk = acquire(w, w->chunk_id, 1);
-    if (!chunk.size) return false;
+    if (!chunk.size)
+      return false;
     install(w, chunk, 1);
     open_room(w, payload(&chunk));
   }
@@ -107,7 +109,8 @@ static void enter_drop_mode(struct st_trace_writer* w) {
 
 /* A packet of which nothing was written. */
 static void lose_whole_packet(struct st_trace_writer* w) {
-  if (!w->dropping) enter_drop_mode(w);
+  if (!w->dropping)
+    enter_drop_mode(w);
 }
 
 static bool count_dropped(struct st_trace_writer* w) {
@@ -139,8 +142,10 @@ static void begin_fragment(struct st_trace_writer* w, uint8_t* at) {
 /* The next chunk of the open packet.  False: there is none, and the packet
  * will be cut. */
 static bool take_next_chunk(struct st_trace_writer* w) {
-  if (w->next_chunk.size) return true;
-  if (w->packet_lost || !w->chunk.size) return false;
+  if (w->next_chunk.size)
+    return true;
+  if (w->packet_lost || !w->chunk.size)
+    return false;
   w->next_chunk =
       acquire(w, w->chunk_id + 1, 1 | FLAG(ST_CHUNK_FIRST_CONTINUES));
   w->packet_lost = w->next_chunk.size == 0;
@@ -165,17 +170,18 @@ static void new_buffer(void* self, struct st_stream_writer* s) {
     go_on_in_next_chunk(w);
     return;
   }
-  if (w->chunk.size) cut_packet(w);
+  if (w->chunk.size)
+    cut_packet(w);
   discard_rest(s);
 }
 
 /* The size of an open message stays behind in the current chunk. */
 static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
   struct st_trace_writer* w = self;
-  if (!take_next_chunk(w)) return NULL;
+  if (!take_next_chunk(w))
+    return NULL;
   uint16_t offset = (uint16_t)(size_field - payload(&w->chunk));
-  struct st_patch* patch =
-      st_patch_list_add(&w->patches, w->chunk_id, offset);
+  struct st_patch* patch = st_patch_list_add(&w->patches, w->chunk_id, offset);
   if (!patch) {
     w->packet_lost = true;
     return NULL;
@@ -210,7 +216,8 @@ static void open_packet(struct st_trace_writer* w) {
   }
   begin_fragment(w, w->cur);
   close_room(w);
-  if (w->needs_prefix) write_prefix(w);
+  if (w->needs_prefix)
+    write_prefix(w);
 }
 
 static void packet_written(struct st_trace_writer* w, uint8_t* end) {
@@ -240,7 +247,8 @@ static void end_last_fragment(struct st_trace_writer* w) {
 /* A chunk that the lost packet took, but never went on to, is as good as new
  * for the next packet. */
 static void keep_next_chunk(struct st_trace_writer* w) {
-  if (!w->next_chunk.size) return;
+  if (!w->next_chunk.size)
+    return;
   install(w, w->next_chunk, 1);
   w->next_chunk.size = 0;
   publish(w, 1);
@@ -250,9 +258,11 @@ static void keep_next_chunk(struct st_trace_writer* w) {
 static bool close_packet(struct st_trace_writer* w) {
   w->in_packet = false;
   w->stream.innermost = NULL;
-  if (w->stream.overflowed && w->chunk.size) cut_packet(w);
+  if (w->stream.overflowed && w->chunk.size)
+    cut_packet(w);
   bool lost = w->packet_lost;
-  if (!lost) end_last_fragment(w);
+  if (!lost)
+    end_last_fragment(w);
   keep_next_chunk(w);
   send_patches(w);
   return lost ? count_dropped(w) : true;
@@ -266,20 +276,26 @@ struct st_message* st_trace_writer_begin_packet(struct st_trace_writer* w) {
 }
 
 bool st_trace_writer_end_packet(struct st_trace_writer* w) {
-  if (!w->in_packet) return true;
+  if (!w->in_packet)
+    return true;
   st_message_finalize(&w->root);
   return close_packet(w);
 }
 
 bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes) {
   st_trace_writer_end_packet(w);
-  return have_room(w, bytes);
+  if (have_room(w, bytes))
+    return true;
+  if (!w->chunk.size)
+    lose_whole_packet(w);
+  return false;
 }
 
 static uint64_t total_size(const struct st_iovec* pieces, size_t count) {
   uint64_t size = 0;
   for (size_t i = 0; i < count; i++) {
-    if (pieces[i].size > ST_MAX_PACKET_SIZE) return UINT64_MAX;
+    if (pieces[i].size > ST_MAX_PACKET_SIZE)
+      return UINT64_MAX;
     size += pieces[i].size;
   }
   return size;
@@ -291,7 +307,8 @@ static void append_whole(struct st_trace_writer* w,
                          uint64_t size) {
   uint8_t* p = st_put_varint(w->cur, size);
   for (size_t i = 0; i < count; i++) {
-    if (pieces[i].size > 0) memcpy(p, pieces[i].data, pieces[i].size);
+    if (pieces[i].size > 0)
+      memcpy(p, pieces[i].data, pieces[i].size);
     p += pieces[i].size;
   }
   packet_written(w, p);
@@ -315,8 +332,7 @@ bool st_trace_writer_append(struct st_trace_writer* w,
     lose_whole_packet(w);
     return count_dropped(w);
   }
-  if (w->needs_prefix ||
-      st_trace_writer_room(w) < st_varint_size(size) + size)
+  if (w->needs_prefix || st_trace_writer_room(w) < st_varint_size(size) + size)
     return append_in_fragments(w, pieces, count);
   append_whole(w, pieces, count, size);
   return true;
@@ -338,7 +354,8 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
 
 void st_trace_writer_flush(struct st_trace_writer* w) {
   st_trace_writer_end_packet(w);
-  if (w->chunk.size) return_chunk_early(w);
+  if (w->chunk.size)
+    return_chunk_early(w);
   send_patches(w);
   if (!atomic_load(&w->arbiter->disabled))
     w->arbiter->sink->flush(w->arbiter->sink_self);

@@ -76,8 +76,8 @@ struct st_trace_writer {
   struct st_arbiter* arbiter;
   struct st_chunk chunk;
 
-  bool first_packet; /* no packet written yet */
-  bool dropping;     /* the last packet was lost */
+  bool first_packet;   /* no packet written yet */
+  bool dropping;       /* the last packet was lost */
   uint32_t drop_count; /* entries into drop mode */
   uint64_t packets_written;
   uint64_t packets_dropped;
@@ -86,7 +86,7 @@ struct st_trace_writer {
   struct st_stream_writer stream;
   struct st_message root;
   struct st_patch_list patches;
-  uint8_t* fragment_size; /* 4-byte field of the fragment being written */
+  uint8_t* fragment_size;     /* 4-byte field of the fragment being written */
   struct st_chunk next_chunk; /* taken, not yet gone on to */
   bool in_packet;
   bool packet_lost; /* the open packet's bytes are discarded */
@@ -119,7 +119,8 @@ static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
  * chunk, or NULL: then take the slow way (st_trace_writer_append). */
 static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
                                                size_t max) {
-  if (st_trace_writer_room(w) < max + 1 || w->needs_prefix) return NULL;
+  if (st_trace_writer_room(w) < max + 1 || w->needs_prefix)
+    return NULL;
   if ((w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1)
     return NULL;
   return w->cur + 1;
@@ -144,9 +145,9 @@ static inline void st_trace_writer_commit(struct st_trace_writer* w,
 /* --- B: a finished packet of any size up to ST_MAX_PACKET_SIZE --- */
 
 /* Makes sure that `bytes` more bytes, their size included, can be written to
- * one chunk, changing chunk if not.  False: no chunk, or too small a one (as
- * small as 284 bytes).  Counts no packet: append does, and goes on to several
- * chunks. */
+ * one chunk, changing chunk if not.  False: no chunk (then the writer enters
+ * drop mode), or too small a one (as small as 284 bytes).  No packet is counted
+ * as dropped: the caller, or the append that it tries next, does that. */
 bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes);
 
 /* False: dropped and counted. */

@@ -24,32 +24,32 @@ static inline _Noreturn void check_failed(void) {
 
 static inline void check_eq(uint64_t a, uint64_t b, const char* text,
                             const char* file, int line) {
-  if (a == b) return;
+  if (a == b)
+    return;
   fprintf(stderr, "%s:%d: %s failed: %lld (0x%llx) != %lld (0x%llx)\n", file,
           line, text, (long long)a, (unsigned long long)a, (long long)b,
           (unsigned long long)b);
   check_failed();
 }
 
-#define CHECK(cond)                                                     \
-  do {                                                                  \
-    if (!(cond)) {                                                      \
-      fprintf(stderr, "%s:%d: CHECK(%s) failed\n", __FILE__, __LINE__,  \
-              #cond);                                                   \
-      check_failed();                                                   \
-    }                                                                   \
+#define CHECK(cond)                                                            \
+  do {                                                                         \
+    if (!(cond)) {                                                             \
+      fprintf(stderr, "%s:%d: CHECK(%s) failed\n", __FILE__, __LINE__, #cond); \
+      check_failed();                                                          \
+    }                                                                          \
   } while (0)
 
 /* For integers of any type. */
-#define CHECK_EQ(a, b)                                              \
-  check_eq((uint64_t)(a), (uint64_t)(b), "CHECK_EQ(" #a ", " #b ")", \
-           __FILE__, __LINE__)
+#define CHECK_EQ(a, b)                                                         \
+  check_eq((uint64_t)(a), (uint64_t)(b), "CHECK_EQ(" #a ", " #b ")", __FILE__, \
+           __LINE__)
 
-#define RUN(test)         \
-  do {                    \
+#define RUN(test)          \
+  do {                     \
     printf("%s\n", #test); \
-    fflush(stdout);       \
-    test();               \
+    fflush(stdout);        \
+    test();                \
   } while (0)
 
 #endif /* STRETTO_TEST_CHECK_H_ */

@@ -19,7 +19,8 @@ static inline uint64_t random_below(uint64_t* state, uint64_t limit) {
 }
 
 static inline void random_fill(uint64_t* state, uint8_t* out, size_t size) {
-  for (size_t i = 0; i < size; i++) out[i] = (uint8_t)(random_next(state) >> 40);
+  for (size_t i = 0; i < size; i++)
+    out[i] = (uint8_t)(random_next(state) >> 40);
 }
 
 #endif /* STRETTO_TEST_RANDOM_H_ */

@@ -63,9 +63,11 @@ static _Noreturn void die(const char* what) {
 /* --- seeds --- */
 
 static void add_seed(const void* data, size_t size) {
-  if (seed_count == MAX_SEEDS) return;
+  if (seed_count == MAX_SEEDS)
+    return;
   struct input seed = {malloc(max_len), at_most(size, max_len)};
-  if (!seed.data) die("malloc");
+  if (!seed.data)
+    die("malloc");
   memcpy(seed.data, data, seed.size);
   seeds[seed_count++] = seed;
 }
@@ -86,9 +88,11 @@ static void add_built_in_seeds(void) {
 
 static void add_file(const char* path) {
   FILE* f = fopen(path, "rb");
-  if (!f) die(path);
+  if (!f)
+    die(path);
   uint8_t* bytes = malloc(max_len);
-  if (!bytes) die("malloc");
+  if (!bytes)
+    die("malloc");
   add_seed(bytes, fread(bytes, 1, max_len, f));
   free(bytes);
   fclose(f);
@@ -97,12 +101,14 @@ static void add_file(const char* path) {
 /* --- mutations: each works on a buffer of max_len bytes --- */
 
 static void flip_bit(struct input* in) {
-  if (in->size) in->data[below(in->size)] ^= (uint8_t)(1u << below(8));
+  if (in->size)
+    in->data[below(in->size)] ^= (uint8_t)(1u << below(8));
 }
 
 static void set_byte(struct input* in) {
   static const uint8_t kEdges[] = {0, 1, 0x7F, 0x80, 0xFE, 0xFF};
-  if (!in->size) return;
+  if (!in->size)
+    return;
   in->data[below(in->size)] =
       below(2) ? kEdges[below(sizeof kEdges)] : (uint8_t)below(256);
 }
@@ -117,9 +123,11 @@ static void erase(struct input* in) {
 /* Inserts a copy of the n bytes at `bytes`, which may lie in `in`. */
 static void insert_copy(struct input* in, const uint8_t* bytes, size_t n) {
   n = at_most(n, max_len - in->size);
-  if (n == 0) return;
+  if (n == 0)
+    return;
   uint8_t* copy = malloc(n);
-  if (!copy) die("malloc");
+  if (!copy)
+    die("malloc");
   memcpy(copy, bytes, n);
   size_t at = below(in->size + 1);
   memmove(in->data + at + n, in->data + at, in->size - at);
@@ -135,19 +143,32 @@ static void insert_random(struct input* in) {
 }
 
 static void insert_part(struct input* in, const struct input* from) {
-  if (!from->size) return;
+  if (!from->size)
+    return;
   size_t start = below(from->size);
   insert_copy(in, from->data + start, 1 + below(from->size - start));
 }
 
 static void mutate_once(struct input* in) {
   switch (below(7)) {
-    case 0: erase(in); break;
-    case 1: insert_random(in); break;
-    case 2: insert_part(in, in); break;
-    case 3: insert_part(in, &seeds[below(seed_count)]); break;
-    case 4: flip_bit(in); break;
-    default: set_byte(in); break;
+    case 0:
+      erase(in);
+      break;
+    case 1:
+      insert_random(in);
+      break;
+    case 2:
+      insert_part(in, in);
+      break;
+    case 3:
+      insert_part(in, &seeds[below(seed_count)]);
+      break;
+    case 4:
+      flip_bit(in);
+      break;
+    default:
+      set_byte(in);
+      break;
   }
 }
 
@@ -159,30 +180,37 @@ static void run(const uint8_t* data, size_t size) {
   memcpy(shared->data, data, size);
   shared->executions++;
   uint8_t* copy = malloc(size);
-  if (!copy && size) die("malloc");
-  if (size) memcpy(copy, data, size);
+  if (!copy && size)
+    die("malloc");
+  if (size)
+    memcpy(copy, data, size);
   LLVMFuzzerTestOneInput(copy, size);
   free(copy);
 }
 
 static void run_all(void) {
-  for (size_t i = 0; i < seed_count; i++) run(seeds[i].data, seeds[i].size);
+  for (size_t i = 0; i < seed_count; i++)
+    run(seeds[i].data, seeds[i].size);
   struct input in = {malloc(max_len), 0};
-  if (!in.data) die("malloc");
+  if (!in.data)
+    die("malloc");
   for (uint64_t i = 0; i < runs; i++) {
     const struct input* seed = &seeds[below(seed_count)];
     in.size = seed->size;
     memcpy(in.data, seed->data, seed->size);
-    for (size_t n = 1 + below(MAX_MUTATIONS); n > 0; n--) mutate_once(&in);
+    for (size_t n = 1 + below(MAX_MUTATIONS); n > 0; n--)
+      mutate_once(&in);
     run(in.data, in.size);
   }
   free(in.data);
-  for (size_t i = 0; i < seed_count; i++) free(seeds[i].data);
+  for (size_t i = 0; i < seed_count; i++)
+    free(seeds[i].data);
 }
 
 static void save_crash(void) {
   FILE* f = fopen(kCrashPath, "wb");
-  if (!f) die(kCrashPath);
+  if (!f)
+    die(kCrashPath);
   fwrite(shared->data, 1, shared->size, f);
   fclose(f);
   fprintf(stderr, "crash after %llu runs, input of %zu bytes in ./%s\n",
@@ -192,15 +220,18 @@ static void save_crash(void) {
 static void run_in_child(void) {
   fflush(NULL);
   pid_t child = fork();
-  if (child < 0) die("fork");
+  if (child < 0)
+    die("fork");
   if (child == 0) {
     run_all();
     shared->finished = true;
     exit(0);
   }
   int status = 0;
-  if (waitpid(child, &status, 0) != child) die("waitpid");
-  if (status == 0 && shared->finished) return;
+  if (waitpid(child, &status, 0) != child)
+    die("waitpid");
+  if (status == 0 && shared->finished)
+    return;
   save_crash();
   exit(1);
 }
@@ -234,9 +265,11 @@ int main(int argc, char** argv) {
   }
   shared = mmap(NULL, sizeof *shared + max_len, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) die("mmap");
+  if (shared == MAP_FAILED)
+    die("mmap");
   for (int i = 1; i < argc; i++) {
-    if (argv[i][0] != '-') add_file(argv[i]);
+    if (argv[i][0] != '-')
+      add_file(argv[i]);
   }
   add_built_in_seeds();
   double start = now();
@@ -244,6 +277,7 @@ int main(int argc, char** argv) {
   printf("%llu runs, %.0f executions/s\n",
          (unsigned long long)shared->executions,
          (double)shared->executions / (now() - start));
-  for (size_t i = 0; i < seed_count; i++) free(seeds[i].data);
+  for (size_t i = 0; i < seed_count; i++)
+    free(seeds[i].data);
   return 0;
 }

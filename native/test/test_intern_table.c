@@ -1,0 +1,116 @@
+/* Strings to ids, and the bounds of the table. */
+#include "core/intern_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+static uint32_t intern(struct st_intern_table* t, enum st_intern_kind kind,
+                       const char* text, bool expect_new) {
+  bool is_new = !expect_new;
+  uint32_t iid = st_intern(t, kind, text, strlen(text), &is_new);
+  CHECK_EQ(is_new, expect_new);
+  return iid;
+}
+
+static void test_same_value_same_id(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 2);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", false), 1);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "", true), 3);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "", false), 3);
+  bool is_new;
+  CHECK_EQ(st_intern(&t, ST_INTERN_EVENT_NAME, "a\0b", 3, &is_new), 4);
+  CHECK_EQ(st_intern(&t, ST_INTERN_EVENT_NAME, "a\0c", 3, &is_new), 5);
+  st_intern_destroy(&t);
+}
+
+static void test_kinds_are_separate(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  for (unsigned kind = 0; kind < ST_INTERN_KINDS; kind++) {
+    CHECK_EQ(intern(&t, kind, "same", true), 1);
+    CHECK_EQ(intern(&t, kind, "other", true), 2);
+  }
+  for (unsigned kind = 0; kind < ST_INTERN_KINDS; kind++)
+    CHECK_EQ(intern(&t, kind, "same", false), 1);
+  st_intern_destroy(&t);
+}
+
+static void test_clear_restarts_ids(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  st_intern_clear(&t); /* nothing there yet */
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "one", true), 1);
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "two", true), 2);
+  st_intern_clear(&t);
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "two", true), 1);
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "one", true), 2);
+  st_intern_destroy(&t);
+}
+
+static void test_long_strings_go_inline(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  char text[ST_INTERN_MAX_LENGTH + 2];
+  memset(text, 'x', sizeof text);
+  bool is_new = true;
+  CHECK_EQ(st_intern(&t, ST_INTERN_LOG_BODY, text, ST_INTERN_MAX_LENGTH + 1,
+                     &is_new),
+           0);
+  CHECK(!is_new);
+  CHECK_EQ(
+      st_intern(&t, ST_INTERN_LOG_BODY, text, ST_INTERN_MAX_LENGTH, &is_new),
+      1);
+  CHECK(is_new);
+  st_intern_destroy(&t);
+}
+
+static void test_bounded_in_strings(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  char text[32];
+  for (unsigned i = 0; i < ST_INTERN_MAX_STRINGS; i++) {
+    snprintf(text, sizeof text, "name %u", i);
+    CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, text, true), i + 1);
+  }
+  uint32_t capacity = t.capacity, arena = t.arena_capacity;
+  for (unsigned i = 0; i < 3 * ST_INTERN_MAX_STRINGS; i++) {
+    snprintf(text, sizeof text, "name %u", i);
+    bool known = i < ST_INTERN_MAX_STRINGS;
+    CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, text, false), known ? i + 1 : 0);
+  }
+  CHECK_EQ(t.capacity, capacity);
+  CHECK_EQ(t.arena_capacity, arena);
+  st_intern_destroy(&t);
+}
+
+static void test_bounded_in_bytes(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  char text[ST_INTERN_MAX_LENGTH + 1];
+  unsigned taken = 0;
+  for (unsigned i = 0; i < 2000; i++) {
+    snprintf(text, sizeof text, "%0*u", ST_INTERN_MAX_LENGTH, i);
+    bool is_new;
+    if (st_intern(&t, ST_INTERN_EVENT_NAME, text, ST_INTERN_MAX_LENGTH,
+                  &is_new))
+      taken++;
+  }
+  CHECK_EQ(taken, ST_INTERN_MAX_BYTES / ST_INTERN_MAX_LENGTH);
+  CHECK(t.arena_capacity <= ST_INTERN_MAX_BYTES);
+  st_intern_destroy(&t);
+}
+
+int main(void) {
+  RUN(test_same_value_same_id);
+  RUN(test_kinds_are_separate);
+  RUN(test_clear_restarts_ids);
+  RUN(test_long_strings_go_inline);
+  RUN(test_bounded_in_strings);
+  RUN(test_bounded_in_bytes);
+  return 0;
+}

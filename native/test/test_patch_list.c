@@ -1,0 +1,56 @@
+/* The FIFO of sizes that are still to come. */
+#include "core/patch_list.h"
+
+#include "check.h"
+
+static void test_first_in_first_out(void) {
+  struct st_patch_list list = {0};
+  CHECK(!st_patch_list_has_ready(&list));
+  for (uint16_t i = 0; i < 3; i++)
+    CHECK(st_patch_list_add(&list, 10u + i, i));
+  for (uint16_t i = 0; i < 3; i++) {
+    CHECK_EQ(list.front->chunk_id, 10 + i);
+    CHECK_EQ(list.front->offset, i);
+    st_patch_list_pop(&list);
+  }
+  CHECK(!list.front && !list.back);
+  CHECK(st_patch_list_add(&list, 1, 1)); /* usable again */
+  CHECK(list.front && list.front == list.back);
+  st_patch_list_clear(&list);
+  CHECK(!list.front && !list.back);
+}
+
+static void test_ready_by_first_byte(void) {
+  struct st_patch_list list = {0};
+  struct st_patch* first = st_patch_list_add(&list, 1, 0);
+  struct st_patch* second = st_patch_list_add(&list, 1, 4);
+  CHECK(!st_patch_is_ready(first));
+  second->size_field[0] = 0x80;
+  CHECK(st_patch_is_ready(second));
+  CHECK(!st_patch_list_has_ready(&list)); /* the front isn't */
+  first->size_field[0] = 0x81;
+  CHECK(st_patch_list_has_ready(&list));
+  st_patch_list_clear(&list);
+}
+
+static void test_slots_never_move(void) {
+  enum { COUNT = 1000 };
+  static uint8_t* slots[COUNT];
+  struct st_patch_list list = {0};
+  for (uint32_t i = 0; i < COUNT; i++)
+    slots[i] = st_patch_list_add(&list, i, 0)->size_field;
+  for (uint32_t i = 0; i < COUNT; i++)
+    *slots[i] = (uint8_t)(i | 0x80);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    CHECK(list.front->size_field == slots[i]);
+    CHECK_EQ(list.front->size_field[0], (uint8_t)(i | 0x80));
+    st_patch_list_pop(&list);
+  }
+}
+
+int main(void) {
+  RUN(test_first_in_first_out);
+  RUN(test_ready_by_first_byte);
+  RUN(test_slots_never_move);
+  return 0;
+}

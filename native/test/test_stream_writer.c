@@ -1,0 +1,144 @@
+/* One stream of bytes over many buffers. */
+#include "core/stream_writer.h"
+
+#include "check.h"
+#include "core/message.h"
+
+/* Hands out buffers of given sizes, next to each other in one array. */
+struct buffers {
+  uint8_t bytes[512];
+  size_t at;
+  size_t sizes[8];
+  unsigned count, used;
+  unsigned redirects;
+};
+
+static void next_buffer(void* self, struct st_stream_writer* w) {
+  struct buffers* b = self;
+  if (b->used == b->count) {
+    w->begin = w->cur = w->end = NULL;
+    return;
+  }
+  w->begin = w->cur = b->bytes + b->at;
+  b->at += b->sizes[b->used++];
+  w->end = b->bytes + b->at;
+}
+
+static uint8_t* forget(void* self, uint8_t* size_field) {
+  (void)size_field;
+  ((struct buffers*)self)->redirects++;
+  return NULL;
+}
+
+static const struct st_stream_delegate kDelegate = {next_buffer, forget};
+
+static void fill(uint8_t* out, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    out[i] = (uint8_t)(i + 1);
+}
+
+static void test_writes_straddle_buffers(void) {
+  struct buffers b = {.sizes = {16, 20, 64}, .count = 3};
+  uint8_t data[100];
+  fill(data, sizeof data);
+  struct st_stream_writer w;
+  st_stream_init(&w, &kDelegate, &b);
+  st_stream_write(&w, data, 10);
+  CHECK_EQ(b.used, 1);
+  st_stream_write(&w, data + 10, 6); /* exactly full: no new buffer yet */
+  CHECK_EQ(b.used, 1);
+  CHECK_EQ(st_stream_written(&w), 16);
+  st_stream_write(&w, data + 16, 60);
+  CHECK_EQ(b.used, 3);
+  CHECK_EQ(st_stream_written(&w), 76);
+  CHECK(memcmp(b.bytes, data, 76) == 0);
+  CHECK_EQ(w.overflowed, 0);
+}
+
+static void test_reserve_is_contiguous(void) {
+  struct buffers b = {.sizes = {16, 16}, .count = 2};
+  struct st_stream_writer w;
+  st_stream_init(&w, &kDelegate, &b);
+  st_stream_write(&w, "0123456789abc", 13);
+  CHECK(st_stream_reserve(&w, 3) == b.bytes + 13);
+  CHECK(st_stream_reserve(&w, 4) == b.bytes + 16);
+  CHECK_EQ(st_stream_written(&w), 20);
+  CHECK(st_stream_reserve(&w, 13) == NULL); /* 12 are left, and no buffer */
+  CHECK_EQ(w.overflowed, 13);
+}
+
+static void test_out_of_room_counts(void) {
+  struct buffers b = {.sizes = {16}, .count = 1};
+  uint8_t data[40];
+  fill(data, sizeof data);
+  struct st_stream_writer w;
+  st_stream_init(&w, &kDelegate, &b);
+  st_stream_write(&w, data, sizeof data);
+  CHECK_EQ(w.overflowed, 24);
+  CHECK(memcmp(b.bytes, data, 16) == 0);
+  b.count = 8; /* even if there were a buffer again: never asked */
+  st_stream_write(&w, data, 5);
+  CHECK(st_stream_reserve(&w, 4) == NULL);
+  CHECK_EQ(w.overflowed, 33);
+  CHECK_EQ(b.used, 1);
+}
+
+static void test_fixed(void) {
+  uint8_t buffer[32], data[32];
+  fill(data, sizeof data);
+  struct st_stream_writer w;
+  st_stream_init_fixed(&w, buffer, sizeof buffer);
+  st_stream_write(&w, data, 32);
+  CHECK(memcmp(buffer, data, 32) == 0);
+  CHECK_EQ(w.overflowed, 0);
+  st_stream_write(&w, data, 1);
+  CHECK_EQ(w.overflowed, 1);
+}
+
+static void test_heap_grows_and_copies(void) {
+  enum { TOTAL = 700001 };
+  static uint8_t data[TOTAL], copy[TOTAL];
+  fill(data, TOTAL);
+  struct st_heap_stream heap;
+  struct st_stream_writer w;
+  st_stream_init_heap(&w, &heap);
+  CHECK_EQ(st_heap_stream_size(&heap, &w), 0);
+  for (size_t at = 0, n = 1; at < TOTAL; at += n, n = n * 2 + 1) {
+    if (n > TOTAL - at)
+      n = TOTAL - at;
+    st_stream_write(&w, data + at, n);
+  }
+  CHECK_EQ(st_heap_stream_size(&heap, &w), TOTAL);
+  st_heap_stream_copy(&heap, &w, copy);
+  CHECK(memcmp(copy, data, TOTAL) == 0);
+  CHECK_EQ(heap.first->capacity, 128);
+  CHECK_EQ(heap.first->next->capacity, 256);
+  CHECK_EQ(heap.last->capacity, 128 * 1024);
+  st_heap_stream_free(&heap);
+  CHECK(!heap.first);
+}
+
+static void test_extend_redirects_open_size_fields(void) {
+  struct buffers b = {.sizes = {64, 64}, .count = 2};
+  struct st_stream_writer w;
+  st_stream_init(&w, &kDelegate, &b);
+  struct st_message root, a, inner;
+  st_message_init_root(&root, &w);
+  st_message_begin_nested(&root, &a, 1);
+  st_message_begin_nested(&a, &inner, 2);
+  st_stream_extend(&w);
+  CHECK_EQ(b.redirects, 2);
+  CHECK(!a.size_field && !inner.size_field);
+  st_stream_extend(&w); /* nothing of theirs is in the second buffer */
+  CHECK_EQ(b.redirects, 2);
+}
+
+int main(void) {
+  RUN(test_writes_straddle_buffers);
+  RUN(test_reserve_is_contiguous);
+  RUN(test_out_of_room_counts);
+  RUN(test_fixed);
+  RUN(test_heap_grows_and_copies);
+  RUN(test_extend_redirects_open_size_fields);
+  return 0;
+}
