@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 
-import stretto
 from tests.support.oracle import Oracle, missing
 
 ROOT = Path(__file__).parent.parent
 
+# A shared machine stops a test at any moment: time says nothing about an example.
+hypothesis.settings.register_profile(
+    "stretto",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("stretto")
+
 
 def stretto_folder() -> Path:
-    """Where the tested package lies."""
-    return Path(next(iter(stretto.__path__)))
+    """Where the tested package lies; found without importing it."""
+    spec = importlib.util.find_spec("stretto")
+    if spec is None or not spec.submodule_search_locations:
+        raise pytest.UsageError("stretto is not installed: `make test` does it, or `pip install .`")
+    return Path(spec.submodule_search_locations[0])
 
 
 def pytest_report_header() -> str:

@@ -1,0 +1,84 @@
+"""The scripts of tools/ say what is so."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import ROOT
+from tools.bench_table import cell
+from tools.ci_summary import summarize
+from tools.requirements import requirements
+
+JUNIT = """<testsuites><testsuite>
+<testcase name="a"/><testcase name="b"/>
+<testcase name="c"><failure/></testcase>
+<testcase name="d"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_run_is_added_up(tmp_path: Path) -> None:
+    (tmp_path / "python-3.12.xml").write_text(JUNIT)
+    (tmp_path / "steps.txt").write_text("failed python-3.12\nok lint\nfailed wheels\n")
+    total = summarize(tmp_path)
+    assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 1)
+
+
+def test_a_step_that_fails_after_its_tests_passed_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "native.xml").write_text("<testsuite><testcase name='a'/></testsuite>")
+    (tmp_path / "steps.txt").write_text("failed native\n")
+    total = summarize(tmp_path)
+    assert (total["passed"], total["failed"]) == (1, 1)
+
+
+def test_extras_are_read_without_installing() -> None:
+    assert any(line.startswith("pytest>=") for line in requirements(["build", "test"]))
+    with pytest.raises(KeyError):
+        requirements(["nothing"])
+
+
+def test_development_extra_holds_what_make_test_installs() -> None:
+    assert requirements(["dev"]) == ["stretto[build,lint,test]"]
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.23456, "1.23"), (None, ""), ("ns", "ns"), (7, "7")])
+def test_figures_are_short(value: object, text: str) -> None:
+    assert cell(value) == text
+
+
+def test_the_pythons_found_run() -> None:
+    lines = subprocess.run(
+        [ROOT / "tools" / "pythons"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["3.11", "3.12", "3.13"]
+    for version, *python in (line.split() for line in lines):
+        if python:
+            said = subprocess.check_output([*python, "--version"], text=True)
+            assert said.startswith(f"Python {version}.")
+
+
+def test_a_missing_python_is_named_without_an_interpreter(tmp_path: Path) -> None:
+    for tool in ("bash", "env"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
+    output = subprocess.check_output([ROOT / "tools" / "pythons"], text=True, env=environment)
+    assert output.split() == ["3.11", "3.12", "3.13"]
+
+
+def test_fuzzers_run_and_a_crash_is_told(tmp_path: Path) -> None:
+    def fuzzer(name: str, code: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!{sys.executable}\n{code}\n")
+        path.chmod(0o755)
+
+    run = [str(ROOT / "tools" / "fuzz"), str(tmp_path), "5"]
+    fuzzer("fuzz_good", "import sys; assert '-runs=5' in sys.argv")
+    assert subprocess.run(run, check=False, capture_output=True).returncode == 0
+    fuzzer("fuzz_bad", "raise SystemExit(1)")
+    result = subprocess.run(run, check=False, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "FAILED: fuzz_bad" in result.stdout
