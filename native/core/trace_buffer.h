@@ -9,11 +9,11 @@
  * bytes of a chunk that are fragments; a chunk that isn't complete reserves
  * its full size, so that its later commit can be written in place.
  *
- *   0          4           6         8          10     12     13    14
- *   | chunk id | producer  | writer  | fragments| size | flags| pad | 'CHU' |
- *   +----------+-----------+---------+----------+------+------+-----+-------+
+ *   0          4           6         8          10     12      13
+ *   | chunk id | producer  | writer  | fragments| size | flags | 'CHU' |
+ *   +----------+-----------+---------+----------+------+-------+-------+
+ *   u32          u16         u16       u16        u16    u8      3 bytes
  *   (16 bytes, then `size` - 16 bytes of payload, padded to 16)
- *   u32          u16         u16       u16        u16    u8     u8    3 bytes
  *
  * Everything that a reader needs is in the records, so a buffer in a mapped
  * file survives the process: st_trace_buffer_recover rebuilds the index.
@@ -38,8 +38,11 @@
  *
  * Re-commit: the same (producer, writer, chunk id) again is a scraped chunk
  * that has grown: rewritten in place, the read position kept; a shorter one,
- * or one whose flags vanished, is ignored.  A chunk that was scraped, read and
- * evicted may come back with more fragments: only the new ones count.
+ * or one whose flags vanished, is ignored.  So is everything that would change
+ * a complete chunk, patches apart.  A chunk that was scraped and read to its
+ * end is relocated to the write position of a RING; one that was evicted may
+ * come back: only the fragments not yet read count.  A chunk whose turn has
+ * passed is discarded, unless all of it was seen before.
  *
  * Locks: one leaf mutex, held for one chunk's copy at most: by a writer for
  * copying in, by the reader for copying one record out.
@@ -76,7 +79,8 @@ enum st_data_loss {
 struct st_buffer_stats {
   uint64_t bytes_written, chunks_written;
   uint64_t bytes_overwritten, chunks_overwritten;
-  uint64_t chunks_discarded, chunks_rewritten, chunks_committed_out_of_order;
+  uint64_t chunks_discarded, chunks_rewritten, chunks_relocated;
+  uint64_t chunks_committed_out_of_order;
   uint64_t write_wrap_count;
   uint64_t patches_succeeded, patches_failed;
   uint64_t readaheads_succeeded, readaheads_failed;
@@ -132,7 +136,9 @@ bool st_trace_buffer_patch(struct st_trace_buffer* b, uint16_t producer_id,
                            const struct st_patch_data* patches, size_t count,
                            bool has_more);
 
-/* A packet, whole.  data stays valid until the next call. */
+/* A packet, whole.  data stays valid until the next call; 64 bytes behind it
+ * may be read as well (they hold nothing), so that short ones can be copied in
+ * one go. */
 struct st_packet {
   uint16_t producer_id;
   uint16_t writer_id;

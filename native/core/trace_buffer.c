@@ -1,0 +1,130 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "trace_buffer_internal.h"
+
+static struct st_trace_buffer* give_up(struct st_trace_buffer* b) {
+  st_trace_buffer_destroy(b);
+  return NULL;
+}
+
+struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
+                                              size_t mapping_size, size_t size,
+                                              enum st_fill_policy policy) {
+  struct st_trace_buffer* b = calloc(1, sizeof *b);
+  if (!b) {
+    munmap(mapping, mapping_size);
+    return NULL;
+  }
+  pthread_mutex_init(&b->mutex, NULL);
+  pthread_mutex_init(&b->signal_mutex, NULL);
+  b->mapping = mapping;
+  b->mapping_size = mapping_size;
+  b->header = mapping;
+  b->producers = (struct st_producer_identity*)(b->mapping + ST_RING_PAGE);
+  b->ring = b->mapping + ST_RING_OFFSET;
+  b->size = size;
+  b->policy = policy;
+  b->eventfd = -1;
+  atomic_init(&b->unread, 0);
+  atomic_init(&b->watermark, UINT64_MAX);
+  b->bounce = malloc(ST_MAX_RECORD);
+  b->reader.scratch = malloc(ST_MAX_RECORD + ST_READ_SLACK);
+  if (!b->bounce || !b->reader.scratch || !st_index_init(&b->index))
+    return give_up(b);
+  return b;
+}
+
+/* With an fd, space is allocated at once: a full disk is an error here, and
+ * not a SIGBUS at some later store. */
+static void* map(size_t size, int fd) {
+  int protection = PROT_READ | PROT_WRITE;
+  if (fd < 0)
+    return mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (ftruncate(fd, 0))
+    return MAP_FAILED;
+  int error = posix_fallocate(fd, 0, (off_t)size);
+  if (error) {
+    errno = error;
+    return MAP_FAILED;
+  }
+  return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+}
+
+struct st_trace_buffer* st_trace_buffer_create(size_t size,
+                                               enum st_fill_policy policy,
+                                               int fd) {
+  /* Places in the ring are 32 bits of 16-byte blocks. */
+  if (!size || size > (size_t)UINT32_MAX * ST_RECORD_ALIGN - ST_RING_PAGE) {
+    errno = EINVAL;
+    return NULL;
+  }
+  size = (size + ST_RING_PAGE - 1) / ST_RING_PAGE * ST_RING_PAGE;
+  size_t mapping_size = ST_RING_OFFSET + size;
+  void* mapping = map(mapping_size, fd);
+  if (mapping == MAP_FAILED)
+    return NULL;
+  struct st_ring_header* h = mapping;
+  h->version = ST_RING_VERSION;
+  h->policy = (uint32_t)policy;
+  h->ring_size = size;
+  memcpy(h->magic, ST_RING_MAGIC, sizeof h->magic);
+  return st_trace_buffer_adopt(mapping, mapping_size, size, policy);
+}
+
+void st_trace_buffer_destroy(struct st_trace_buffer* b) {
+  if (!b)
+    return;
+  st_index_destroy(&b->index);
+  free(b->reader.whole);
+  free(b->reader.scratch);
+  free(b->bounce);
+  munmap(b->mapping, b->mapping_size);
+  pthread_mutex_destroy(&b->signal_mutex);
+  pthread_mutex_destroy(&b->mutex);
+  free(b);
+}
+
+void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
+                                  uint32_t uid, int32_t pid) {
+  pthread_mutex_lock(&b->mutex);
+  b->producers[producer].uid = uid;
+  b->producers[producer].pid = pid;
+  pthread_mutex_unlock(&b->mutex);
+}
+
+void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
+                                  uint32_t* uid, int32_t* pid) {
+  pthread_mutex_lock(&b->mutex);
+  *uid = b->producers[producer].uid;
+  *pid = b->producers[producer].pid;
+  pthread_mutex_unlock(&b->mutex);
+}
+
+void st_trace_buffer_stats(struct st_trace_buffer* b,
+                           struct st_buffer_stats* out) {
+  pthread_mutex_lock(&b->mutex);
+  *out = *st_stats(b);
+  pthread_mutex_unlock(&b->mutex);
+}
+
+size_t st_trace_buffer_size(const struct st_trace_buffer* b) {
+  return b->size;
+}
+
+uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b) {
+  return atomic_load_explicit(&b->unread, memory_order_relaxed);
+}
+
+void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
+                                   uint64_t watermark) {
+  pthread_mutex_lock(&b->signal_mutex);
+  b->eventfd = eventfd;
+  atomic_store_explicit(&b->watermark, eventfd < 0 ? UINT64_MAX : watermark,
+                        memory_order_relaxed);
+  pthread_mutex_unlock(&b->signal_mutex);
+}

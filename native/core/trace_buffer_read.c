@@ -1,0 +1,398 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace_buffer_internal.h"
+
+/* The reader never holds the lock while it looks at fragments.  Under the
+ * lock it picks a record, copies what can be read of it, and notes it as
+ * read; packets are then taken out of the copy.  A packet whose fragments lie
+ * in several records is put together record by record. */
+
+enum look {
+  LOOK_AGAIN, /* something was settled; go on */
+  LOOK_END,   /* the pass is over */
+  LOOK_COPY,  /* scratch holds fragments */
+  LOOK_CHAIN, /* a packet begins that goes on in later records */
+};
+
+/* A packet of several records. */
+struct chain {
+  uint32_t first, last; /* record numbers */
+  uint32_t first_id;    /* chunk id of the first one */
+  uint32_t key;
+};
+
+void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
+  struct st_reader* reader = &b->reader;
+  pthread_mutex_lock(&b->mutex);
+  if (++reader->pass == 0)
+    reader->pass = 1;
+  while (b->index.head != b->index.tail &&
+         st_record_at(&b->index, b->index.head)->sequence == ST_NO_SEQUENCE)
+    st_evict_oldest(b);
+  reader->cursor = b->index.head;
+  reader->pass_end = b->index.tail;
+  pthread_mutex_unlock(&b->mutex);
+}
+
+/* --- under the lock --- */
+
+static uint32_t take_loss(struct st_sequence* s) {
+  uint32_t loss = s->loss;
+  s->loss = 0;
+  return loss;
+}
+
+/* Counts what was handed out without the lock; a loss that no packet came to
+ * carry goes back to its sequence. */
+static void settle(struct st_trace_buffer* b) {
+  struct st_reader* reader = &b->reader;
+  struct st_packet* p = &reader->packet;
+  st_stats(b)->sequence_packet_loss += reader->flagged;
+  st_stats(b)->abi_violations += reader->violations;
+  reader->flagged = reader->violations = 0;
+  if (!p->loss)
+    return;
+  struct st_sequence* s = st_sequence_find(
+      &b->index, (uint32_t)p->producer_id << 16 | p->writer_id);
+  if (s)
+    s->loss |= p->loss;
+  p->loss = 0;
+}
+
+static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
+  struct st_packet* p = &b->reader.packet;
+  p->producer_id = (uint16_t)(key >> 16);
+  p->writer_id = (uint16_t)key;
+  p->uid = b->producers[p->producer_id].uid;
+  p->pid = b->producers[p->producer_id].pid;
+  p->loss = loss;
+}
+
+static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
+  s->stalled = b->reader.pass;
+  return LOOK_AGAIN;
+}
+
+/* The record has been read to its end.  One that may still grow stays. */
+static void finish_record(struct st_trace_buffer* b, struct st_sequence* s,
+                          uint32_t number) {
+  struct st_record* r = st_record_at(&b->index, number);
+  if (r->flags & ST_RECORD_ABORTED)
+    s->loss |= ST_LOSS_WRITER_ABORT;
+  if (r->flags & ST_RECORD_CORRUPTED)
+    s->loss |= ST_LOSS_CHUNK_CORRUPTED;
+  r->flags &= (uint8_t)~ST_RECORD_BROKEN;
+  r->read = r->end;
+  st_uncount_unread(b, r);
+  if (r->flags & ST_RECORD_INCOMPLETE) {
+    stall(b, s);
+    return;
+  }
+  st_stats(b)->chunks_read++;
+  st_stats(b)->bytes_read += st_record_size(r);
+  st_sequence_unlink(&b->index, number);
+}
+
+static bool continues(const struct st_record* r) {
+  return r->flags & ST_CHUNK_LAST_CONTINUES;
+}
+
+/* What the first look at a record says about what isn't there. */
+static void begin_record(struct st_sequence* s, const struct st_record* r) {
+  if (!st_sequence_pass(s, r->chunk_id))
+    s->loss |= ST_LOSS_READ_GAP;
+  if (r->end && (r->flags & ST_CHUNK_FIRST_CONTINUES))
+    s->loss |= ST_LOSS_ORPHAN_CONTINUATION;
+}
+
+/* Copies fragments [read, limit) to scratch. */
+static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
+                          uint32_t number, uint32_t limit) {
+  struct st_reader* reader = &b->reader;
+  struct st_record* r = st_record_at(&b->index, number);
+  uint32_t size = limit - r->read;
+  memcpy(reader->scratch, st_record_payload(b, r) + r->read, size);
+  reader->cur = reader->scratch;
+  reader->end = reader->scratch + size;
+  reader->skip_fragment = r->read == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES);
+  set_writer(b, s->key, take_loss(s));
+  r->read = (uint16_t)limit;
+  if (limit == r->end)
+    finish_record(b, s, number);
+  return LOOK_COPY;
+}
+
+/* One step in a sequence's first record. */
+static enum look look_at_sequence(struct st_trace_buffer* b,
+                                  struct st_sequence* s) {
+  uint32_t number = s->first;
+  struct st_record* r = st_record_at(&b->index, number);
+  if (r->flags & ST_CHUNK_NEEDS_PATCHING)
+    return stall(b, s);
+  bool nothing = r->read == r->end && !(r->flags & ST_RECORD_BROKEN);
+  if (nothing && (r->flags & ST_RECORD_INCOMPLETE))
+    return stall(b, s);
+  if (!r->read)
+    begin_record(s, r);
+  /* A last fragment that goes on elsewhere is not for scratch, unless its
+   * beginning is lost as well. */
+  bool orphan = r->last == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES);
+  uint32_t limit = continues(r) && !orphan ? r->last : r->end;
+  if (r->read < limit)
+    return copy_out(b, s, number, limit);
+  if (r->read < r->end)
+    return LOOK_CHAIN;
+  finish_record(b, s, number);
+  return LOOK_AGAIN;
+}
+
+static enum look look(struct st_trace_buffer* b, struct chain* chain) {
+  struct st_reader* reader = &b->reader;
+  struct st_index* x = &b->index;
+  if (!st_record_exists(x, reader->cursor) &&
+      st_is_before(reader->cursor, x->head))
+    reader->cursor = x->head;
+  for (; st_is_before(reader->cursor, reader->pass_end); reader->cursor++) {
+    const struct st_record* r = st_record_at(x, reader->cursor);
+    if (r->sequence == ST_NO_SEQUENCE)
+      continue;
+    struct st_sequence* s = st_sequence_of(x, r);
+    if (s->stalled == reader->pass)
+      continue;
+    enum look result = look_at_sequence(b, s);
+    if (result != LOOK_CHAIN)
+      return result;
+    uint32_t first_id = st_record_at(x, s->first)->chunk_id;
+    *chain = (struct chain){s->first, s->first, first_id, s->key};
+    return LOOK_CHAIN;
+  }
+  return LOOK_END;
+}
+
+/* --- packets of several records --- */
+
+enum link { LINK_MORE, LINK_LAST, LINK_EMPTY, LINK_WAIT, LINK_LOST };
+
+/* What record r is to a packet that goes on from `before`. */
+static enum link link_of(const struct st_record* before,
+                         const struct st_record* r, uint32_t* loss) {
+  if (r->chunk_id != before->chunk_id + 1) {
+    *loss = ST_LOSS_REASSEMBLY_GAP;
+    return LINK_LOST;
+  }
+  if (r->flags & ST_CHUNK_NEEDS_PATCHING)
+    return LINK_WAIT;
+  if (r->end == 0) {
+    /* A broken one says itself what it lost. */
+    if (r->flags & ST_RECORD_BROKEN)
+      return LINK_LOST;
+    return r->flags & ST_RECORD_INCOMPLETE ? LINK_WAIT : LINK_EMPTY;
+  }
+  if (r->read || !(r->flags & ST_CHUNK_FIRST_CONTINUES)) {
+    *loss = ST_LOSS_BROKEN_CHAIN;
+    return LINK_LOST;
+  }
+  return r->last == 0 && continues(r) ? LINK_MORE : LINK_LAST;
+}
+
+/* Looks for the last fragment.  LOOK_CHAIN: it is there. */
+static enum look find_end(struct st_trace_buffer* b, struct chain* chain) {
+  struct st_index* x = &b->index;
+  struct st_sequence* s = st_sequence_find(x, chain->key);
+  uint32_t number = chain->first;
+  enum link link = LINK_MORE;
+  uint32_t loss = 0;
+  while (link == LINK_MORE || link == LINK_EMPTY) {
+    if (number == s->last) {
+      link = LINK_WAIT;
+      break;
+    }
+    const struct st_record* before = st_record_at(x, number);
+    number = before->next;
+    link = link_of(before, st_record_at(x, number), &loss);
+  }
+  if (link == LINK_LAST) {
+    st_stats(b)->readaheads_succeeded++;
+    chain->last = number;
+    return LOOK_CHAIN;
+  }
+  st_stats(b)->readaheads_failed++;
+  if (link == LINK_WAIT)
+    return stall(b, s);
+  s->loss |= loss;
+  finish_record(b, s, chain->first);
+  return LOOK_AGAIN;
+}
+
+/* The chain's `i`th record, if it is still there. */
+static struct st_record* chain_record(struct st_trace_buffer* b,
+                                      const struct chain* chain,
+                                      uint32_t number, uint32_t i) {
+  struct st_index* x = &b->index;
+  if (!st_record_exists(x, number))
+    return NULL;
+  struct st_record* r = st_record_at(x, number);
+  if (r->sequence == ST_NO_SEQUENCE)
+    return NULL;
+  if (st_sequence_of(x, r)->key != chain->key)
+    return NULL;
+  return r->chunk_id == chain->first_id + i ? r : NULL;
+}
+
+static const uint8_t* fragment_at(const struct st_trace_buffer* b,
+                                  const struct st_record* r, uint32_t offset,
+                                  uint64_t* size) {
+  const uint8_t* payload = st_record_payload(b, r);
+  return st_get_fragment(payload + offset, payload + r->end, size);
+}
+
+static bool reserve_whole(struct st_reader* reader, size_t size) {
+  if (size <= reader->whole_capacity)
+    return true;
+  size_t capacity = 2 * size;
+  uint8_t* whole = realloc(reader->whole, capacity);
+  if (!whole)
+    return false;
+  reader->whole = whole;
+  reader->whole_capacity = capacity;
+  return true;
+}
+
+/* Appends one record's fragment to the packet.  *number: the next record. */
+static bool copy_fragment(struct st_trace_buffer* b, const struct chain* chain,
+                          uint32_t i, uint32_t* number, size_t* size) {
+  struct st_reader* reader = &b->reader;
+  if (!reserve_whole(reader, *size + ST_MAX_RECORD + ST_READ_SLACK))
+    return false;
+  bool copied = false;
+  pthread_mutex_lock(&b->mutex);
+  const struct st_record* r = chain_record(b, chain, *number, i);
+  if (r && !r->end) {
+    copied = true;
+  } else if (r) {
+    uint64_t n = 0;
+    uint32_t offset = *number == chain->first ? r->last : 0;
+    const uint8_t* data = fragment_at(b, r, offset, &n);
+    if (data) {
+      memcpy(reader->whole + *size, data, n);
+      *size += n;
+      copied = true;
+    }
+  }
+  if (r && *number != chain->last)
+    *number = r->next;
+  pthread_mutex_unlock(&b->mutex);
+  return copied;
+}
+
+/* Notes all fragments as read, copied or not. */
+static void consume_chain(struct st_trace_buffer* b,
+                          const struct chain* chain) {
+  struct st_index* x = &b->index;
+  bool more = true;
+  uint32_t number = chain->first;
+  for (uint32_t i = 0; more; i++) {
+    struct st_record* r = chain_record(b, chain, number, i);
+    if (!r)
+      return; /* evicted meanwhile, and counted by that */
+    struct st_sequence* s = st_sequence_of(x, r);
+    uint32_t next = r->next;
+    more = number != chain->last;
+    if (number != chain->first)
+      st_sequence_pass(s, r->chunk_id);
+    uint64_t n;
+    const uint8_t* data = more ? NULL : fragment_at(b, r, 0, &n);
+    if (data)
+      r->read = (uint16_t)(data + n - st_record_payload(b, r));
+    if (!data || r->read == r->end)
+      finish_record(b, s, number);
+    number = next;
+  }
+}
+
+/* False: part of the packet went away while it was copied. */
+static bool reassemble(struct st_trace_buffer* b, struct chain* chain,
+                       struct st_packet* out) {
+  size_t size = 0;
+  uint32_t number = chain->first;
+  bool whole = true, more = true;
+  for (uint32_t i = 0; whole && more; i++) {
+    more = number != chain->last;
+    whole = copy_fragment(b, chain, i, &number, &size);
+  }
+  pthread_mutex_lock(&b->mutex);
+  struct st_sequence* s = st_sequence_find(&b->index, chain->key);
+  if (s && whole)
+    set_writer(b, chain->key, take_loss(s));
+  if (s && !whole)
+    s->loss |= ST_LOSS_REASSEMBLY_GAP;
+  consume_chain(b, chain);
+  pthread_mutex_unlock(&b->mutex);
+  if (!whole || !size)
+    return false;
+  *out = b->reader.packet;
+  out->data = b->reader.whole;
+  out->size = size;
+  return true;
+}
+
+/* --- without the lock --- */
+
+static bool broken_copy(struct st_reader* reader) {
+  reader->violations++;
+  reader->packet.loss |= ST_LOSS_CHUNK_CORRUPTED;
+  reader->cur = reader->end;
+  return false;
+}
+
+/* The next packet in scratch.  Sizes were good when the chunk came in, but a
+ * patch may have changed them. */
+static bool next_in_scratch(struct st_reader* reader, struct st_packet* out) {
+  while (reader->cur < reader->end) {
+    const uint8_t* p = reader->cur;
+    uint64_t size;
+    p = st_get_fragment(p, reader->end, &size);
+    if (!p)
+      return broken_copy(reader);
+    reader->cur = p + size;
+    bool skipped = reader->skip_fragment;
+    reader->skip_fragment = false;
+    if (skipped || !size)
+      continue;
+    *out = reader->packet;
+    out->data = p;
+    out->size = size;
+    return true;
+  }
+  return false;
+}
+
+static bool hand_out(struct st_reader* reader, struct st_packet* out) {
+  reader->packet.loss = 0;
+  if (!out->loss)
+    return true;
+  out->loss |= ST_LOSS_PRESENT;
+  reader->flagged++;
+  return true;
+}
+
+bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
+                                 struct st_packet* out) {
+  struct st_reader* reader = &b->reader;
+  struct chain chain;
+  for (;;) {
+    if (next_in_scratch(reader, out))
+      return hand_out(reader, out);
+    pthread_mutex_lock(&b->mutex);
+    settle(b);
+    enum look found = look(b, &chain);
+    if (found == LOOK_CHAIN)
+      found = find_end(b, &chain);
+    pthread_mutex_unlock(&b->mutex);
+    if (found == LOOK_END)
+      return false;
+    if (found == LOOK_CHAIN && reassemble(b, &chain, out))
+      return hand_out(reader, out);
+  }
+}

@@ -1,0 +1,402 @@
+/* Storage: wrapping, padding, policies, order of reading. */
+#include "fake_chunk.h"
+
+enum { HEADER = 16 };
+
+/* A record of exactly `record` bytes with one packet. */
+static bool commit_record(struct st_trace_buffer* b, uint16_t writer,
+                          uint32_t id, size_t record, char fill) {
+  size_t payload = record - HEADER;
+  return commit_one(b, writer, id, payload - (payload > 128 ? 2 : 1), fill);
+}
+
+static void expect_record(struct st_trace_buffer* b, size_t record, char fill) {
+  size_t payload = record - HEADER;
+  expect_lossy(b, payload - (payload > 128 ? 2 : 1), fill);
+}
+
+static void empty_buffer(void) {
+  struct st_trace_buffer* b = ring(5000);
+  CHECK_EQ(st_trace_buffer_size(b), 8192);
+  begin_read(b);
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).bytes_written, 0);
+  st_trace_buffer_destroy(b);
+  CHECK(!st_trace_buffer_create(0, ST_RING, -1));
+}
+
+static void one_chunk_at_a_time(void) {
+  struct st_trace_buffer* b = ring(4096);
+  for (uint32_t i = 0; i < 1000; i++) {
+    CHECK(commit_one(b, 1, i, 42 + i % 200, (char)i));
+    begin_read(b);
+    expect(b, 42 + i % 200, (char)i);
+    expect_nothing(b);
+  }
+  struct st_buffer_stats s = stats_of(b);
+  CHECK_EQ(s.chunks_written, 1000);
+  CHECK_EQ(s.chunks_read, 1000);
+  CHECK_EQ(s.bytes_read, s.bytes_written);
+  CHECK_EQ(s.chunks_overwritten, 0);
+  CHECK_EQ(st_trace_buffer_unread(b), 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void several_packets_in_a_chunk(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  for (int i = 0; i < 20; i++)
+    add((size_t)(1 + 7 * i), (char)('a' + i));
+  CHECK(commit(b));
+  begin_read(b);
+  for (int i = 0; i < 20; i++)
+    expect(b, (size_t)(1 + 7 * i), (char)('a' + i));
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void buffer_order(void) {
+  struct st_trace_buffer* b = ring(4096);
+  for (uint16_t w = 9; w > 0; w--)
+    CHECK(commit_one(b, w, 0, 30, (char)('a' + w)));
+  begin_read(b);
+  for (uint16_t w = 9; w > 0; w--)
+    expect(b, 30, (char)('a' + w));
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void fill_exactly_then_wrap(void) {
+  struct st_trace_buffer* b = ring(4096);
+  CHECK(commit_record(b, 1, 0, 1024, 'a'));
+  CHECK(commit_record(b, 1, 1, 1024, 'b'));
+  CHECK(commit_record(b, 1, 2, 1024, 'c'));
+  CHECK(commit_record(b, 1, 3, 1024, 'd'));
+  CHECK_EQ(stats_of(b).write_wrap_count, 0);
+  CHECK(commit_record(b, 1, 4, 1024, 'e'));
+  CHECK_EQ(stats_of(b).write_wrap_count, 1);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 1);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 1024);
+  CHECK_EQ(stats_of(b).padding_bytes_written, 0);
+  begin_read(b);
+  expect_record(b, 1024, 'b');
+  CHECK_EQ(got.loss, ST_LOSS_PRESENT | ST_LOSS_OVERWRITE);
+  expect_record(b, 1024, 'c');
+  CHECK_EQ(got.loss, 0);
+  expect_record(b, 1024, 'd');
+  expect_record(b, 1024, 'e');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void padding_at_the_end(void) {
+  struct st_trace_buffer* b = ring(4096);
+  CHECK(commit_record(b, 1, 0, 128, 'a'));
+  CHECK(commit_record(b, 2, 0, 512, 'b'));
+  CHECK(commit_record(b, 3, 0, 4096 - 640 - 64, 'c'));
+  CHECK(commit_record(b, 4, 0, 256, 'd')); /* 64 are left: starts over */
+  struct st_buffer_stats s = stats_of(b);
+  CHECK_EQ(s.padding_bytes_written, 64);
+  CHECK_EQ(s.write_wrap_count, 1);
+  CHECK_EQ(s.chunks_overwritten, 2);
+  begin_read(b);
+  expect_record(b, 4096 - 640 - 64, 'c');
+  expect_record(b, 256, 'd');
+  expect_nothing(b);
+  CHECK(commit_record(b, 5, 0, 4096 - 256, 'e'));
+  CHECK_EQ(stats_of(b).padding_bytes_cleared, 64);
+  st_trace_buffer_destroy(b);
+}
+
+static void minimal_padding(void) {
+  struct st_trace_buffer* b = ring(4096);
+  CHECK(commit_record(b, 1, 0, 2048, 'a'));
+  CHECK(commit_record(b, 1, 1, 2048 - 16, 'b'));
+  CHECK(commit_record(b, 1, 2, 128, 'c'));
+  CHECK_EQ(stats_of(b).padding_bytes_written, 16);
+  begin_read(b);
+  expect_record(b, 2048 - 16, 'b');
+  expect_record(b, 128, 'c');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void unaligned_sizes(void) {
+  struct st_trace_buffer* b = ring(4096);
+  uint32_t id = 0;
+  for (size_t size = 1; size < 400; size++) {
+    CHECK(commit_one(b, 1, id++, size, 'x'));
+    CHECK(commit_one(b, 1, id++, size + 300, 'y'));
+    begin_read(b);
+    expect(b, size, 'x');
+    expect(b, size + 300, 'y');
+    expect_nothing(b);
+  }
+  CHECK_EQ(stats_of(b).bytes_written % 16, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void empty_packets_are_skipped(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  add(0, 0);
+  add(10, 'a');
+  add(0, 0);
+  add(0, 0);
+  add(11, 'b');
+  add(0, 0);
+  CHECK(commit(b));
+  chunk(1, 1, 1);
+  add(0, 0);
+  CHECK(commit(b));
+  CHECK(commit_one(b, 1, 2, 12, 'c'));
+  begin_read(b);
+  expect(b, 10, 'a');
+  expect(b, 11, 'b');
+  expect(b, 12, 'c');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).abi_violations, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void random_chunks_come_back_in_order(void) {
+  struct st_trace_buffer* b = ring(1 << 20);
+  uint32_t ids[8] = {0};
+  srand(7);
+  for (int i = 0; i < 500; i++) {
+    uint16_t w = (uint16_t)(1 + rand() % 7);
+    CHECK(
+        commit_one(b, w, ids[w]++, 1 + (size_t)(rand() % 2000), (char)(w + i)));
+  }
+  srand(7);
+  begin_read(b);
+  for (int i = 0; i < 500; i++) {
+    uint16_t w = (uint16_t)(1 + rand() % 7);
+    expect(b, 1 + (size_t)(rand() % 2000), (char)(w + i));
+    CHECK_EQ(got.writer_id, w);
+  }
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void no_loss_if_the_reader_catches_up(void) {
+  struct st_trace_buffer* b = ring(4096);
+  for (uint32_t i = 0; i < 300; i++) {
+    CHECK(commit_record(b, 1, i, 512, 'a'));
+    if (i % 4 != 3)
+      continue;
+    begin_read(b);
+    for (int k = 0; k < 4; k++) {
+      expect_record(b, 512, 'a');
+      CHECK_EQ(got.loss, 0);
+    }
+    expect_nothing(b);
+  }
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 0);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void consumed_part_is_not_overwritten(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  flags(LAST_CONTINUES);
+  add(100, 'a');
+  add(50, 'b');
+  CHECK(commit(b));
+  begin_read(b);
+  expect(b, 100, 'a');
+  expect_nothing(b);
+  CHECK(commit_record(b, 2, 0, 4096, 'z'));
+  CHECK_EQ(stats_of(b).chunks_overwritten, 1);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 176 - 101);
+  st_trace_buffer_destroy(b);
+}
+
+static void discard_policy(void) {
+  struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
+  CHECK(commit_record(b, 1, 0, 2048, 'a'));
+  CHECK(commit_record(b, 1, 1, 1024, 'b'));
+  begin_read(b);
+  expect_record(b, 2048, 'a');
+  expect_record(b, 1024, 'b');
+  expect_nothing(b);
+  CHECK(!commit_record(b, 1, 2, 2048, 'c')); /* though all has been read */
+  CHECK(!commit_record(b, 1, 3, 32, 'd'));   /* for ever */
+  CHECK(!commit_record(b, 2, 0, 32, 'e'));
+  begin_read(b);
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_discarded, 3);
+  CHECK_EQ(stats_of(b).write_wrap_count, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void discard_fills_exactly(void) {
+  struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
+  CHECK(commit_record(b, 1, 0, 2048, 'a'));
+  CHECK(commit_record(b, 1, 1, 2048, 'b'));
+  CHECK(!commit_record(b, 1, 2, 32, 'c'));
+  begin_read(b);
+  expect_record(b, 2048, 'a');
+  expect_record(b, 2048, 'b');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void discard_half_a_packet(void) {
+  struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
+  chunk(1, 1, 0);
+  flags(LAST_CONTINUES);
+  add(10, 'a');
+  add(3900, 'b');
+  CHECK(commit(b));
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
+  add(500, 'b');
+  CHECK(!commit(b));
+  begin_read(b);
+  expect(b, 10, 'a');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void discard_rewrites_in_place(void) {
+  struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
+  chunk(1, 1, 0);
+  add(10, 'a');
+  pad_to(4096 - HEADER);
+  CHECK(scrape(b));
+  begin_read(b);
+  expect(b, 10, 'a');
+  expect_nothing(b);
+  CHECK(!commit_one(b, 2, 0, 10, 'x'));
+  chunk(1, 1, 0);
+  add(10, 'a');
+  add(20, 'b');
+  pad_to(4096 - HEADER);
+  CHECK(commit(b));
+  begin_read(b);
+  expect(b, 20, 'b');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_relocated, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void too_big_a_chunk(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  add(10, 'a');
+  pad_to(4096 - HEADER + 1);
+  CHECK(!commit(b));
+  pad_to(65536);
+  CHECK(!commit(b));
+  CHECK_EQ(stats_of(b).abi_violations, 2);
+  pad_to(4096 - HEADER);
+  CHECK(commit(b));
+  begin_read(b);
+  expect(b, 10, 'a');
+  st_trace_buffer_destroy(b);
+}
+
+static void largest_chunk(void) {
+  struct st_trace_buffer* b = ring(1 << 18);
+  for (uint32_t i = 0; i < 50; i++) {
+    chunk(1, 1, i);
+    add(60000, 'a');
+    pad_to(65535 - HEADER);
+    CHECK(i % 2 ? commit(b) : scrape(b));
+    begin_read(b);
+    expect(b, 60000, 'a');
+    if (i % 2 == 0) {
+      CHECK(commit(b));
+      begin_read(b);
+    }
+    expect_nothing(b);
+  }
+  st_trace_buffer_destroy(b);
+}
+
+static void producers_are_known(void) {
+  struct st_trace_buffer* b = ring(4096);
+  uint32_t uid;
+  int32_t pid;
+  st_trace_buffer_set_producer(b, 1, 1000, 11);
+  st_trace_buffer_set_producer(b, 65535, 2000, -1);
+  st_trace_buffer_get_producer(b, 65535, &uid, &pid);
+  CHECK_EQ(uid, 2000);
+  CHECK_EQ(pid, -1);
+  CHECK(commit_one(b, 4, 0, 5, 'a'));
+  begin_read(b);
+  expect(b, 5, 'a');
+  CHECK_EQ(got.producer_id, 1);
+  CHECK_EQ(got.writer_id, 4);
+  CHECK_EQ(got.uid, 1000);
+  CHECK_EQ(got.pid, 11);
+  st_trace_buffer_destroy(b);
+}
+
+static void a_pass_is_finite(void) {
+  struct st_trace_buffer* b = ring(4096);
+  CHECK(commit_one(b, 1, 0, 5, 'a'));
+  begin_read(b);
+  expect(b, 5, 'a');
+  CHECK(commit_one(b, 1, 1, 5, 'b'));
+  expect_nothing(b);
+  begin_read(b);
+  expect(b, 5, 'b');
+  st_trace_buffer_destroy(b);
+}
+
+static void a_new_pass_keeps_what_was_copied_out(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  add(5, 'a');
+  add(6, 'b');
+  CHECK(commit(b));
+  begin_read(b);
+  expect(b, 5, 'a');
+  begin_read(b);
+  expect(b, 6, 'b');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void many_small_records(void) {
+  struct st_trace_buffer* b = ring(1 << 16);
+  for (uint32_t i = 0; i < 100000; i++)
+    CHECK(commit_one(b, 1, i, 3, 'a'));
+  begin_read(b);
+  expect_loss(b, 3, 'a', ST_LOSS_OVERWRITE);
+  for (int i = 1; i < (1 << 16) / 32; i++)
+    expect(b, 3, 'a');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 100000 - (1 << 16) / 32);
+  st_trace_buffer_destroy(b);
+}
+
+int main(void) {
+  RUN(empty_buffer);
+  RUN(one_chunk_at_a_time);
+  RUN(several_packets_in_a_chunk);
+  RUN(buffer_order);
+  RUN(fill_exactly_then_wrap);
+  RUN(padding_at_the_end);
+  RUN(minimal_padding);
+  RUN(unaligned_sizes);
+  RUN(empty_packets_are_skipped);
+  RUN(random_chunks_come_back_in_order);
+  RUN(no_loss_if_the_reader_catches_up);
+  RUN(consumed_part_is_not_overwritten);
+  RUN(discard_policy);
+  RUN(discard_fills_exactly);
+  RUN(discard_half_a_packet);
+  RUN(discard_rewrites_in_place);
+  RUN(too_big_a_chunk);
+  RUN(largest_chunk);
+  RUN(producers_are_known);
+  RUN(a_pass_is_finite);
+  RUN(a_new_pass_keeps_what_was_copied_out);
+  RUN(many_small_records);
+  return 0;
+}
