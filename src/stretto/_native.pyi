@@ -5,7 +5,7 @@ configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
 in `stretto.base.ids`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
 # --- service side -----------------------------------------------------------
@@ -23,11 +23,15 @@ class BufferTable:
 
         Raises ValueError (id in use, size 0), MemoryError, OSError.
         """
-    def remove(self, buffer_id: int) -> None: ...
+    def remove(self, buffer_id: int, /) -> None: ...
     def set_producer(self, buffer_id: int, producer_id: int, uid: int, pid: int) -> None: ...
-    def stats(self, buffer_id: int) -> dict[str, int]:
+    def stats(self, buffer_id: int, /) -> dict[str, int]:
         """`st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
-    def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None: ...
+    def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None:
+        """Write to `eventfd` whenever more than that is unread.
+
+        The descriptor stays the caller's; set -1 before closing it.
+        """
     def clone(self, source_id: int, clone_id: int) -> None:
         """Copy a buffer, read position included. Raises ValueError, MemoryError."""
     def recover(self, buffer_id: int, fd: int) -> None:
@@ -38,7 +42,7 @@ class Readback:
     """What a session remembers while its buffers are read."""
 
     def __init__(self, table: BufferTable, machine_id: int = 0) -> None: ...
-    def begin(self, buffer_id: int) -> None:
+    def begin(self, buffer_id: int, /) -> None:
         """Start a read pass over a buffer."""
     def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
         """Packets of the pass as trace bytes (`0a`, length, packet, repeated).
@@ -58,11 +62,15 @@ class ProducerEndpointCore:
 
     def __init__(self, table: BufferTable, producer_id: int) -> None: ...
     def attach_fd(self, fd: int, size: int, page_size: int) -> None:
-        """Map the producer's shared memory (the descriptor stays the caller's)."""
+        """Map the producer's shared memory, once (the descriptor stays the caller's).
+
+        Raises ValueError unless it is a memfd of that size at least, sealed
+        against shrinking, and the geometry is Perfetto's.
+        """
     def allow_buffer(self, buffer_id: int, allow: bool) -> None: ...
     def register_writer(self, writer_id: int, buffer_id: int) -> bool: ...
-    def unregister_writer(self, writer_id: int) -> bool: ...
-    def commit(self, request: bytes | bytearray | memoryview) -> int:
+    def unregister_writer(self, writer_id: int, /) -> bool: ...
+    def commit(self, request: bytes | bytearray | memoryview, /) -> int:
         """Handle one CommitDataRequest; returns its flush_request_id or 0.
 
         Malformed input is counted in `stats`, never raised.
@@ -75,7 +83,7 @@ class ProducerEndpointCore:
         Stops at the first frame that is anything else (another method, a reply
         wanted, incomplete). Returns (bytes consumed, frames, highest flush id).
         """
-    def scrape(self, buffer_ids: list[int]) -> None: ...
+    def scrape(self, buffer_ids: Iterable[int], /) -> None: ...
     def stats(self) -> dict[str, int]: ...
 
 # --- producer side ----------------------------------------------------------
@@ -89,25 +97,42 @@ class SendQueue:
     """Every byte that leaves over one connected socket (core/send_queue.h)."""
 
     def __init__(self, fd: int, limit: int = ...) -> None: ...
-    def push(self, frame: bytes, fd: int = -1) -> bool: ...
+    def push(self, frame: bytes | bytearray | memoryview, fd: int = -1) -> bool:
+        """Send a frame, header included; False: full or broken, nothing was queued.
+
+        Raises ValueError for a frame above 131072 bytes.
+        """
     def invoke(
-        self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
-    ) -> int: ...
+        self,
+        service_id: int,
+        method_id: int,
+        args: bytes | bytearray | memoryview,
+        drop_reply: bool,
+        fd: int = -1,
+    ) -> int:
+        """Send an InvokeMethod frame; returns its request id, 0 if refused."""
     def next_request_id(self) -> int: ...
-    def drain(self) -> None: ...
+    def drain(self) -> None:
+        """Send what the socket takes now."""
     @property
-    def pending(self) -> int: ...
+    def pending(self) -> int:
+        """Bytes that wait."""
     @property
-    def broken(self) -> bool: ...
+    def broken(self) -> bool:
+        """The connection is gone, or is the parent process's."""
+    @property
+    def frames_refused(self) -> int:
+        """Attempts that found the queue full or broken (commits try again)."""
 
 @final
 class IpcThread:
     """A native thread that polls a socket (core/io_thread.h).
 
     It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with
-    the GIL when there is input or the peer has gone. All signals are blocked
-    in it. `stop()` joins it (never from within the callback) and may be
-    followed by another `start()`; it must be stopped before a fork.
+    the GIL when there is input or the peer has gone; once that returns False or
+    raises, it reads no more. All signals are blocked in it. `stop()` joins it
+    (never from within the callback) and may be followed by another `start()`; it
+    must be stopped before a fork.
     """
 
     def __init__(self, fd: int, queue: SendQueue, on_readable: Callable[[], Any]) -> None: ...
@@ -120,11 +145,12 @@ class IpcThread:
 class Arbiter:
     """Shared memory of one producer, and the way its chunks take to the service."""
 
-    @staticmethod
-    def in_process(endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
+    @classmethod
+    def in_process(cls, endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
         """Private memory; completed chunks are copied by the writing thread."""
-    @staticmethod
+    @classmethod
     def over_ipc(
+        cls,
         fd: int,
         page_size: int,
         queue: SendQueue,
@@ -137,20 +163,27 @@ class Arbiter:
         """Memory from the service; completed chunks go out as CommitData."""
     def flush(self) -> None:
         """Send what is batched."""
-    def notify_flush_complete(self, request_id: int) -> None: ...
+    def notify_flush_complete(self, request_id: int, /) -> None:
+        """Acknowledge a flush behind all chunks returned so far.
+
+        In process it does nothing: there the endpoint object is told.
+        """
     def disable(self) -> None:
         """Hand out no more chunks: the service is gone, or this is a fork's child."""
     @property
     def live_writers(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def lost_commits(self) -> int:
+        """Chunks that the service could not be told of (a scrape finds them)."""
 
 @final
 class TraceWriter:
     """A sequence of packets by one thread into one buffer (core/trace_writer.h)."""
 
-    def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = DROP) -> None: ...
-    def write(self, packet: bytes | bytearray | memoryview) -> bool:
+    def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = ...) -> None: ...
+    def write(self, packet: bytes | bytearray | memoryview, /) -> bool:
         """Append one encoded TracePacket. False: dropped and counted."""
     def flush(self) -> None: ...
     def close(self) -> None: ...
@@ -169,5 +202,13 @@ class TraceWriter:
 # (see native/bind/track_event.c; documented in stretto.client.track_event)
 
 def boottime_ns() -> int: ...
-def tokenize(data: bytes | bytearray | memoryview) -> tuple[int, int]:
+def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; (packets, bytes parsed)."""
+
+def add_pending_call(function: Callable[[], Any], /) -> None:
+    """Have the main thread call it at its next safe moment.
+
+    For work that must not be done inside a hook, such as starting a thread after
+    a fork. What it raises goes to `sys.unraisablehook`. Raises RuntimeError when
+    too many calls are pending, and outside the main interpreter.
+    """
