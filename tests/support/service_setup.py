@@ -1,0 +1,102 @@
+"""A service under a clock that stands still, and configs and packets for it."""
+
+from __future__ import annotations
+
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from stretto.protos.trace import TestEvent, TracePacket
+from stretto.service.tracing_service import TracingService
+from stretto.testing.fake_clock import FakeClock
+from stretto.testing.fake_task_runner import FakeTaskRunner
+from stretto.testing.mock_consumer import MockConsumer
+from stretto.testing.mock_producer import MockProducer
+
+UID = 1000
+SERVICE_EVENTS = (
+    "all_data_sources_started",
+    "tracing_started",
+    "all_data_sources_flushed",
+    "read_tracing_buffers_completed",
+    "tracing_disabled",
+    "flush_started",
+    "slow_starting_data_sources",
+    "last_flush_slow_data_sources",
+)
+
+
+class Setup:
+    """A service with everything around it."""
+
+    def __init__(self):
+        self.clock = FakeClock()
+        self.runner = FakeTaskRunner(self.clock)
+        self.service = TracingService(
+            self.runner, self.clock, random_bytes=bytes, version="test", uid=UID
+        )
+
+    def producer(self, *sources, **arguments):
+        """A connected producer with data sources of these names."""
+        producer = MockProducer(self.service, **arguments)
+        for name in sources:
+            producer.register(name)
+        return producer
+
+    def consumer(self, uid=UID):
+        return MockConsumer(self.service, uid)
+
+    def enable(self, config, consumer=None, fd=None):
+        """A consumer with a session."""
+        consumer = consumer or self.consumer()
+        consumer.enable(config, fd)
+        self.run()
+        return consumer
+
+    def run(self):
+        self.runner.run_until_idle()
+
+    def advance(self, milliseconds):
+        self.runner.advance(milliseconds)
+
+    def read(self, consumer):
+        """The packets of one read pass."""
+        start = len(consumer.packets())
+        consumer.endpoint.read_buffers()
+        self.run()
+        return consumer.packets()[start:]
+
+    def session(self):
+        """The only session."""
+        (session,) = self.service.sessions.values()
+        return session
+
+
+def make_config(*sources, buffers=1, size_kb=128, **fields):
+    """A config with data sources of these names, each into buffer 0."""
+    config = TraceConfig(**fields)
+    config.buffers = [TraceConfig.BufferConfig(size_kb=size_kb) for _ in range(buffers)]
+    config.data_sources = [data_source(name) for name in sources]
+    return config
+
+
+def data_source(name, **fields):
+    return TraceConfig.DataSource(config=DataSourceConfig(name=name, **fields))
+
+
+def event(text):
+    """An encoded packet that is found again."""
+    return TracePacket(for_testing=TestEvent(str=text)).encode()
+
+
+def texts(packets):
+    """The texts of such packets, in order."""
+    return [packet.for_testing.str for packet in packets if packet.has("for_testing")]
+
+
+def events(packets):
+    """Names of the service events, in order."""
+    return [
+        name
+        for packet in packets
+        if packet.has("service_event")
+        for name in SERVICE_EVENTS
+        if packet.service_event.has(name)
+    ]

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.service import limits
+from tests.support.service_setup import event, events, make_config, texts
+
+
+def test_explicit_flush(setup):
+    producer = setup.producer("ds")
+    consumer = setup.enable(make_config("ds"))
+    producer.writer("ds").write(event("payload"))
+    consumer.flush(flags=0x34)
+    setup.run()
+    assert consumer.flushes == [True]
+    (flush,) = producer.flushes
+    assert flush[1:] == ([producer.instances["ds"]], 0x34)
+    assert texts(setup.read(consumer)) == ["payload"]
+
+
+def test_batch_flushes(setup):
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    for timeout in (1000, 1000, 1000, 10):
+        consumer.flush(timeout)
+    setup.run()
+    ids = [request_id for request_id, _, _ in producer.flushes]
+    assert ids == sorted(set(ids))
+    producer.answer_flush(ids[2])
+    setup.run()
+    assert consumer.flushes == [True, True, True]
+    setup.advance(10)
+    assert consumer.flushes == [True, True, True, False]
+    producer.answer_flush(ids[3])
+    setup.run()
+    assert len(consumer.flushes) == 4
+
+
+def test_all_producers_must_answer(setup):
+    first, second = setup.producer("ds"), setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    consumer.flush()
+    setup.run()
+    assert not consumer.flushes
+    setup.producer("ds").answer_flush(99)  # Another's word doesn't count.
+    first.answer_flush(99)
+    setup.run()
+    assert not consumer.flushes
+    second.answer_flush(second.flushes[0][0])
+    setup.run()
+    assert consumer.flushes == [True]
+
+
+def test_commit_with_flush_id_is_an_answer(setup):
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    consumer.flush()
+    setup.run()
+    producer.endpoint.on_commit(0)
+    setup.run()
+    assert not consumer.flushes
+    producer.endpoint.on_commit(producer.flushes[0][0])
+    setup.run()
+    assert consumer.flushes == [True]
+
+
+def test_producer_that_dies_is_not_waited_for(setup):
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    consumer.flush()
+    setup.run()
+    producer.disconnect()
+    setup.run()
+    assert consumer.flushes == [True]
+
+
+def test_default_and_configured_timeout(setup):
+    setup.producer("ds", answers_flushes=False)
+    default = setup.enable(make_config("ds"))
+    configured = setup.enable(make_config("ds", flush_timeout_ms=70))
+    default.flush()
+    configured.flush()
+    setup.advance(70)
+    assert (default.flushes, configured.flushes) == ([], [False])
+    setup.advance(5000 - 71)
+    assert default.flushes == []
+    setup.advance(1)
+    assert default.flushes == [False]
+
+
+def test_nobody_to_flush(setup):
+    consumer = setup.enable(make_config())
+    consumer.flush()
+    setup.run()
+    assert consumer.flushes == [True]
+
+
+def test_flush_of_a_session_that_does_not_run(setup):
+    consumer = setup.enable(make_config(deferred_start=True))
+    consumer.flush()
+    setup.run()
+    consumer.endpoint.disable_tracing()
+    consumer.flush()
+    setup.run()
+    assert consumer.flushes == [False, False]
+
+
+def test_no_flush(setup):
+    producer = setup.producer("flushed")
+    producer.register("silent", no_flush=True)
+    alone = setup.producer()
+    alone.register("silent", no_flush=True)
+    consumer = setup.enable(make_config("flushed", "silent"))
+    consumer.flush()
+    setup.run()
+    assert [ids for _, ids, _ in producer.flushes] == [[producer.instances["flushed"]]]
+    assert not alone.flushes
+    assert consumer.flushes == [True]
+
+
+def test_periodic_flush(setup):
+    producer = setup.producer("ds")
+    consumer = setup.enable(make_config("ds", flush_period_ms=100))
+    setup.clock.advance_ms(30)
+    setup.advance(370)
+    assert [flags for _, _, flags in producer.flushes] == [0x11] * 4
+    assert setup.clock.walltime_ns() // 10**6 % 100 == 0
+    consumer.endpoint.disable_tracing()
+    setup.advance(500)
+    assert len(producer.flushes) == 4
+
+
+def test_pending_flushes_are_bounded(setup, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_PENDING_FLUSHES", 3)
+    setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    for _ in range(4):
+        consumer.flush()
+    setup.run()
+    assert consumer.flushes == [False]
+
+
+def test_lifecycle_multiple_flush_events_queued(setup):
+    setup.producer("ds")
+    consumer = setup.enable(make_config("ds"))
+    setup.read(consumer)
+    for _ in range(100):
+        consumer.flush()
+        setup.run()
+        setup.advance(1)
+    names = events(setup.read(consumer))
+    assert names[:-1] == ["flush_started", "all_data_sources_flushed"] * 64
+
+
+def test_counters(setup):
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    consumer.flush(10)
+    consumer.flush(10)
+    setup.run()
+    producer.answer_flush(producer.flushes[0][0])
+    setup.advance(10)
+    flushes = setup.session().flushes
+    assert (flushes.requested, flushes.succeeded, flushes.failed) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_scrape_buffers_on_flush(setup, answers):
+    """What a writer hasn't handed over is read all the same, and only once."""
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds"))
+    writer = producer.writer("ds")
+    for text in ("one", "two"):
+        writer.write(event(text))
+        consumer.flush(10)
+        setup.run()
+        if answers:
+            producer.endpoint.notify_flush_complete(producer.flushes[-1][0])
+        setup.advance(10)
+        assert texts(setup.read(consumer)) == [text]
+    writer.flush()
+    setup.run()
+    assert texts(setup.read(consumer)) == []

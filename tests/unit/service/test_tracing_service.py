@@ -1,0 +1,277 @@
+"""Registry and sessions; the names are those of Perfetto's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import SessionError
+from stretto.protos.config import TraceConfig
+from stretto.service.tracing_service import TracingService
+from tests.support.service_setup import UID, data_source, make_config
+
+
+class TestRegistry:
+    def test_register_and_unregister(self, setup):
+        first, second = setup.producer("one", name="first"), setup.producer(name="second")
+        assert set(setup.service.producers.values()) == {first.endpoint, second.endpoint}
+        assert first.endpoint.producer_id != second.endpoint.producer_id
+        first.endpoint.unregister_data_source("one")
+        second.register("two")
+        assert [source.name for source in setup.service.data_sources] == ["two"]
+        first.disconnect()
+        second.disconnect()
+        setup.run()
+        assert not setup.service.producers
+        assert not setup.service.data_sources
+        assert setup.service.producers_seen == 2
+        assert setup.service.data_sources_seen == 2
+
+    def test_callbacks_come_in_order_and_end_with_the_connection(self, setup):
+        producer = setup.producer("ds")
+        setup.enable(make_config("ds"))
+        producer.disconnect()
+        setup.run()
+        assert [call for call, _ in producer.calls] == [
+            "connect", "tracing setup", "setup", "start", "disconnect",
+        ]  # fmt: skip
+
+    def test_disconnect_twice_is_harmless(self, setup):
+        producer = setup.producer("ds")
+        producer.disconnect()
+        producer.disconnect()
+        producer.register("late")
+        setup.run()
+        assert producer.calls.count(("disconnect", "")) == 1
+        assert not setup.service.data_sources
+
+    def test_a_producer_cannot_register_without_bound(self, setup):
+        producer = setup.producer(*(f"ds {i}" for i in range(300)))
+        assert len(setup.service.data_sources) == 256
+        assert not any(s.name == "" for s in setup.service.data_sources)
+        producer.register("")
+        assert len(setup.service.data_sources) == 256
+
+    def test_update_data_source(self, setup):
+        producer = setup.producer()
+        producer.register("ds", ident=1)
+        other = setup.producer()
+        other.register("ds", ident=1)
+        descriptor = setup.service.data_sources[0].descriptor
+        updated = type(descriptor)(name="ds", id=1, no_flush=True)
+        producer.endpoint.update_data_source(updated)
+        assert [source.descriptor.no_flush for source in setup.service.data_sources] == [1, 0]
+        producer.endpoint.update_data_source(type(descriptor)(name="ds", id=2))
+        assert setup.service.data_sources[0].descriptor is updated
+
+    def test_sync_comes_after_everything_before_it(self, setup):
+        producer = setup.producer("ds")
+        setup.consumer().enable(make_config("ds"))
+        producer.endpoint.sync(lambda: producer.calls.append(("sync", "")))
+        setup.run()
+        assert producer.calls[-1] == ("sync", "")
+
+    def test_too_many_producers(self, setup, monkeypatch):
+        monkeypatch.setattr(setup.service._producer_ids, "_maximum", 1)
+        setup.producer()
+        with pytest.raises(SessionError, match="the most"):
+            setup.producer()
+
+
+class TestSessions:
+    def test_enable_and_disable_tracing(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        assert producer.calls[1:] == [
+            ("tracing setup", 256 * 1024), ("setup", "ds"), ("start", "ds"),
+        ]  # fmt: skip
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert producer.calls[-1] == ("stop", "ds")
+        assert consumer.disabled == [""]
+
+    def test_at_most_one_config(self, setup):
+        consumer = setup.enable(make_config())
+        consumer.enable(make_config())
+        setup.run()
+        assert len(consumer.disabled) == 1
+        assert "free its buffers" in consumer.disabled[0]
+        consumer.endpoint.free_buffers()
+        setup.run()
+        assert consumer.disabled[1:] == [""]
+        consumer.enable(make_config())
+        setup.run()
+        assert len(consumer.disabled) == 2
+        assert len(setup.service.sessions) == 1
+
+    def test_limit_sessions_per_uid(self, setup):
+        consumers = [setup.enable(make_config(), setup.consumer(1)) for _ in range(6)]
+        assert [len(c.disabled) for c in consumers] == [0] * 5 + [1]
+        assert "User 1 has 5 sessions" in consumers[-1].disabled[0]
+        assert not setup.enable(make_config(), setup.consumer(2)).disabled
+        consumers[0].endpoint.disable_tracing()  # One that ended but wasn't freed counts.
+        assert setup.enable(make_config(), setup.consumer(1)).disabled
+        consumers[0].endpoint.free_buffers()
+        assert not setup.enable(make_config(), setup.consumer(1)).disabled
+
+    def test_limit_of_all_sessions(self, setup):
+        for number in range(15):
+            assert not setup.enable(make_config(), setup.consumer(number)).disabled
+        assert "15 sessions" in setup.enable(make_config(), setup.consumer(99)).disabled[0]
+
+    def test_session_id(self, setup):
+        producer = setup.producer("a", "b")
+        consumer = setup.enable(make_config("a", "b"))
+        ids = {config.tracing_session_id for config in producer.configs.values()}
+        assert ids == {consumer.endpoint.session_id}
+        other = setup.enable(make_config("a"))
+        assert producer.configs["a"].tracing_session_id == other.endpoint.session_id
+        assert other.endpoint.session_id not in ids
+
+    def test_config_for_the_producer(self, setup):
+        producer = setup.producer("ds")
+        config = make_config(
+            "ds", duration_ms=1000, data_source_stop_timeout_ms=7, enable_extra_guardrails=True
+        )
+        config.data_sources[0].config.legacy_config = "kept"
+        config.data_sources[0].config.tracing_session_id = 99  # The service overwrites it.
+        setup.enable(config)
+        got = producer.configs["ds"]
+        assert got.legacy_config == "kept"
+        assert (got.trace_duration_ms, got.stop_timeout_ms) == (1000, 7)
+        assert got.tracing_session_id == 1
+        assert got.enable_extra_guardrails
+        assert got.has("session_initiator")
+        assert not got.has("prefer_suspend_clock_for_duration")
+
+    def test_unknown_config_fields_are_handed_on(self, setup):
+        producer = setup.producer("ds")
+        unknown = b"\xfa\xff\x0f\x03abc"  # A field that no schema has.
+        encoded = data_source("ds").config.encode() + unknown
+        config = make_config().encode()
+        entry = b"\x0a" + bytes([len(encoded)]) + encoded
+        consumer = setup.consumer()
+        consumer.endpoint.enable_tracing(config + b"\x12" + bytes([len(entry)]) + entry)
+        setup.run()
+        assert unknown in producer.configs["ds"].encode()
+
+    def test_producer_name_filters(self, setup):
+        producers = [setup.producer("ds", name=name) for name in ("one", "two", "three")]
+        config = make_config()
+        config.data_sources = [
+            TraceConfig.DataSource(
+                config=data_source("ds").config,
+                producer_name_filter=["one"],
+                producer_name_regex_filter=["t.o", "thre", "("],
+            )
+        ]
+        setup.enable(config)
+        assert [bool(producer.configs) for producer in producers] == [True, True, False]
+
+    @pytest.mark.parametrize(
+        ("machines", "expected"), [([], True), (["host", "x"], True), (["x"], False)]
+    )
+    def test_machine_name_filter(self, setup, machines, expected):
+        producer = setup.producer("ds")
+        config = make_config("ds")
+        config.data_sources[0].machine_name_filter = machines
+        setup.enable(config)
+        assert bool(producer.configs) == expected
+
+    def test_disconnect_consumer_while_tracing(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        consumer.endpoint.disconnect()
+        setup.run()
+        assert producer.calls[-1] == ("stop", "ds")
+        assert not setup.service.sessions
+        assert not consumer.connected
+        assert not setup.runner.delayed_count
+
+    def test_reconnect_producer_while_tracing(self, setup):
+        setup.producer("ds").disconnect()
+        setup.enable(make_config("ds"))
+        setup.producer("ds").disconnect()
+        second = setup.producer("ds")
+        setup.run()
+        assert second.calls[-1] == ("start", "ds")
+
+    def test_named_buffer_targeting(self, setup):
+        producer = setup.producer("a", "b")
+        config = make_config(buffers=2)
+        config.buffers[0].name, config.buffers[1].name = "first", "second"
+        config.data_sources = [
+            data_source("a", target_buffer_name="second"),
+            data_source("b", target_buffer_name="first", target_buffer=0),
+        ]
+        setup.enable(config)
+        buffers = setup.session().buffers
+        assert producer.configs["a"].target_buffer == buffers[1]
+        assert producer.configs["b"].target_buffer == buffers[0]
+
+    def test_malformed_config_is_refused(self, setup):
+        consumer = setup.consumer()
+        consumer.endpoint.enable_tracing(b"\x0a\xff")
+        setup.run()
+        assert "malformed" in consumer.disabled[0]
+        assert not setup.service.sessions
+
+    def test_buffer_that_cannot_be_made_frees_the_others(self, setup):
+        config = make_config(buffers=2)
+        config.buffers[1].fill_policy = 2
+        real = setup.service.table
+
+        class NoMemory:
+            def create(self, ident, size, policy, fd=-1):
+                if policy == 2:
+                    raise MemoryError
+                real.create(ident, size, policy, fd)
+
+            def remove(self, ident):
+                real.remove(ident)
+
+        setup.service.table = NoMemory()
+        consumer = setup.enable(config)
+        assert "out of memory" in consumer.disabled[0]
+        assert not setup.service._buffer_ids._in_use
+
+    def test_calls_without_a_session_do_nothing(self, setup):
+        consumer = setup.consumer()
+        consumer.endpoint.start_tracing()
+        consumer.endpoint.disable_tracing()
+        consumer.endpoint.free_buffers()
+        consumer.endpoint.read_buffers()
+        consumer.flush()
+        setup.run()
+        assert consumer.endpoint.get_trace_stats() is None
+        assert (consumer.reads, consumer.flushes, consumer.disabled) == ([(0, False)], [False], [])
+
+    def test_session_semaphores(self, setup):
+        def config(count):
+            semaphore = TraceConfig.SessionSemaphore(name="s", max_other_session_count=count)
+            return make_config(session_semaphores=[semaphore])
+
+        first = setup.enable(config(1))
+        assert not setup.enable(config(3)).disabled
+        assert "emaphore" in setup.enable(config(3)).disabled[0]
+        first.endpoint.disable_tracing()  # One that has ended holds nothing.
+        assert not setup.enable(config(1)).disabled
+
+    def test_unique_session_name(self, setup):
+        setup.enable(make_config(unique_session_name="a"))
+        assert not setup.enable(make_config(unique_session_name="b")).disabled
+        assert "'a'" in setup.enable(make_config(unique_session_name="a")).disabled[0]
+
+    def test_cant_back_to_back_configs_with_extra_guardrails(self, setup):
+        config = make_config(enable_extra_guardrails=True, unique_session_name="foo")
+        setup.enable(config).endpoint.free_buffers()
+        assert "300 s" in setup.enable(config).disabled[0]
+        config.unique_session_name = "bar"
+        setup.enable(config).endpoint.free_buffers()
+        setup.advance(300_000)
+        assert not setup.enable(config).disabled
+
+
+def test_uuid_is_random_version_4(setup):
+    service = TracingService(setup.runner, setup.clock, random_bytes=lambda n: b"\xff" * n)
+    assert service.new_uuid() == (0xFFFFFFFF_FFFF_4FFF, 0xBFFFFFFF_FFFFFFFF)
+    assert setup.service.uid == UID
