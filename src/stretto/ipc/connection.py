@@ -1,0 +1,185 @@
+"""Drives one protocol machine over one socket on a task runner.
+
+Rules
+- Nothing blocks: what the socket doesn't take waits in the outbox, which is
+  bounded; a peer that makes it overflow is hung up on.
+- A callback of the machine may call anything here, `close` too; the machine
+  hears of the end exactly once, and afterwards nothing is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import RemoteProtocolError, TransportError
+from stretto.ipc.frames import FrameReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from stretto.base.task_runner import TaskRunner
+    from stretto.base.unix_socket import UnixSocket
+    from stretto.ipc.service import Outbox
+
+    class Machine(Protocol):
+        """`HostConnection` or `Client`."""
+
+        def park_fd(self, fd: int) -> None: ...
+        def receive(self, payload: bytes) -> None: ...
+        def close(self) -> None: ...
+
+    class SocketOutbox(Outbox, Protocol):
+        """An outbox on a socket: `_native.SendQueue`."""
+
+        def drain(self) -> None: ...
+        @property
+        def pending(self) -> int: ...
+        @property
+        def broken(self) -> bool: ...
+
+
+RECEIVES_PER_TURN = 4
+"""Then other connections get their turn."""
+
+
+class Connection:
+    """One connected socket. Itself the outbox of its machine.
+
+    Args:
+        end: Belongs to this object from now on.
+        runner: Where everything runs.
+        queue: On the same socket.
+        on_closed: Called once, when the connection has ended from whatever side.
+    """
+
+    __slots__ = (
+        "_end", "_fast_path", "_machine", "_on_closed", "_queue", "_reader", "_runner", "_writing",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        end: UnixSocket,
+        runner: TaskRunner,
+        queue: SocketOutbox,
+        on_closed: Callable[[], object],
+    ) -> None:
+        self._end: UnixSocket | None = end
+        self._runner = runner
+        self._queue = queue
+        self._on_closed = on_closed
+        self._reader = FrameReader()
+        self._machine: Machine | None = None
+        self._fast_path: Callable[[memoryview], int] | None = None
+        self._writing = False
+
+    def start(self, machine: Machine, fast_path: Callable[[memoryview], int] | None = None) -> None:
+        """Begin to receive.
+
+        Args:
+            machine: Gets each frame's payload.
+            fast_path: Looks at received bytes before they are cut into frames,
+                and returns how many it handled (whole frames).
+        """
+        self._machine = machine
+        self._fast_path = fast_path
+        self._watch()
+
+    @property
+    def closed(self) -> bool:
+        """The connection has ended."""
+        return self._end is None
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that wait for the peer to read."""
+        return 0 if self._end is None else self._queue.pending
+
+    def close(self) -> None:
+        """Hang up. Harmless if it has ended."""
+        if self._end is None:
+            return
+        end, self._end = self._end, None
+        self._runner.unwatch(end.fileno())
+        end.close()
+        if self._machine is not None:
+            self._machine.close()
+        self._on_closed()
+
+    def close_soon(self) -> None:
+        """Hang up when the caller's caller is done: it may be looping over connections."""
+        self._runner.post(self.close)
+
+    # --- outbox
+
+    def push(self, frame: bytes, fd: int = -1) -> bool:
+        """Send a frame; False: refused."""
+        if self._end is None:
+            return False
+        accepted = self._queue.push(frame, fd)
+        self._watch_writable()
+        return accepted
+
+    def invoke(
+        self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
+    ) -> int:
+        """Send a request; its id, 0 if it was refused."""
+        if self._end is None:
+            return 0
+        request_id = self._queue.invoke(service_id, method_id, args, drop_reply, fd)
+        self._watch_writable()
+        return request_id
+
+    def next_request_id(self) -> int:
+        """A fresh request id."""
+        return self._queue.next_request_id()
+
+    # --- socket
+
+    def _watch_writable(self) -> None:
+        writing = self._queue.pending > 0 and not self._queue.broken
+        if writing != self._writing:
+            self._writing = writing
+            self._watch()
+
+    def _watch(self) -> None:
+        if self._end is not None and self._machine is not None:
+            on_writable = self._on_writable if self._writing else None
+            self._runner.watch(self._end.fileno(), self._on_readable, on_writable)
+
+    def _on_writable(self) -> None:
+        self._queue.drain()
+        self._watch_writable()
+
+    def _on_readable(self) -> None:
+        try:
+            for _ in range(RECEIVES_PER_TURN):
+                if not self._receive():
+                    break
+        except (RemoteProtocolError, TransportError):
+            self.close()
+
+    def _receive(self) -> bool:
+        """Receive once and dispatch; False: nothing more now."""
+        if self._end is None or self._machine is None:
+            return False
+        received = self._end.recv_into(self._reader.space())
+        if received is None:
+            return False
+        size, fd = received
+        self._machine.park_fd(fd)
+        if size == 0:
+            self.close()
+            return False
+        self._reader.received(size)
+        self._dispatch(self._machine)
+        return True
+
+    def _dispatch(self, machine: Machine) -> None:
+        while self._end is not None:
+            if self._fast_path is not None:
+                self._reader.consume(self._fast_path(self._reader.pending()))
+            payload = self._reader.next_payload()
+            if payload is None or self._end is None:
+                return
+            machine.receive(payload)

@@ -1,0 +1,105 @@
+"""Frames: how messages are cut out of a stream of bytes.
+
+    +----------------+---------------------+----------------+----
+    | u32 LE: length | IPCFrame (protobuf) | u32 LE: length | ...
+    +----------------+---------------------+----------------+----
+
+The length doesn't count itself. Header and payload together have at most
+128 KiB; an announced length above that ends the connection, an empty payload is
+skipped, and a payload that is no IPCFrame is dropped.
+
+Source: perfetto-abi 2.1.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from stretto.base.errors import DecodeError, LocalProtocolError, RemoteProtocolError
+from stretto.protos.ipc import IPCFrame
+
+MAX_FRAME_BYTES = 131072
+"""Of a frame, with its header."""
+
+_HEADER = Struct("<I")
+HEADER_BYTES = _HEADER.size
+MAX_PAYLOAD_BYTES = MAX_FRAME_BYTES - HEADER_BYTES
+
+
+def encode_frame(frame: IPCFrame) -> bytes:
+    """The frame as it goes over the wire.
+
+    Raises:
+        LocalProtocolError: It's too large; the peer would hang up.
+    """
+    payload = frame.encode()
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise LocalProtocolError(
+            f"a message of {len(payload)} bytes: a frame carries at most {MAX_PAYLOAD_BYTES}"
+        )
+    return _HEADER.pack(len(payload)) + payload
+
+
+def decode_payload(payload: bytes) -> IPCFrame | None:
+    """The message in a payload, None if it is none."""
+    try:
+        return IPCFrame.decode(payload)
+    except DecodeError:
+        return None
+
+
+class FrameReader:
+    """Collects received bytes until they are whole frames.
+
+    Life cycle, again and again: receive into `space()`, tell `received(n)`, then
+    take `next_payload()` until it is None. Between frames `pending()` shows the
+    bytes not taken yet, of which a fast path may `consume` whole frames itself.
+    """
+
+    __slots__ = ("_end", "_start", "_view")
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(MAX_FRAME_BYTES))
+        self._start = 0
+        self._end = 0
+
+    def space(self) -> memoryview:
+        """Where the next bytes go; never empty once the whole frames are taken."""
+        if self._start > 0:
+            rest = self._end - self._start
+            self._view[:rest] = self._view[self._start : self._end]
+            self._start, self._end = 0, rest
+        return self._view[self._end :]
+
+    def received(self, size: int) -> None:
+        """`size` bytes were put into `space()`."""
+        self._end += size
+
+    def pending(self) -> memoryview:
+        """The bytes not taken yet; valid until the next call of `space`."""
+        return self._view[self._start : self._end]
+
+    def consume(self, size: int) -> None:
+        """Take `size` bytes of `pending()`: whole frames."""
+        self._start += size
+
+    def next_payload(self) -> bytes | None:
+        """The next frame's payload; None until it is complete.
+
+        Raises:
+            RemoteProtocolError: A frame is announced that is too large.
+        """
+        while self._end - self._start >= HEADER_BYTES:
+            (length,) = _HEADER.unpack_from(self._view, self._start)
+            if length > MAX_PAYLOAD_BYTES:
+                raise RemoteProtocolError(
+                    f"the peer announced a frame of {length} bytes (at most {MAX_PAYLOAD_BYTES}): "
+                    "it doesn't speak this protocol"
+                )
+            begin = self._start + HEADER_BYTES
+            if begin + length > self._end:
+                return None
+            self._start = begin + length
+            if length:
+                return bytes(self._view[begin : self._start])
+        return None

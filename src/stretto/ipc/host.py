@@ -1,0 +1,183 @@
+"""The host's half of the conversation, for one client: answers binds, dispatches requests.
+
+    frame in --> HostConnection --> handler(request, deferred)
+    frame out <-- deferred.resolve(reply) | deferred.reject()
+
+A handler may answer later, or (a stream) several times; it owes exactly one
+last answer. Whatever a client sends that makes no sense gets an error, if it
+waits for an answer at all, and changes nothing.
+
+Source: perfetto-abi 2.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import LocalProtocolError, StrettoError
+from stretto.ipc.frames import decode_payload, encode_frame
+from stretto.ipc.parked_fd import ParkedFd
+from stretto.protos.ipc import IPCFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from stretto.ipc.service import Message, Outbox, ServiceDescriptor
+
+    Handler = Callable[[Any, "Deferred"], None]
+
+_BindReply = IPCFrame.BindServiceReply
+_InvokeReply = IPCFrame.InvokeMethodReply
+
+
+class Deferred:
+    """The answer that a handler owes."""
+
+    __slots__ = ("_connection", "_request_id")
+
+    def __init__(self, connection: HostConnection | None, request_id: int) -> None:
+        self._connection = connection
+        self._request_id = request_id
+
+    @property
+    def pending(self) -> bool:
+        """Someone waits for it."""
+        return self._connection is not None
+
+    def resolve(self, reply: Message, *, has_more: bool = False, fd: int = -1) -> None:
+        """Answer.
+
+        Args:
+            reply: Dropped if nobody waits for it.
+            has_more: Further answers follow.
+            fd: Goes with it; stays the caller's.
+        """
+        self._send(_InvokeReply(success=True, has_more=has_more, reply_proto=reply.encode()), fd)
+        if not has_more:
+            self._connection = None
+
+    def reject(self) -> None:
+        """Answer that it failed; the last answer."""
+        self._send(_InvokeReply(success=False), -1)
+        self._connection = None
+
+    def _send(self, reply: IPCFrame.InvokeMethodReply, fd: int) -> None:
+        if self._connection is not None:
+            frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
+            self._connection.send(frame, fd)
+
+
+class HostedService:
+    """A service as one client sees it.
+
+    Args:
+        descriptor: Its methods and their ids.
+        handlers: By method name; what is missing is rejected.
+    """
+
+    __slots__ = ("descriptor", "handlers")
+
+    def __init__(self, descriptor: ServiceDescriptor, handlers: Mapping[str, Handler]) -> None:
+        self.descriptor = descriptor
+        self.handlers = handlers
+
+
+class HostConnection:
+    """The state of one client's connection.
+
+    Args:
+        services: What the socket offers; their ids count from 1 in this order.
+        outbox: Takes the frames to the client.
+        on_refused: The outbox took a frame no more; the connection should end.
+        fast_path: Looks at received bytes before they are cut into frames, and
+            returns how many it handled (whole frames).
+    """
+
+    __slots__ = ("_on_refused", "_outbox", "_parked_fd", "_services", "fast_path")
+
+    def __init__(
+        self,
+        services: Sequence[HostedService],
+        outbox: Outbox,
+        on_refused: Callable[[], object],
+        fast_path: Callable[[memoryview], int] | None = None,
+    ) -> None:
+        self._services = tuple(services)
+        self._outbox = outbox
+        self._on_refused = on_refused
+        self._parked_fd = ParkedFd()
+        self.fast_path = fast_path
+
+    def park_fd(self, fd: int) -> None:
+        """A descriptor arrived (-1: none)."""
+        self._parked_fd.park(fd)
+
+    def take_fd(self) -> int:
+        """The last descriptor that arrived, the caller's from now on; -1: none."""
+        return self._parked_fd.take()
+
+    def receive(self, payload: bytes) -> None:
+        """Handle the payload of one frame."""
+        frame = decode_payload(payload)
+        if frame is None or frame.set_peer_identity is not None:
+            return  # the kernel tells who is at the other end of a unix socket
+        if frame.msg_bind_service is not None:
+            self._bind(frame.request_id, frame.msg_bind_service.service_name)
+        elif frame.msg_invoke_method is not None:
+            self._invoke(frame.request_id, frame.msg_invoke_method)
+        else:
+            error = IPCFrame.RequestError(error="unknown request")
+            self.send(IPCFrame(request_id=frame.request_id, msg_request_error=error))
+
+    def close(self) -> None:
+        """The client has gone."""
+        self._parked_fd.close()
+
+    def send(self, frame: IPCFrame, fd: int = -1) -> None:
+        """Send a frame, or end the connection if that can't be."""
+        try:
+            accepted = self._outbox.push(encode_frame(frame), fd)
+        except LocalProtocolError:
+            # Too large. The client waits for it in vain: it learns by our hanging up.
+            accepted = False
+        if not accepted:
+            self._on_refused()
+
+    def _bind(self, request_id: int, name: str) -> None:
+        reply = _BindReply()
+        for service_id, service in enumerate(self._services, 1):
+            if service.descriptor.name == name:
+                reply = _bind_reply(service_id, service.descriptor)
+        self.send(IPCFrame(request_id=request_id, msg_bind_service_reply=reply))
+
+    def _invoke(self, request_id: int, call: IPCFrame.InvokeMethod) -> None:
+        deferred = Deferred(None if call.drop_reply else self, request_id)
+        found = self._find(call.service_id, call.method_id)
+        if found is None:
+            deferred.reject()
+            return
+        request_type, handler = found
+        try:
+            handler(request_type.decode(call.args_proto), deferred)
+        except StrettoError:
+            # Undecodable or senseless: the client's fault, and only it shall learn of it.
+            deferred.reject()
+
+    def _find(self, service_id: int, method_id: int) -> tuple[type[Message], Handler] | None:
+        if not 1 <= service_id <= len(self._services):
+            return None
+        service = self._services[service_id - 1]
+        if not 1 <= method_id <= len(service.descriptor.methods):
+            return None
+        method = service.descriptor.methods[method_id - 1]
+        handler = service.handlers.get(method.name)
+        return None if handler is None else (method.request, handler)
+
+
+def _bind_reply(service_id: int, descriptor: ServiceDescriptor) -> IPCFrame.BindServiceReply:
+    methods = [
+        _BindReply.MethodInfo(id=method_id, name=method.name)
+        for method_id, method in enumerate(descriptor.methods, 1)
+    ]
+    return _BindReply(success=True, service_id=service_id, methods=methods)

@@ -1,0 +1,76 @@
+"""What a service looks like to the protocol: a name, and methods in order."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol, Self
+
+    class Message(Protocol):
+        """A protobuf message, or anything that is encoded like one."""
+
+        @classmethod
+        def decode(cls, data: bytes, /) -> Self: ...
+        def encode(self) -> bytes: ...
+
+    class Outbox(Protocol):
+        """Where frames leave: `_native.SendQueue`, or one in memory."""
+
+        def push(self, frame: bytes, fd: int = -1) -> bool:
+            """Send a frame; False: refused whole, the connection is full or broken."""
+
+        def invoke(
+            self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
+        ) -> int:
+            """Send an InvokeMethod frame; its request id, 0 if it was refused."""
+
+        def next_request_id(self) -> int:
+            """A fresh id, for a frame that the caller builds."""
+
+
+class Raw:
+    """A message that its handler decodes itself."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+
+    @classmethod
+    def decode(cls, data: bytes) -> Raw:
+        return cls(data)
+
+    def encode(self) -> bytes:
+        return self.data
+
+
+class Method:
+    """A method: its name, and the types of what goes in and comes out."""
+
+    __slots__ = ("name", "reply", "request")
+
+    def __init__(self, name: str, request: type[Message], reply: type[Message]) -> None:
+        self.name = name
+        self.request = request
+        self.reply = reply
+
+
+class ServiceDescriptor:
+    """A service.
+
+    Args:
+        name: By which clients bind it.
+        methods: In the order of their ids, which count from 1.
+    """
+
+    __slots__ = ("by_name", "methods", "name")
+
+    def __init__(self, name: str, methods: Sequence[Method]) -> None:
+        self.name = name
+        self.methods = tuple(methods)
+        self.by_name = {method.name: method for method in methods}
+
+    def method_id(self, name: str) -> int:
+        """The id under which a host offers a method."""
+        return self.methods.index(self.by_name[name]) + 1

@@ -1,0 +1,207 @@
+"""The client's machine against the host's (the reference's client_impl cases)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stretto.ipc.client import Client, ServiceProxy
+from stretto.ipc.host import HostConnection
+from stretto.ipc.service import Method, Raw, ServiceDescriptor
+from stretto.protos.ipc import IPCFrame, SyncRequest
+from stretto.testing.connection_pair import ConnectionPair
+from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.greeter import GREETER, Greeter
+
+Replies = list[tuple[bytes | None, bool]]
+
+
+class Conversation:
+    """A client, a host, and the tasks between them."""
+
+    def __init__(self) -> None:
+        self.runner = FakeTaskRunner()
+        self.pair = ConnectionPair(self.runner)
+        self.greeter = Greeter()
+        self.client = Client(self.pair.client_outbox)
+        self.host = HostConnection([self.greeter.hosted], self.pair.host_outbox, lambda: None)
+        self.greeter.take_fd = self.host.take_fd
+        self.pair.connect(self.client, self.host)
+
+    def bind(self, descriptor: ServiceDescriptor = GREETER) -> ServiceProxy | None:
+        bound: list[ServiceProxy | None] = []
+        self.client.bind(descriptor, bound.append)
+        self.runner.run_until_idle()
+        (proxy,) = bound
+        return proxy
+
+    def call(self, name: str, args: bytes = b"", fd: int = -1) -> Replies:
+        replies = self.start(name, args, fd)
+        self.runner.run_until_idle()
+        return replies
+
+    def start(self, name: str, args: bytes = b"", fd: int = -1) -> Replies:
+        proxy = self.bind()
+        assert proxy is not None
+        replies: Replies = []
+
+        def on_reply(reply: Raw | None, has_more: bool) -> None:
+            replies.append((None if reply is None else reply.encode(), has_more))
+
+        proxy.invoke(name, Raw(args), on_reply, fd)
+        return replies
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+class TestBind:
+    def test_methods_are_found_by_name(self, talk: Conversation) -> None:
+        reordered = ServiceDescriptor(
+            "Greeter", (Method("Newer", Raw, Raw), Method("SayHello", Raw, Raw))
+        )
+        proxy = talk.bind(reordered)
+        assert proxy is not None
+        assert proxy.service_id == 1
+        assert proxy.method_id("SayHello") == 1
+        assert proxy.method_id("Newer") == 0
+
+    def test_unknown_service(self, talk: Conversation) -> None:
+        assert talk.bind(ServiceDescriptor("Nobody", ())) is None
+
+    def test_disconnected_before_the_reply(self, talk: Conversation) -> None:
+        bound: list[ServiceProxy | None] = []
+        talk.client.bind(GREETER, bound.append)
+        talk.pair.disconnect()
+        talk.runner.run_until_idle()
+        assert bound == [None]
+
+    def test_when_disconnected_already(self, talk: Conversation) -> None:
+        talk.pair.disconnect()
+        assert talk.bind() is None
+
+
+class TestInvoke:
+    def test_reply(self, talk: Conversation) -> None:
+        assert talk.call("SayHello", b"you") == [(b"hello you", False)]
+
+    def test_streaming(self, talk: Conversation) -> None:
+        assert talk.call("CountTo", b"3") == [(b"1", True), (b"2", True), (b"3", False)]
+
+    def test_without_a_callback_no_reply_is_asked_for(self, talk: Conversation) -> None:
+        proxy = talk.bind()
+        assert proxy is not None
+        talk.pair.host_outbox.sent.clear()
+        assert proxy.invoke("SayHello", Raw(b"you"))
+        talk.runner.run_until_idle()
+        assert talk.greeter.calls == [b"you"]
+        assert talk.pair.host_outbox.sent == []
+        call = talk.pair.client_outbox.sent[-1].msg_invoke_method
+        assert call is not None
+        assert call.drop_reply
+
+    def test_rejected(self, talk: Conversation) -> None:
+        assert talk.call("Refuse") == [(None, False)]
+
+    def test_method_that_the_host_does_not_know(self, talk: Conversation) -> None:
+        newer = ServiceDescriptor("Greeter", (Method("Newer", Raw, Raw),))
+        proxy = talk.bind(newer)
+        assert proxy is not None
+        replies: list[Raw | None] = []
+        sent = len(talk.pair.client_outbox.sent)
+        assert not proxy.invoke("Newer", Raw(), lambda reply, _more: replies.append(reply))
+        assert not proxy.invoke("Newer", Raw())
+        assert replies == [None]
+        assert len(talk.pair.client_outbox.sent) == sent
+
+    def test_host_disconnects(self, talk: Conversation) -> None:
+        replies = talk.start("Later")
+        talk.runner.run_until_idle()
+        assert replies == []
+        talk.pair.disconnect()
+        assert replies == [(None, False)]
+        talk.client.close()
+        assert len(replies) == 1
+
+    def test_refused_by_the_outbox(self, talk: Conversation) -> None:
+        proxy = talk.bind()
+        assert proxy is not None
+        talk.pair.client_outbox.accepting = False
+        replies: list[Raw | None] = []
+        assert not proxy.invoke("Later", Raw(), lambda reply, _more: replies.append(reply))
+        assert replies == [None]
+
+    def test_a_callback_may_invoke(self, talk: Conversation) -> None:
+        proxy = talk.bind()
+        assert proxy is not None
+        replies: list[bytes] = []
+
+        def second(reply: Raw, _has_more: bool) -> None:
+            replies.append(reply.data)
+
+        def first(reply: Raw, _has_more: bool) -> None:
+            proxy.invoke("SayHello", reply, second)
+
+        proxy.invoke("SayHello", Raw(b"you"), first)
+        talk.runner.run_until_idle()
+        assert replies == [b"hello hello you"]
+
+
+class TestStrangeReplies:
+    def reply(self, talk: Conversation, request_id: int, data: bytes = b"") -> None:
+        reply = IPCFrame.InvokeMethodReply(success=True, reply_proto=data)
+        frame = IPCFrame(request_id=request_id, msg_invoke_method_reply=reply)
+        talk.client.receive(frame.encode())
+
+    def test_to_nothing(self, talk: Conversation) -> None:
+        self.reply(talk, 77)
+        bound = IPCFrame.BindServiceReply(success=True, service_id=1)
+        talk.client.receive(IPCFrame(request_id=77, msg_bind_service_reply=bound).encode())
+        talk.client.receive(b"\xff")
+        talk.client.receive(b"")
+
+    def test_twice(self, talk: Conversation) -> None:
+        replies = talk.call("SayHello", b"you")
+        self.reply(talk, 2, b"again")
+        assert replies == [(b"hello you", False)]
+
+    def test_undecodable_is_rejected(self, talk: Conversation) -> None:
+        strict = ServiceDescriptor("Greeter", (Method("Later", Raw, SyncRequest),))
+        proxy = talk.bind(strict)
+        assert proxy is not None
+        replies: list[SyncRequest | None] = []
+        proxy.invoke("Later", Raw(), lambda reply, _more: replies.append(reply))
+        self.reply(talk, 2, b"\xff")
+        self.reply(talk, 2, b"")
+        assert replies == [None]
+
+    def test_an_error_rejects(self, talk: Conversation) -> None:
+        replies = talk.start("Later")
+        error = IPCFrame.RequestError(error="unknown request")
+        talk.client.receive(IPCFrame(request_id=2, msg_request_error=error).encode())
+        assert replies == [(None, False)]
+
+
+class TestDescriptors:
+    def test_sent(self, talk: Conversation) -> None:
+        read_fd, write_fd = os.pipe()
+        os.write(write_fd, b"through a pipe")
+        replies = talk.start("ReadFd", fd=read_fd)
+        os.close(read_fd)
+        talk.runner.run_until_idle()
+        assert replies == [(b"through a pipe", False)]
+        os.close(write_fd)
+
+    def test_received(self, talk: Conversation) -> None:
+        read_fd, write_fd = os.pipe()
+        talk.greeter.fd_to_give = read_fd
+        os.write(write_fd, b"through a pipe")
+        assert talk.call("GiveFd") == [(b"take", False)]
+        fd = talk.client.take_fd()
+        assert os.read(fd, 100) == b"through a pipe"
+        assert talk.client.take_fd() == -1
+        for end in (fd, read_fd, write_fd):
+            os.close(end)

@@ -1,0 +1,236 @@
+"""The drivers: machines over real sockets, on virtual time."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import TransportError
+from stretto.base.unix_socket import UnixListener, UnixSocket
+from stretto.ipc.client import Client, ServiceProxy
+from stretto.ipc.connection import Connection
+from stretto.ipc.frames import encode_frame
+from stretto.ipc.host import HostConnection
+from stretto.ipc.listener import RETRY_MS, Listener
+from stretto.ipc.service import Raw
+from stretto.protos.ipc import IPCFrame
+from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.greeter import GREETER, Greeter
+from tests.support.plain_queue import PlainQueue
+
+
+class HostEnd:
+    """The host's end of a socket pair; the test has the other one."""
+
+    def __init__(
+        self,
+        runner: FakeTaskRunner,
+        limit: int = 1 << 20,
+        fast_path: Callable[[memoryview], int] | None = None,
+    ) -> None:
+        self.far, near = UnixSocket.pair()
+        self.near_fd = near.fileno()
+        self.closed = 0
+        self.greeter = Greeter()
+        self.connection = Connection(near, runner, PlainQueue(near, limit), self._on_closed)
+        machine = HostConnection([self.greeter.hosted], self.connection, self.connection.close_soon)
+        self.greeter.take_fd = machine.take_fd
+        self.connection.start(machine, fast_path)
+
+    def _on_closed(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def runner() -> FakeTaskRunner:
+    return FakeTaskRunner()
+
+
+def hello(data: bytes = b"you", request_id: int = 1) -> bytes:
+    call = IPCFrame.InvokeMethod(
+        service_id=1, method_id=GREETER.method_id("SayHello"), args_proto=data
+    )
+    return encode_frame(IPCFrame(request_id=request_id, msg_invoke_method=call))
+
+
+def drain(far: UnixSocket) -> bytes:
+    """All that is there; ends with the peer, or when there is no more now."""
+    data, buffer = b"", memoryview(bytearray(1 << 20))
+    while (received := far.recv_into(buffer)) is not None and received[0]:
+        data += buffer[: received[0]]
+    return data
+
+
+class TestConversation:
+    def test_bind_call_pass_a_descriptor(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        client_connection = Connection(host.far, runner, PlainQueue(host.far), lambda: None)
+        client = Client(client_connection)
+        client_connection.start(client)
+        bound: list[ServiceProxy | None] = []
+        client.bind(GREETER, bound.append)
+        runner.run_until_idle()
+        (proxy,) = bound
+        assert proxy is not None
+        replies: list[bytes] = []
+        read_fd, write_fd = os.pipe()
+        os.write(write_fd, b"through a pipe")
+        proxy.invoke("ReadFd", Raw(), lambda reply, _more: replies.append(reply.data), read_fd)
+        proxy.invoke("SayHello", Raw(b"you"), lambda reply, _more: replies.append(reply.data))
+        runner.run_until_idle()
+        assert replies == [b"through a pipe", b"hello you"]
+        client_connection.close()
+        runner.run_until_idle()
+        assert host.closed == 1
+        os.close(read_fd)
+        os.close(write_fd)
+
+    def test_a_frame_in_single_bytes(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        for byte in hello():
+            host.far.send(bytes([byte]))
+            runner.run_until_idle()
+        assert host.greeter.calls == [b"you"]
+        host.connection.close()
+        host.far.close()
+
+    def test_replies_that_wait_go_out_when_the_client_reads(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner, limit=8 << 20)
+        for number in range(1, 9):
+            host.far.send(hello(bytes(100_000), number))
+            runner.run_until_idle()
+        assert host.connection.pending_bytes > 0
+        received = b""
+        while len(received) < 8 * 100_000:
+            received += drain(host.far)
+            runner.run_until_idle()
+        assert host.connection.pending_bytes == 0
+        host.connection.close()
+        host.far.close()
+
+
+class TestEnd:
+    def test_client_hangs_up(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        host.far.send(hello())
+        host.far.close()
+        runner.run_until_idle()
+        assert host.greeter.calls == [b"you"]
+        assert host.closed == 1
+        assert host.connection.closed
+        assert not runner.watched
+        host.connection.close()
+        assert host.closed == 1
+        assert not host.connection.push(b"x")
+        assert host.connection.invoke(1, 1, b"", True) == 0
+
+    def test_client_hangs_up_within_a_frame(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        host.far.send(hello()[:-1])
+        host.far.close()
+        runner.run_until_idle()
+        assert host.greeter.calls == []
+        assert host.closed == 1
+
+    def test_a_huge_length_ends_it(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        host.far.send(b"\xff\xff\xff\x7f" + hello())
+        runner.run_until_idle()
+        assert host.closed == 1
+        assert drain(host.far) == b""
+        host.far.close()
+
+    def test_a_client_that_does_not_read_is_hung_up_on(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner, limit=300_000)
+        for number in range(1, 20):
+            if not host.closed:
+                host.far.send(hello(bytes(100_000), number))
+                runner.run_until_idle()
+        assert host.closed == 1
+        host.far.close()
+
+    def test_a_handler_may_close(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+
+        def close(request: Raw, deferred: object) -> None:
+            host.connection.close()
+
+        host.greeter.hosted.handlers["SayHello"] = close  # type: ignore[index]
+        host.far.send(hello() + hello())
+        runner.run_until_idle()
+        assert host.closed == 1
+        host.far.close()
+
+    def test_the_fast_path_may_close(self, runner: FakeTaskRunner) -> None:
+        def close(_data: memoryview) -> int:
+            host.connection.close()
+            return 0
+
+        host = HostEnd(runner, fast_path=close)
+        host.far.send(hello())
+        runner.run_until_idle()
+        assert host.closed == 1
+        assert host.greeter.calls == []
+        host.far.close()
+
+
+class TestFastPath:
+    def test_sees_what_the_machine_has_left(self, runner: FakeTaskRunner) -> None:
+        fast = encode_frame(IPCFrame(request_id=99))
+        seen: list[bytes] = []
+
+        def take_fast(data: memoryview) -> int:
+            taken = 0
+            while bytes(data[taken : taken + len(fast)]) == fast:
+                taken += len(fast)
+                seen.append(b"fast")
+            return taken
+
+        host = HostEnd(runner, fast_path=take_fast)
+        host.greeter.calls = seen
+        host.far.send(fast + fast + hello(b"1") + fast + hello(b"2") + fast)
+        runner.run_until_idle()
+        assert seen == [b"fast", b"fast", b"1", b"fast", b"2", b"fast"]
+        host.connection.close()
+        host.far.close()
+
+
+class TestListener:
+    def test_accepts_until_closed(self, runner: FakeTaskRunner, tmp_path: Path) -> None:
+        accepted: list[UnixSocket] = []
+        address = str(tmp_path / "socket")
+        listener = Listener(UnixListener(address), runner, accepted.append)
+        clients = [UnixSocket.connect(address) for _ in range(3)]
+        runner.run_until_idle()
+        assert len(accepted) == 3
+        listener.close()
+        listener.close()
+        with pytest.raises(TransportError):
+            UnixSocket.connect(address)
+        for end in clients + accepted:
+            end.close()
+
+    def test_rests_when_out_of_descriptors(
+        self, runner: FakeTaskRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        accepted: list[UnixSocket] = []
+        socket = UnixListener(str(tmp_path / "socket"))
+        listener = Listener(socket, runner, accepted.append)
+
+        def fail(self: UnixListener) -> UnixSocket | None:
+            raise TransportError(os.strerror(errno.EMFILE))
+
+        client = UnixSocket.connect(str(tmp_path / "socket"))
+        with monkeypatch.context() as patch:
+            patch.setattr(UnixListener, "accept", fail)
+            runner.run_until_idle()
+        assert not runner.watched
+        runner.advance(RETRY_MS)
+        assert len(accepted) == 1
+        listener.close()
+        for end in [client, *accepted]:
+            end.close()
