@@ -1,4 +1,4 @@
-"""The outgoing queue of a socket in plain Python: what `_native.SendQueue` does, slow and obvious."""
+"""The outgoing queue of a socket in plain Python: `_native.SendQueue`, slow and obvious."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 # `threading` costs a traced program a millisecond that the lock itself doesn't.
 from _thread import RLock
 
-from stretto.base.errors import DecodeError
-from stretto.ipc.frames import decode_payload, encode_frame
+from stretto.base.errors import DecodeError, LocalProtocolError
+from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     OnReply = Callable[[Any, bool], object]
     OnBound = Callable[["ServiceProxy | None"], object]
+
+MAX_ARGS_BYTES = MAX_PAYLOAD_BYTES - 48
+"""Of a request's encoded argument: the frame around it needs the rest."""
 
 
 class ServiceProxy:
@@ -66,6 +69,9 @@ class ServiceProxy:
 
         Returns:
             False: it was not sent (and `on_reply` has been called with None).
+
+        Raises:
+            LocalProtocolError: The request is too large for a frame.
         """
         return self._client.invoke(self, name, request, on_reply, fd)
 
@@ -119,6 +125,10 @@ class Client:
         request_id = 0
         if method_id:
             args = request.encode()
+            if len(args) > MAX_ARGS_BYTES:
+                raise LocalProtocolError(
+                    f"{name} with {len(args)} bytes: a request carries at most {MAX_ARGS_BYTES}"
+                )
             with self._lock:
                 request_id = self._outbox.invoke(
                     proxy.service_id, method_id, args, on_reply is None, fd

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from stretto.ipc.client import Client, ServiceProxy
+from stretto.base.errors import LocalProtocolError
+from stretto.ipc.client import MAX_ARGS_BYTES, Client, ServiceProxy
 from stretto.ipc.host import HostConnection
 from stretto.ipc.service import Method, Raw, ServiceDescriptor
 from stretto.protos.ipc import IPCFrame, SyncRequest
@@ -133,6 +134,18 @@ class TestInvoke:
         replies: list[Raw | None] = []
         assert not proxy.invoke("Later", Raw(), lambda reply, _more: replies.append(reply))
         assert replies == [None]
+
+    @pytest.mark.parametrize(
+        ("size", "fits"), [(MAX_ARGS_BYTES, True), (MAX_ARGS_BYTES + 1, False)]
+    )
+    def test_size_limit(self, talk: Conversation, size: int, fits: bool) -> None:
+        proxy = talk.bind()
+        assert proxy is not None
+        if fits:
+            assert proxy.invoke("Later", Raw(bytes(size)))
+        else:
+            with pytest.raises(LocalProtocolError, match="at most 131020"):
+                proxy.invoke("Later", Raw(bytes(size)))
 
     def test_a_callback_may_invoke(self, talk: Conversation) -> None:
         proxy = talk.bind()

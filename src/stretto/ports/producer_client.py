@@ -1,0 +1,442 @@
+"""ProducerPort, the producer's side: the service behind a socket, as an endpoint.
+
+    calling threads  --requests-->  SendQueue  -->  socket
+    writing threads  --CommitData-->   "
+    IPC thread       <--replies, commands--  socket  --> Producer's callbacks
+
+Life cycle
+    ProducerClient(...)   nothing happens yet
+    connect_and_wait()    the handshake and every command that follows from it,
+                          on the calling thread; then the IPC thread takes over
+    suspend / resume      around a fork in the parent: no thread meanwhile
+    abandon               in the child of a fork: forget, and touch nothing
+    disconnect            the end
+
+Rules
+- Callbacks run on the IPC thread, or inside `connect_and_wait` on its caller's.
+  They may call anything here. One that raises ends the connection.
+- Trace data never passes through Python: the arbiter sends it.
+- The service must run as our own user or as root: nobody else may hand us
+  memory or switch tracing on.
+- The socket is shut down before its number is free again, so a late commit can
+  never reach another file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+# `threading` costs a traced program a millisecond that this doesn't.
+from _thread import get_ident
+
+from stretto import _native
+from stretto.base.errors import RemoteProtocolError, TransportError
+from stretto.base.unix_socket import UnixSocket
+from stretto.ipc.client import Client
+from stretto.ipc.frames import FrameReader
+from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.protos import ipc
+from stretto.protos.config import DataSourceConfig
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto.ipc.client import ServiceProxy
+    from stretto.ipc.service import Message
+    from stretto.ports.endpoints import Producer
+    from stretto.protos.config import DataSourceDescriptor
+
+RECEIVES_PER_CALL = 8
+"""Then the IPC thread lets go of the GIL, and looks again."""
+
+DRAIN_INTERVAL_MS = 10
+"""How often the handshake, which waits for input only, tries to get rid of its output."""
+
+_Request = ipc.InitializeConnectionRequest
+
+
+class ProducerHints:
+    """What a producer tells the service about itself.
+
+    Args:
+        name: Of the producer, by default of the process.
+        page_size: Bytes of a page of shared memory; 0: the service decides.
+        shm_size: Bytes of shared memory; 0: the service decides.
+        sdk_version: Shown in the state of the service.
+        smb_scraping: The service may read chunks that aren't complete yet.
+    """
+
+    __slots__ = ("name", "page_size", "sdk_version", "shm_size", "smb_scraping")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        page_size: int = 0,
+        shm_size: int = 0,
+        sdk_version: str = "",
+        smb_scraping: bool = True,
+    ) -> None:
+        self.name = name
+        self.page_size = page_size
+        self.shm_size = shm_size
+        self.sdk_version = sdk_version
+        self.smb_scraping = smb_scraping
+
+
+class ProducerClient:
+    """A `ProducerEndpoint` over a socket.
+
+    Args:
+        end: Connected to a service; belongs to this object from now on.
+        producer: Gets the callbacks; registers its data sources in `on_connect`.
+        hints: See there.
+    """
+
+    __slots__ = (
+        "_arbiter", "_client", "_end", "_gone", "_hints", "_ipc_thread_ident", "_producer",
+        "_proxy", "_queue", "_reader", "_thread",
+    )  # fmt: skip
+
+    def __init__(self, end: UnixSocket, producer: Producer, hints: ProducerHints) -> None:
+        self._end = end
+        self._producer = producer
+        self._hints = hints
+        self._queue = _native.SendQueue(end.fileno())
+        self._thread = _native.IpcThread(end.fileno(), self._queue, self._on_readable)
+        self._client = Client(self._queue)
+        self._reader = FrameReader()
+        self._proxy: ServiceProxy | None = None
+        self._arbiter: _native.Arbiter | None = None
+        self._ipc_thread_ident = 0
+        self._gone = False
+
+    @classmethod
+    def connect(
+        cls, address: str, producer: Producer, hints: ProducerHints, timeout_ms: float = 5000
+    ) -> ProducerClient:
+        """Connect to the producer socket of a service.
+
+        Args:
+            address: A path or `@name`.
+            producer: See the class.
+            hints: See the class.
+            timeout_ms: For the connection alone; the handshake has its own.
+
+        Raises:
+            TransportError: There is no service, or it is another user's.
+        """
+        end = UnixSocket.connect(address, timeout_ms)
+        uid = end.peer_credentials().uid
+        if uid not in (0, os.geteuid()):
+            end.close()
+            raise TransportError(
+                f"the service at {address} runs as user {uid}: it must be ours or root's, "
+                "else it could read what this program traces"
+            )
+        return cls(end, producer, hints)
+
+    @property
+    def connected(self) -> bool:
+        """The handshake is done, and neither side has hung up."""
+        return self._proxy is not None and not self._gone
+
+    # --- life cycle
+
+    def connect_and_wait(self, deadline_ms: float = 5000) -> None:
+        """Shake hands, and deliver every command that follows from the registrations.
+
+        When it returns, the data sources that the running sessions want are set
+        up and started, and the IPC thread runs.
+
+        Args:
+            deadline_ms: For all of it.
+
+        Raises:
+            TransportError: The service didn't answer in time, or hung up.
+            RemoteProtocolError: What answers is no service for producers.
+        """
+        deadline = time.monotonic() + deadline_ms / 1000
+        try:
+            self._wait(self._bind, deadline)
+            if self._proxy is None:
+                raise RemoteProtocolError(
+                    "the socket offers no ProducerPort: give the producer socket's address"
+                )
+            self._introduce()
+            self._wait(self._sync, deadline)
+            self.resume()
+        except BaseException:
+            # Ctrl-C and a callback's mistake leave nothing half open either.
+            self.disconnect()
+            raise
+
+    def suspend(self) -> None:
+        """Stop the IPC thread before a fork. Commands wait in the socket meanwhile.
+
+        Within a callback nothing is stopped: the thread that forks is the IPC thread.
+        """
+        if get_ident() != self._ipc_thread_ident:
+            self._thread.stop()
+
+    def resume(self) -> None:
+        """Start the IPC thread again after a fork, in the parent."""
+        if not self._gone:
+            self._thread.start()
+
+    def abandon(self) -> None:
+        """In the child of a fork: close our copy of the socket, which is the parent's.
+
+        Nothing is sent, nobody is called back. Only `disconnect` may follow.
+        """
+        self._gone = True
+        self._ipc_thread_ident = 0
+        if self._arbiter is not None:
+            self._arbiter.disable()
+        self._end.close()
+
+    def disconnect(self) -> None:
+        """Hang up. Harmless if it has ended. The producer gets no callback.
+
+        What is batched is sent if the socket takes it. Within a callback the
+        descriptor stays open (the IPC thread needs its number) until another
+        call from elsewhere, or until this object dies.
+        """
+        if self._arbiter is not None and not self._gone:
+            self._arbiter.flush()
+        self._end_connection()
+        self.suspend()
+        if not self._thread.running:
+            self._end.close()
+
+    def __del__(self) -> None:
+        self.disconnect()
+
+    def _end_connection(self) -> None:
+        """No byte is sent or read from now on."""
+        if self._gone:
+            return
+        self._gone = True
+        if self._arbiter is not None:
+            self._arbiter.disable()
+        self._end.shutdown()
+        # The queue finds out by trying to send; an empty frame means nothing.
+        self._queue.push(b"\0\0\0\0")
+        self._queue.drain()
+        self._client.close()
+
+    # --- handshake
+
+    def _bind(self, done: Callable[[], None]) -> None:
+        def on_bound(proxy: ServiceProxy | None) -> None:
+            self._proxy = proxy
+            done()
+
+        self._client.bind(PRODUCER_PORT, on_bound)
+
+    def _introduce(self) -> None:
+        hints = self._hints
+        enabled, disabled = _Request.SMB_SCRAPING_ENABLED, _Request.SMB_SCRAPING_DISABLED
+        request = _Request(
+            producer_name=hints.name,
+            shared_memory_page_size_hint_bytes=hints.page_size,
+            shared_memory_size_hint_bytes=hints.shm_size,
+            smb_scraping_mode=enabled if hints.smb_scraping else disabled,
+            sdk_version=hints.sdk_version,
+        )
+        self._invoke("InitializeConnection", request, self._on_initialized)
+        self._invoke("GetAsyncCommand", ipc.GetAsyncCommandRequest(), self._on_command)
+        self._producer.on_connect()
+
+    def _on_initialized(
+        self, reply: ipc.InitializeConnectionResponse | None, _has_more: bool
+    ) -> None:
+        if reply is None:
+            if self._gone:
+                return  # it hung up
+            raise RemoteProtocolError(
+                "the service refuses this producer: it is locked down, or has too many"
+            )
+        if reply.use_shmem_emulation:
+            raise RemoteProtocolError(
+                "the service wants trace data without shared memory: connect to it directly, "
+                "by its own unix socket"
+            )
+
+    def _sync(self, done: Callable[[], None]) -> None:
+        self.sync(done)
+
+    def _wait(self, ask: Callable[[Callable[[], None]], None], deadline: float) -> None:
+        """Ask something, and handle input until the answer has come."""
+        answers: list[bool] = []
+        ask(lambda: answers.append(True))
+        while True:
+            self._queue.drain()
+            if self._gone or self._queue.broken:
+                raise TransportError("the tracing service hung up: its log may say why")
+            if answers:
+                return
+            remaining_ms = (deadline - time.monotonic()) * 1000
+            if remaining_ms <= 0:
+                raise TransportError("the tracing service doesn't answer: is it stopped?")
+            slice_ms = DRAIN_INTERVAL_MS if self._queue.pending else remaining_ms
+            self._end.wait_readable(min(remaining_ms, slice_ms))
+            self._receive_some()
+
+    # --- ProducerEndpoint
+
+    def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
+        """Offer a data source."""
+        request = ipc.RegisterDataSourceRequest(data_source_descriptor=descriptor)
+        self._invoke("RegisterDataSource", request)
+
+    def update_data_source(self, descriptor: DataSourceDescriptor) -> None:
+        """Replace the descriptor of the data source with this name and id (not 0)."""
+        request = ipc.UpdateDataSourceRequest(data_source_descriptor=descriptor)
+        self._invoke("UpdateDataSource", request)
+
+    def unregister_data_source(self, name: str) -> None:
+        """Withdraw a data source."""
+        self._invoke("UnregisterDataSource", ipc.UnregisterDataSourceRequest(data_source_name=name))
+
+    def notify_flush_complete(self, request_id: int) -> None:
+        """Everything that was written is committed; the answer goes behind it."""
+        if self._arbiter is not None:
+            self._arbiter.notify_flush_complete(request_id)
+        else:
+            self._invoke("CommitData", ipc.CommitDataRequest(flush_request_id=request_id))
+
+    def notify_data_source_started(self, instance_id: int) -> None:
+        """The instance runs."""
+        self._invoke(
+            "NotifyDataSourceStarted",
+            ipc.NotifyDataSourceStartedRequest(data_source_id=instance_id),
+        )
+
+    def notify_data_source_stopped(self, instance_id: int) -> None:
+        """The instance has ended; what it wrote goes before."""
+        if self._arbiter is not None:
+            self._arbiter.flush()
+        self._invoke(
+            "NotifyDataSourceStopped",
+            ipc.NotifyDataSourceStoppedRequest(data_source_id=instance_id),
+        )
+
+    def activate_triggers(self, names: Sequence[str]) -> None:
+        """Pull triggers."""
+        self._invoke("ActivateTriggers", ipc.ActivateTriggersRequest(trigger_names=list(names)))
+
+    def sync(self, callback: Callable[[], None]) -> None:
+        """Call back once the service has handled everything sent before, or can't any more."""
+        self._invoke("Sync", ipc.SyncRequest(), lambda _reply, _has_more: callback())
+
+    def _invoke(
+        self,
+        name: str,
+        request: Message,
+        on_reply: Callable[..., object] | None = None,
+    ) -> None:
+        if self._gone or self._proxy is None:
+            return
+        known = self._proxy.method_id(name) != 0
+        if not self._proxy.invoke(name, request, on_reply) and known:
+            # A service that has let a mebibyte of requests pile up is no service.
+            self._end_connection()
+
+    # --- input
+
+    def _on_readable(self) -> bool:
+        """The IPC thread's callback; False: read no more."""
+        self._ipc_thread_ident = get_ident()
+        was_gone = self._gone
+        try:
+            self._receive_some()
+        except RemoteProtocolError:
+            self._end_connection()
+        except BaseException:
+            # A callback's mistake: what it left is unknown, so nothing goes on.
+            self._end_connection()
+            raise
+        finally:
+            if self._gone and not was_gone:
+                self._producer.on_disconnect()
+            self._ipc_thread_ident = 0
+        return not self._gone
+
+    def _receive_some(self) -> None:
+        try:
+            for _ in range(RECEIVES_PER_CALL):
+                if self._gone or not self._receive():
+                    return
+        except TransportError:
+            self._end_connection()
+
+    def _receive(self) -> bool:
+        """Receive once and dispatch; False: nothing more now."""
+        received = self._end.recv_into(self._reader.space())
+        if received is None:
+            return False
+        size, fd = received
+        self._client.park_fd(fd)
+        if size == 0:
+            self._end_connection()
+            return False
+        self._reader.received(size)
+        while not self._gone and (payload := self._reader.next_payload()) is not None:
+            self._client.receive(payload)
+        return True
+
+    def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
+        if command is None:
+            return  # rejected: the connection ends, or never was initialized
+        producer = self._producer
+        if (setup := command.setup_data_source) is not None:
+            producer.setup_data_source(setup.new_instance_id, _config(setup))
+        elif (start := command.start_data_source) is not None:
+            producer.start_data_source(start.new_instance_id, _config(start))
+        elif (stop := command.stop_data_source) is not None:
+            producer.stop_data_source(stop.instance_id)
+        elif (flush := command.flush) is not None:
+            producer.flush(flush.request_id, flush.data_source_ids, flush.flags)
+        elif (clear := command.clear_incremental_state) is not None:
+            producer.clear_incremental_state(clear.data_source_ids)
+        elif (tracing := command.setup_tracing) is not None:
+            self._on_setup_tracing(tracing)
+
+    def _on_setup_tracing(self, setup: ipc.GetAsyncCommandResponse.SetupTracing) -> None:
+        fd = self._client.take_fd()
+        if self._proxy is None or self._arbiter is not None:
+            if fd >= 0:
+                os.close(fd)
+            return
+        if fd < 0:
+            raise RemoteProtocolError(
+                "the service set up tracing without shared memory: connect to it directly, "
+                "by its own unix socket"
+            )
+        try:
+            self._arbiter = _native.Arbiter.over_ipc(
+                fd,
+                setup.shared_buffer_page_size_kb * 1024,
+                self._queue,
+                self._proxy.service_id,
+                self._proxy.method_id("CommitData"),
+                self._proxy.method_id("RegisterTraceWriter"),
+                self._proxy.method_id("UnregisterTraceWriter"),
+            )
+        except (ValueError, OSError) as error:
+            raise RemoteProtocolError(
+                f"the service's shared memory is unusable: {error}"
+            ) from error
+        finally:
+            os.close(fd)
+        self._producer.on_tracing_setup(self._arbiter)
+
+
+def _config(
+    command: ipc.GetAsyncCommandResponse.SetupDataSource
+    | ipc.GetAsyncCommandResponse.StartDataSource,
+) -> DataSourceConfig:
+    return command.config or DataSourceConfig()

@@ -1,0 +1,352 @@
+"""ProducerPort, the service's side: remote producers become endpoints of the service.
+
+    socket --> ProducerHost --> one HostedProducer per connection
+                                  requests   --> service's endpoint
+                                  CommitData --> native core (fast path)
+                                  commands   <-- service, as the GetAsyncCommand stream
+
+Rules
+- A producer exists from its InitializeConnection on; whatever comes before is
+  rejected, and so is a second one.
+- Who it is says the kernel, never the producer.
+- Commands that come before GetAsyncCommand are lost as in Perfetto, except the
+  shared memory: it is announced as soon as the stream exists.
+- A producer that doesn't read until its queue is full is hung up on: the
+  service never waits.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import RemoteProtocolError
+from stretto.ipc.connection import Connection
+from stretto.ipc.host import HostConnection, HostedService
+from stretto.ipc.listener import Listener
+from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.protos import ipc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+
+    from stretto import _native
+    from stretto.base.task_runner import TaskRunner
+    from stretto.base.unix_socket import PeerCredentials, UnixListener, UnixSocket
+    from stretto.ipc.connection import SocketOutbox
+    from stretto.ipc.host import Deferred, Handler
+    from stretto.ipc.service import Raw
+    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.protos.config import DataSourceConfig
+
+    class ConnectProducer(Protocol):
+        """`TracingService.connect_producer`."""
+
+        def __call__(
+            self,
+            producer: RemoteProducer,
+            *,
+            uid: int,
+            pid: int,
+            name: str,
+            page_size_hint: int,
+            shm_size_hint: int,
+            sdk_version: str,
+            smb_scraping: bool,
+        ) -> HostedProducerEndpoint:
+            """The endpoint of a new producer.
+
+            Raises:
+                StrettoError: The service takes no more producers, or not this one.
+            """
+
+
+SERVICE_ID = 1
+"""ProducerPort's, being the first service of its socket."""
+COMMIT_DATA_ID = PRODUCER_PORT.method_id("CommitData")
+
+_Command = ipc.GetAsyncCommandResponse
+_SCRAPING = {
+    ipc.InitializeConnectionRequest.SMB_SCRAPING_ENABLED: True,
+    ipc.InitializeConnectionRequest.SMB_SCRAPING_DISABLED: False,
+}
+
+
+class ProducerHost:
+    """Accepts producers.
+
+    Args:
+        runner: The service's.
+        connect: Makes the service's endpoint for a producer.
+        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
+        scrape_by_default: Scrape the memory of producers that don't say whether
+            it may be.
+    """
+
+    __slots__ = (
+        "_connect", "_connections", "_listeners", "_make_queue", "_runner", "_scrape_by_default",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        connect: ConnectProducer,
+        make_queue: Callable[[int], SocketOutbox] | None = None,
+        *,
+        scrape_by_default: bool = False,
+    ) -> None:
+        self._runner = runner
+        self._connect = connect
+        self._scrape_by_default = scrape_by_default
+        self._make_queue = make_queue or _native_queue
+        self._listeners: list[Listener] = []
+        self._connections: set[Connection] = set()
+
+    def listen(self, socket: UnixListener) -> None:
+        """Accept producers on one more socket, which belongs to this object from now on."""
+        self._listeners.append(Listener(socket, self._runner, self.add_connection))
+
+    def add_connection(self, end: UnixSocket) -> None:
+        """Serve a producer on a connected socket, which belongs to this object from now on."""
+        producer = HostedProducer(self._connect, end.peer_credentials(), self._scrape_by_default)
+
+        def on_closed() -> None:
+            self._connections.discard(connection)
+            producer.disconnected()
+
+        queue = self._make_queue(end.fileno())
+        connection = Connection(end, self._runner, queue, on_closed)
+        machine = HostConnection([producer.service], connection, connection.close_soon)
+        self._connections.add(connection)
+        connection.start(machine, producer.commit_frames)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._connections)
+
+    def close(self) -> None:
+        """Accept nobody any more, and hang up on everybody."""
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        for connection in tuple(self._connections):
+            connection.close()
+
+
+class HostedProducer:
+    """A producer at the other end of a connection; what the service calls `RemoteProducer`.
+
+    Args:
+        connect: Makes the service's endpoint.
+        peer: Who it is.
+        scrape_by_default: Where it doesn't say whether its memory may be scraped.
+    """
+
+    __slots__ = (
+        "_commands", "_connect", "_endpoint", "_has_memory", "_peer", "_scrape_by_default",
+        "_setup", "service",
+    )  # fmt: skip
+
+    def __init__(
+        self, connect: ConnectProducer, peer: PeerCredentials, scrape_by_default: bool
+    ) -> None:
+        self._connect = connect
+        self._peer = peer
+        self._scrape_by_default = scrape_by_default
+        self._endpoint: HostedProducerEndpoint | None = None
+        self._commands: Deferred | None = None
+        self._has_memory = False
+        # Memory that waits for the stream: (our descriptor, page size).
+        self._setup: tuple[int, int] | None = None
+        self.service = HostedService(PRODUCER_PORT, self._handlers())
+
+    def _handlers(self) -> dict[str, Handler]:
+        return {
+            "InitializeConnection": self._initialize_connection,
+            "RegisterDataSource": self._register_data_source,
+            "UpdateDataSource": self._update_data_source,
+            "UnregisterDataSource": self._unregister_data_source,
+            "CommitData": self._commit_data,
+            "GetAsyncCommand": self._get_async_command,
+            "RegisterTraceWriter": self._register_trace_writer,
+            "UnregisterTraceWriter": self._unregister_trace_writer,
+            "NotifyDataSourceStarted": self._notify_data_source_started,
+            "NotifyDataSourceStopped": self._notify_data_source_stopped,
+            "ActivateTriggers": self._activate_triggers,
+            "Sync": self._sync,
+        }
+
+    def commit_frames(self, data: memoryview) -> int:
+        """The fast path: handle CommitData frames at the front of `data`; bytes handled."""
+        if self._endpoint is None or not self._has_memory:
+            return 0
+        consumed, frames, flush_id = self._endpoint.core.commit_frames(
+            data, SERVICE_ID, COMMIT_DATA_ID
+        )
+        if frames:
+            self._endpoint.on_commit(flush_id)
+        return consumed
+
+    def disconnected(self) -> None:
+        """The connection has ended."""
+        endpoint, self._endpoint = self._endpoint, None
+        self._commands = None
+        self._drop_setup()
+        if endpoint is not None:
+            endpoint.disconnect()
+
+    # --- requests of the producer
+
+    def _connected(self) -> HostedProducerEndpoint:
+        if self._endpoint is None:
+            raise RemoteProtocolError("a request before InitializeConnection")
+        return self._endpoint
+
+    def _initialize_connection(
+        self, request: ipc.InitializeConnectionRequest, deferred: Deferred
+    ) -> None:
+        if self._endpoint is not None:
+            raise RemoteProtocolError("a second InitializeConnection")
+        self._endpoint = self._connect(
+            self,
+            uid=self._peer.uid,
+            pid=self._peer.pid,
+            name=request.producer_name,
+            page_size_hint=request.shared_memory_page_size_hint_bytes,
+            shm_size_hint=request.shared_memory_size_hint_bytes,
+            sdk_version=request.sdk_version,
+            smb_scraping=_SCRAPING.get(request.smb_scraping_mode, self._scrape_by_default),
+        )
+        # The memory is ours; and patches may go to it directly.
+        deferred.resolve(ipc.InitializeConnectionResponse(direct_smb_patching_supported=True))
+
+    def _register_data_source(
+        self, request: ipc.RegisterDataSourceRequest, deferred: Deferred
+    ) -> None:
+        descriptor = request.data_source_descriptor
+        if descriptor is None:
+            raise RemoteProtocolError("RegisterDataSource without a descriptor")
+        self._connected().register_data_source(descriptor)
+        deferred.resolve(ipc.RegisterDataSourceResponse())
+
+    def _update_data_source(self, request: ipc.UpdateDataSourceRequest, deferred: Deferred) -> None:
+        descriptor = request.data_source_descriptor
+        if descriptor is None:
+            raise RemoteProtocolError("UpdateDataSource without a descriptor")
+        self._connected().update_data_source(descriptor)
+        deferred.resolve(ipc.UpdateDataSourceResponse())
+
+    def _unregister_data_source(
+        self, request: ipc.UnregisterDataSourceRequest, deferred: Deferred
+    ) -> None:
+        self._connected().unregister_data_source(request.data_source_name)
+        deferred.resolve(ipc.UnregisterDataSourceResponse())
+
+    def _commit_data(self, request: Raw, deferred: Deferred) -> None:
+        # Only here if a reply is wanted, or before there is memory: the rest takes
+        # the fast path.
+        endpoint = self._connected()
+        if self._has_memory:
+            endpoint.on_commit(endpoint.core.commit(request.data))
+            deferred.resolve(ipc.CommitDataResponse())
+
+    def _get_async_command(self, _request: ipc.GetAsyncCommandRequest, deferred: Deferred) -> None:
+        self._connected()
+        self._commands = deferred if deferred.pending else None
+        self._send_setup()
+
+    def _register_trace_writer(
+        self, request: ipc.RegisterTraceWriterRequest, deferred: Deferred
+    ) -> None:
+        self._connected().register_trace_writer(request.trace_writer_id, request.target_buffer)
+        deferred.resolve(ipc.RegisterTraceWriterResponse())
+
+    def _unregister_trace_writer(
+        self, request: ipc.UnregisterTraceWriterRequest, deferred: Deferred
+    ) -> None:
+        self._connected().unregister_trace_writer(request.trace_writer_id)
+        deferred.resolve(ipc.UnregisterTraceWriterResponse())
+
+    def _notify_data_source_started(
+        self, request: ipc.NotifyDataSourceStartedRequest, deferred: Deferred
+    ) -> None:
+        self._connected().notify_data_source_started(request.data_source_id)
+        deferred.resolve(ipc.NotifyDataSourceStartedResponse())
+
+    def _notify_data_source_stopped(
+        self, request: ipc.NotifyDataSourceStoppedRequest, deferred: Deferred
+    ) -> None:
+        self._connected().notify_data_source_stopped(request.data_source_id)
+        deferred.resolve(ipc.NotifyDataSourceStoppedResponse())
+
+    def _activate_triggers(self, request: ipc.ActivateTriggersRequest, deferred: Deferred) -> None:
+        self._connected().activate_triggers(request.trigger_names)
+        deferred.resolve(ipc.ActivateTriggersResponse())
+
+    def _sync(self, _request: ipc.SyncRequest, deferred: Deferred) -> None:
+        self._connected().sync(lambda: deferred.resolve(ipc.SyncResponse()))
+
+    # --- calls of the service (RemoteProducer)
+
+    def on_connect(self) -> None:
+        """Nothing goes over the wire: the producer knows by its reply."""
+
+    def on_disconnect(self) -> None:
+        """Nothing goes over the wire: the producer knows by our hanging up."""
+
+    def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
+        """Nothing goes over the wire: a remote producer gets memory, not an arbiter."""
+
+    def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
+        """Pass the memory on; its size is the descriptor's. `fd` stays the service's."""
+        del size_bytes
+        self._drop_setup()
+        self._setup = (os.dup(fd), page_size_bytes)
+        self._has_memory = True
+        self._send_setup()
+
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        setup = _Command.SetupDataSource(new_instance_id=instance_id, config=config)
+        self._command(_Command(setup_data_source=setup))
+
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        start = _Command.StartDataSource(new_instance_id=instance_id, config=config)
+        self._command(_Command(start_data_source=start))
+
+    def stop_data_source(self, instance_id: int) -> None:
+        self._command(_Command(stop_data_source=_Command.StopDataSource(instance_id=instance_id)))
+
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
+        flush = _Command.Flush(
+            data_source_ids=list(instance_ids), request_id=request_id, flags=flags
+        )
+        self._command(_Command(flush=flush))
+
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None:
+        clear = _Command.ClearIncrementalState(data_source_ids=list(instance_ids))
+        self._command(_Command(clear_incremental_state=clear))
+
+    def _send_setup(self) -> None:
+        if self._setup is None or self._commands is None:
+            return
+        fd, page_size_bytes = self._setup
+        setup = _Command.SetupTracing(shared_buffer_page_size_kb=page_size_bytes // 1024)
+        self._command(_Command(setup_tracing=setup), fd)
+        self._drop_setup()
+
+    def _drop_setup(self) -> None:
+        if self._setup is not None:
+            os.close(self._setup[0])
+            self._setup = None
+
+    def _command(self, command: ipc.GetAsyncCommandResponse, fd: int = -1) -> None:
+        if self._commands is not None:
+            self._commands.resolve(command, has_more=True, fd=fd)
+
+
+def _native_queue(fd: int) -> SocketOutbox:
+    from stretto import _native
+
+    return _native.SendQueue(fd)

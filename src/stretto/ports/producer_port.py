@@ -1,0 +1,50 @@
+"""ProducerPort: the service's socket interface for producers, as a list of methods.
+
+Source: perfetto-abi 2.6.
+"""
+
+from __future__ import annotations
+
+from stretto.ipc.service import Method, Raw, ServiceDescriptor
+from stretto.protos import ipc
+
+PRODUCER_PORT = ServiceDescriptor(
+    "ProducerPort",
+    (
+        Method(
+            "InitializeConnection",
+            ipc.InitializeConnectionRequest,
+            ipc.InitializeConnectionResponse,
+        ),
+        Method("RegisterDataSource", ipc.RegisterDataSourceRequest, ipc.RegisterDataSourceResponse),
+        Method(
+            "UnregisterDataSource",
+            ipc.UnregisterDataSourceRequest,
+            ipc.UnregisterDataSourceResponse,
+        ),
+        # Trace data: only native code looks into it.
+        Method("CommitData", Raw, ipc.CommitDataResponse),
+        Method("GetAsyncCommand", ipc.GetAsyncCommandRequest, ipc.GetAsyncCommandResponse),
+        Method(
+            "RegisterTraceWriter", ipc.RegisterTraceWriterRequest, ipc.RegisterTraceWriterResponse
+        ),
+        Method(
+            "UnregisterTraceWriter",
+            ipc.UnregisterTraceWriterRequest,
+            ipc.UnregisterTraceWriterResponse,
+        ),
+        Method(
+            "NotifyDataSourceStarted",
+            ipc.NotifyDataSourceStartedRequest,
+            ipc.NotifyDataSourceStartedResponse,
+        ),
+        Method(
+            "NotifyDataSourceStopped",
+            ipc.NotifyDataSourceStoppedRequest,
+            ipc.NotifyDataSourceStoppedResponse,
+        ),
+        Method("ActivateTriggers", ipc.ActivateTriggersRequest, ipc.ActivateTriggersResponse),
+        Method("Sync", ipc.SyncRequest, ipc.SyncResponse),
+        Method("UpdateDataSource", ipc.UpdateDataSourceRequest, ipc.UpdateDataSourceResponse),
+    ),
+)

@@ -1,0 +1,321 @@
+"""ProducerPort, the service's side: every request, every command, and who may do what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from stretto.base.errors import SessionError
+from stretto.base.memory import create_sealed_memfd
+from stretto.base.unix_socket import PeerCredentials
+from stretto.ipc.client import Client, ServiceProxy
+from stretto.ipc.host import HostConnection
+from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+from stretto.ports.producer_host import COMMIT_DATA_ID, SERVICE_ID, HostedProducer
+from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.protos import ipc
+from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
+from stretto.testing.connection_pair import ConnectionPair
+from stretto.testing.fake_task_runner import FakeTaskRunner
+
+PEER = PeerCredentials(pid=4321, uid=1000, gid=1000)
+
+
+class FakeCore:
+    """Counts what the native core would handle."""
+
+    def __init__(self) -> None:
+        self.commits: list[bytes] = []
+
+    def commit(self, request: bytes) -> int:
+        self.commits.append(request)
+        return ipc.CommitDataRequest.decode(request).flush_request_id
+
+    def commit_frames(
+        self, data: memoryview, service_id: int, method_id: int
+    ) -> tuple[int, int, int]:
+        assert (service_id, method_id) == (SERVICE_ID, COMMIT_DATA_ID)
+        return (len(data), 2, 7) if data else (0, 0, 0)
+
+
+class FakeEndpoint:
+    """Writes down what the service is asked."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.core = FakeCore()
+        self.log = log
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args: self.log.append((name, *args))
+
+    def sync(self, callback: Callable[[], None]) -> None:
+        self.log.append(("sync",))
+        callback()
+
+
+class Talk:
+    """A remote producer's client and its hosted producer."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.runner = FakeTaskRunner()
+        self.pair = ConnectionPair(self.runner)
+        self.endpoint = FakeEndpoint(self.log)
+        self.refuse = False
+        self.hosted = HostedProducer(self.connect, PEER, scrape_by_default=False)
+        self.client = Client(self.pair.client_outbox)
+        host = HostConnection([self.hosted.service], self.pair.host_outbox, lambda: None)
+        self.pair.connect(self.client, host)
+        bound: list[ServiceProxy | None] = []
+        self.client.bind(PRODUCER_PORT, bound.append)
+        self.runner.run_until_idle()
+        proxy = bound[0]
+        assert proxy is not None
+        self.proxy = proxy
+
+    def connect(self, producer: RemoteProducer, **details: Any) -> HostedProducerEndpoint:
+        if self.refuse:
+            raise SessionError("there are 65535 producers")
+        self.log.append(("connect", details))
+        return self.endpoint  # type: ignore[return-value]
+
+    def call(self, name: str, request: Any) -> list[Any]:
+        replies: list[Any] = []
+        self.proxy.invoke(name, request, lambda reply, _more: replies.append(reply))
+        self.runner.run_until_idle()
+        return replies
+
+    def initialize(self, **fields: Any) -> list[Any]:
+        return self.call("InitializeConnection", ipc.InitializeConnectionRequest(**fields))
+
+    def commands(self) -> list[Any]:
+        return self.call("GetAsyncCommand", ipc.GetAsyncCommandRequest())
+
+
+@pytest.fixture
+def talk() -> Talk:
+    return Talk()
+
+
+@pytest.fixture
+def memory() -> Iterator[int]:
+    fd = create_sealed_memfd(8192)
+    yield fd
+    os.close(fd)
+
+
+DESCRIPTOR = DataSourceDescriptor(name="source")
+
+REQUESTS = [
+    (
+        "RegisterDataSource",
+        ipc.RegisterDataSourceRequest(data_source_descriptor=DESCRIPTOR),
+        ("register_data_source", DESCRIPTOR),
+    ),
+    (
+        "UpdateDataSource",
+        ipc.UpdateDataSourceRequest(data_source_descriptor=DESCRIPTOR),
+        ("update_data_source", DESCRIPTOR),
+    ),
+    (
+        "UnregisterDataSource",
+        ipc.UnregisterDataSourceRequest(data_source_name="source"),
+        ("unregister_data_source", "source"),
+    ),
+    (
+        "RegisterTraceWriter",
+        ipc.RegisterTraceWriterRequest(trace_writer_id=3, target_buffer=4),
+        ("register_trace_writer", 3, 4),
+    ),
+    (
+        "UnregisterTraceWriter",
+        ipc.UnregisterTraceWriterRequest(trace_writer_id=3),
+        ("unregister_trace_writer", 3),
+    ),
+    (
+        "NotifyDataSourceStarted",
+        ipc.NotifyDataSourceStartedRequest(data_source_id=2**63),
+        ("notify_data_source_started", 2**63),
+    ),
+    (
+        "NotifyDataSourceStopped",
+        ipc.NotifyDataSourceStoppedRequest(data_source_id=5),
+        ("notify_data_source_stopped", 5),
+    ),
+    (
+        "ActivateTriggers",
+        ipc.ActivateTriggersRequest(trigger_names=["a", "b"]),
+        ("activate_triggers", ["a", "b"]),
+    ),
+    ("Sync", ipc.SyncRequest(), ("sync",)),
+]
+
+
+class TestInitialize:
+    def test_tells_the_service_who_it_is(self, talk: Talk) -> None:
+        (reply,) = talk.initialize(
+            producer_name="p",
+            shared_memory_page_size_hint_bytes=4096,
+            shared_memory_size_hint_bytes=1 << 22,
+            sdk_version="v58",
+            smb_scraping_mode=ipc.InitializeConnectionRequest.SMB_SCRAPING_ENABLED,
+        )
+        assert reply.direct_smb_patching_supported
+        assert not reply.use_shmem_emulation
+        assert talk.log == [
+            (
+                "connect",
+                {
+                    "uid": 1000,
+                    "pid": 4321,
+                    "name": "p",
+                    "page_size_hint": 4096,
+                    "shm_size_hint": 1 << 22,
+                    "sdk_version": "v58",
+                    "smb_scraping": True,
+                },
+            )
+        ]
+
+    @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
+    def test_scraping(self, talk: Talk, mode: int, expected: bool) -> None:
+        talk.initialize(smb_scraping_mode=mode)
+        assert talk.log[0][1]["smb_scraping"] is expected
+
+    def test_twice_is_rejected(self, talk: Talk) -> None:
+        talk.initialize()
+        assert talk.initialize() == [None]
+        assert len(talk.log) == 1
+
+    def test_refused_by_the_service(self, talk: Talk) -> None:
+        talk.refuse = True
+        assert talk.initialize() == [None]
+        assert talk.call("Sync", ipc.SyncRequest()) == [None]
+
+
+class TestRequests:
+    @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
+    def test_reaches_the_endpoint(
+        self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
+    ) -> None:
+        talk.initialize()
+        (reply,) = talk.call(name, request_)
+        assert reply is not None
+        assert talk.log[1:] == [logged]
+
+    @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
+    def test_before_initialize_is_rejected(
+        self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
+    ) -> None:
+        assert talk.call(name, request_) == [None]
+        assert talk.log == []
+
+    @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
+    def test_without_a_descriptor_is_rejected(self, talk: Talk, name: str) -> None:
+        talk.initialize()
+        assert talk.call(name, ipc.RegisterDataSourceRequest()) == [None]
+
+    def test_every_method_has_a_handler(self, talk: Talk) -> None:
+        assert set(talk.hosted.service.handlers) == set(PRODUCER_PORT.by_name)
+
+    def test_methods_have_perfettos_ids(self) -> None:
+        ids = {name: PRODUCER_PORT.method_id(name) for name in PRODUCER_PORT.by_name}
+        assert ids == ipc.PRODUCER_PORT_METHODS
+
+
+class TestCommit:
+    def test_before_there_is_memory_gets_no_reply(self, talk: Talk) -> None:
+        talk.initialize()
+        assert talk.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
+        assert talk.endpoint.core.commits == []
+        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+
+    def test_with_a_reply(self, talk: Talk, memory: int) -> None:
+        talk.initialize()
+        talk.hosted.on_shared_memory(memory, 8192, 4096)
+        request = ipc.CommitDataRequest(flush_request_id=6)
+        (reply,) = talk.call("CommitData", request)
+        assert reply is not None
+        assert talk.endpoint.core.commits == [request.encode()]
+        assert talk.log[-1] == ("on_commit", 6)
+
+    def test_fast_path(self, talk: Talk, memory: int) -> None:
+        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+        talk.initialize()
+        talk.hosted.on_shared_memory(memory, 8192, 4096)
+        assert talk.hosted.commit_frames(memoryview(b"")) == 0
+        assert talk.log[-1][0] == "connect"
+        assert talk.hosted.commit_frames(memoryview(b"frames")) == 6
+        assert talk.log[-1] == ("on_commit", 7)
+
+
+class TestCommands:
+    @pytest.fixture
+    def stream(self, talk: Talk) -> list[Any]:
+        talk.initialize()
+        return talk.commands()
+
+    def test_in_order_and_whole(self, talk: Talk, stream: list[Any]) -> None:
+        config = DataSourceConfig(name="source", target_buffer=2)
+        talk.hosted.on_connect()
+        talk.hosted.setup_data_source(1, config)
+        talk.hosted.start_data_source(1, config)
+        talk.hosted.flush(9, [1, 2], 17)
+        talk.hosted.clear_incremental_state([1])
+        talk.hosted.stop_data_source(1)
+        talk.runner.run_until_idle()
+        command = ipc.GetAsyncCommandResponse
+        assert stream == [
+            command(setup_data_source=command.SetupDataSource(new_instance_id=1, config=config)),
+            command(start_data_source=command.StartDataSource(new_instance_id=1, config=config)),
+            command(flush=command.Flush(data_source_ids=[1, 2], request_id=9, flags=17)),
+            command(clear_incremental_state=command.ClearIncrementalState(data_source_ids=[1])),
+            command(stop_data_source=command.StopDataSource(instance_id=1)),
+        ]
+
+    def test_memory_goes_with_its_descriptor(
+        self, talk: Talk, stream: list[Any], memory: int
+    ) -> None:
+        talk.hosted.on_shared_memory(memory, 8192, 4096)
+        talk.runner.run_until_idle()
+        assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
+        fd = talk.client.take_fd()
+        assert os.path.sameopenfile(fd, memory)
+        os.close(fd)
+
+    def test_memory_waits_for_the_stream(self, talk: Talk) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        talk.initialize()
+        memory = create_sealed_memfd(4096)
+        talk.hosted.on_shared_memory(memory, 4096, 4096)
+        os.close(memory)
+        talk.hosted.stop_data_source(1)
+        (command,) = talk.commands()
+        assert command.setup_tracing is not None
+        os.close(talk.client.take_fd())
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_nothing_after_the_end(self, talk: Talk, stream: list[Any]) -> None:
+        talk.hosted.disconnected()
+        talk.hosted.disconnected()
+        talk.hosted.stop_data_source(1)
+        talk.runner.run_until_idle()
+        assert stream == []
+        assert talk.log[-1] == ("disconnect",)
+        assert talk.log.count(("disconnect",)) == 1
+
+    def test_memory_that_nobody_took_is_closed(self, talk: Talk, memory: int) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        talk.initialize()
+        talk.hosted.on_shared_memory(memory, 8192, 4096)
+        talk.hosted.disconnected()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_ids_as_any_sequence(self, talk: Talk, stream: list[Any]) -> None:
+        ids: Sequence[int] = (4, 5)
+        talk.hosted.clear_incremental_state(ids)
+        talk.runner.run_until_idle()
+        assert stream[0].clear_incremental_state.data_source_ids == [4, 5]
