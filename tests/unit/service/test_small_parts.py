@@ -1,0 +1,124 @@
+"""Ids, geometry, timers, encoders: the parts that stand alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stretto.protos.config import TraceConfig
+from stretto.service.id_allocator import IdAllocator
+from stretto.service.packet_encoder import framed, varint, whole_packets
+from stretto.service.shm_geometry import valid_geometry, wished_geometry
+from stretto.service.timers import Timers
+from stretto.testing.decoded_packets import split_packets
+from stretto.testing.fake_task_runner import FakeTaskRunner
+
+KB = 1024
+
+
+class TestIdAllocator:
+    def test_ids_ascend_wrap_and_skip_those_in_use(self):
+        ids = IdAllocator(4)
+        assert [ids.allocate() for _ in range(3)] == [1, 2, 3]
+        ids.free(2)
+        assert [ids.allocate() for _ in range(2)] == [4, 2]
+        assert ids.allocate() == 0
+        ids.free(3)
+        ids.free(1)
+        assert [ids.allocate() for _ in range(3)] == [3, 1, 0]
+
+
+class TestGeometry:
+    @pytest.mark.parametrize(
+        ("wished", "result"),
+        [
+            ((0, 0), (256, 4)),
+            ((16, 16), (16, 16)),
+            ((32, 4), (32, 4)),
+            ((3, 2), (256, 4)),
+            ((1 << 21, 1 << 21), (32 * KB, 32)),
+            ((18, 8), (256, 4)),
+            ((20, 8), (256, 4)),
+            ((28, 28), (256, 4)),
+            ((8, 16), (256, 4)),
+            ((0, 12), (256, 4)),
+        ],
+    )
+    def test_valid_geometry(self, wished, result):
+        size, page = wished
+        assert valid_geometry(size * KB, page * KB) == (result[0] * KB, result[1] * KB)
+
+    def test_bytes_that_are_no_pages(self):
+        assert valid_geometry(4097, 4096) == (256 * KB, 4096)
+        assert valid_geometry(8192, 4100) == (256 * KB, 4096)
+
+    def test_config_beats_hints(self):
+        config = TraceConfig(
+            producers=[
+                TraceConfig.ProducerConfig(producer_name="a", shm_size_kb=64),
+                TraceConfig.ProducerConfig(producer_name="a", shm_size_kb=1, page_size_kb=1),
+                TraceConfig.ProducerConfig(producer_name="b", page_size_kb=8),
+            ]
+        )
+        assert wished_geometry(config, "a", 1, 2) == (64 * KB, 2)
+        assert wished_geometry(config, "b", 1, 2) == (1, 8 * KB)
+        assert wished_geometry(config, "c", 1, 2) == (1, 2)
+
+
+class TestTimers:
+    def test_setting_a_name_again_replaces_the_task(self):
+        runner = FakeTaskRunner()
+        timers = Timers(runner, runner.clock)
+        ran = []
+        timers.once("t", 10, lambda: ran.append("first"))
+        timers.once("t", 20, lambda: ran.append("second"))
+        runner.advance(30)
+        assert ran == ["second"]
+
+    def test_periodic_tasks_follow_the_wall_clock(self):
+        runner = FakeTaskRunner()
+        timers = Timers(runner, runner.clock)
+        runner.clock.advance_ms(70)
+        ran = []
+        timers.every("t", 100, lambda: ran.append(runner.clock.walltime_ns() // 10**6 % 100))
+        runner.advance(29)
+        assert ran == []
+        runner.advance(201)
+        assert ran == [0, 0, 0]
+        timers.cancel_all()
+        runner.advance(1000)
+        assert len(ran) == 3
+        assert not runner.delayed_count
+
+    def test_a_task_may_cancel_its_own_timer(self):
+        runner = FakeTaskRunner()
+        timers = Timers(runner, runner.clock)
+        ran = []
+
+        def task():
+            ran.append(1)
+            timers.cancel("t")
+
+        timers.every("t", 10, task)
+        runner.advance(100)
+        assert ran == [1]
+
+
+class TestEncoder:
+    @pytest.mark.parametrize(
+        ("value", "encoded"),
+        [(0, "00"), (127, "7f"), (128, "8001"), (-1, "ffffffffffffffffff01"), (300, "ac02")],
+    )
+    def test_varint(self, value, encoded):
+        assert varint(value).hex() == encoded
+
+    @given(st.lists(st.binary(max_size=300)), st.integers(0, 2000))
+    def test_whole_packets(self, packets, limit):
+        trace = b"".join(framed(packet) for packet in packets)
+        end = whole_packets(trace, limit)
+        kept = list(split_packets(trace[:end]))
+        assert kept == packets[: len(kept)]
+        assert end < limit or not end
+        if len(kept) < len(packets):
+            assert end + len(framed(packets[len(kept)])) >= limit
