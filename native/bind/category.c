@@ -230,6 +230,22 @@ static PyObject* category_end(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
+/* ---- the decorator: written in Python ---- */
+
+static PyObject* trace_function; /* (category, target) -> target, traced */
+
+static PyObject* category_traced(PyObject* self, PyObject* target) {
+  if (!trace_function)
+    return Py_NewRef(target);
+  return PyObject_CallFunctionObjArgs(trace_function, self, target, NULL);
+}
+
+static PyObject* set_traced(PyObject* module, PyObject* function) {
+  (void)module;
+  Py_XSETREF(trace_function, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
 /* ---- switching ---- */
 
 static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
@@ -410,6 +426,9 @@ static PyMethodDef kMethods[] = {
      "end(*, track=None, flow=None, terminating_flow=None, timestamp=None,\n"
      "    args={}, **arguments)\n--\n\n"
      "End the innermost slice that begin() opened on the track."},
+    {"traced", category_traced, METH_O,
+     "traced(target, /)\n--\n\n"
+     "Decorate a function, method or class: every call becomes a slice."},
     {"empty", FAST(category_empty),
      "Does nothing: the benchmark's measure of a disabled event."},
     {"empty_slice", FAST(category_empty_slice),
@@ -474,6 +493,7 @@ static PyMethodDef kFunctions[] = {
     {"categories", all_categories, METH_NOARGS, "All categories there are."},
     {"set_new_category_hook", set_new_category_hook, METH_O,
      "Call hook(category) for each category made or tagged from now on."},
+    {"set_traced", set_traced, METH_O, "What Category.traced calls."},
     {"disable_all_categories", disable_all_categories, METH_NOARGS,
      "Clear every slot of every category."},
     {NULL, NULL, 0, NULL}};

@@ -5,8 +5,11 @@ configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
 in `stretto.base.ids`.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any, Final, Self, TypeVar, final
+
+_T = TypeVar("_T")
 
 # --- service side -----------------------------------------------------------
 
@@ -199,7 +202,168 @@ class TraceWriter:
     def drop_count(self) -> int: ...
 
 # --- track events -----------------------------------------------------------
-# (see native/bind/track_event.c; documented in stretto.client.track_event)
+
+MAX_INSTANCES: Final = 8
+"""Sessions that can record track events at once."""
+
+class _Slice:
+    """A context manager: the slice begins at `__enter__` and ends at `__exit__`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+_Flows = Flow | int | Sequence[Flow | int]
+
+@final
+class Category:
+    """A named group of events; one object per name, for ever."""
+
+    def __new__(
+        cls, name: str, description: str | None = None, tags: Sequence[str] | None = None
+    ) -> Category:
+        """Make or find a category.
+
+        Args:
+            name: without quotes, asterisks and spaces.
+            tags: at most four; `slow` and `debug` switch it off by default.
+
+        Raises ValueError, TypeError.
+        """
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def enabled(self) -> bool:
+        """Whether any session records it now."""
+    def slice(
+        self,
+        name: str,
+        /,
+        *,
+        track: Track | None = None,
+        flow: _Flows | None = None,
+        terminating_flow: _Flows | None = None,
+        timestamp: int | None = None,
+        args: Mapping[str, Any] = ...,
+        **arguments: Any,
+    ) -> _Slice: ...
+    def slice_for_code(self, code: CodeType, /) -> _Slice: ...
+    def instant(
+        self,
+        name: str,
+        /,
+        *,
+        track: Track | None = None,
+        flow: _Flows | None = None,
+        terminating_flow: _Flows | None = None,
+        timestamp: int | None = None,
+        args: Mapping[str, Any] = ...,
+        **arguments: Any,
+    ) -> None: ...
+    def counter(
+        self,
+        name: str,
+        value: float,
+        /,
+        *,
+        track: Track | None = None,
+        timestamp: int | None = None,
+    ) -> None: ...
+    def begin(
+        self,
+        name: str,
+        /,
+        *,
+        track: Track | None = None,
+        flow: _Flows | None = None,
+        terminating_flow: _Flows | None = None,
+        timestamp: int | None = None,
+        args: Mapping[str, Any] = ...,
+        **arguments: Any,
+    ) -> None: ...
+    def end(
+        self,
+        *,
+        track: Track | None = None,
+        flow: _Flows | None = None,
+        terminating_flow: _Flows | None = None,
+        timestamp: int | None = None,
+        args: Mapping[str, Any] = ...,
+        **arguments: Any,
+    ) -> None: ...
+    def traced(self, target: _T) -> _T:
+        """Decorate a function, method or class: every call becomes a slice."""
+    def empty(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: the measure of a disabled event."""
+    def empty_slice(self, *args: Any, **kwargs: Any) -> _Slice: ...
+    def set_slot(self, slot: int, enabled: bool) -> None: ...
+
+@final
+class Track:
+    """A row of the timeline, below `parent` or the process.
+
+    Tracks of the same name, parent and `id` are the same row.
+    """
+
+    def __init__(self, name: str, *, parent: Track | None = None, id: int = 0) -> None: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def parent(self) -> Track | None: ...
+    @property
+    def uuid(self) -> int: ...
+
+@final
+class Flow:
+    """An arrow between the events that carry it."""
+
+    def __init__(self, id: int = ...) -> None: ...
+    @property
+    def id(self) -> int: ...
+
+EMPTY_SLICE: Final[_Slice]
+
+def thread_track() -> Track:
+    """The track of the calling thread."""
+
+def process_track() -> Track:
+    """The track of this process."""
+
+def fixed_track(uuid: int, descriptor: bytes, parent: Track | None = None) -> Track:
+    """A track whose TrackDescriptor is encoded already."""
+
+def categories() -> list[Category]: ...
+def set_new_category_hook(hook: Callable[[Category], object] | None) -> None: ...
+def disable_all_categories() -> None: ...
+def set_traced(trace: Callable[[Category, Any], Any]) -> None:
+    """What `Category.traced` calls."""
+
+def set_process(uuid: int, descriptor: bytes) -> None: ...
+def set_hooks(
+    describe_thread: Callable[[], tuple[int, bytes]], current_task: Callable[[], Track | None]
+) -> None: ...
+def start_instance(
+    slot: int,
+    arbiter: Arbiter,
+    target_buffer: int,
+    policy: int = DROP,
+    filter_annotations: bool = False,
+) -> None: ...
+def stop_instance(slot: int) -> None: ...
+def clear_instance(slot: int) -> None: ...
+def flush_instance(slot: int) -> None: ...
+def instance_counts(slot: int) -> tuple[int, int]:
+    """(events written, events lost) since the slot was started."""
+
+def argument_errors() -> int:
+    """Arguments that could not be converted, since the process began."""
+
+def after_fork_in_child() -> None: ...
+
+# --- odds and ends ----------------------------------------------------------
 
 def boottime_ns() -> int: ...
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:

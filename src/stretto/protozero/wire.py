@@ -59,6 +59,16 @@ def tag(number: int, wire_type: int) -> bytes:
     return varint(number << 3 | wire_type)
 
 
+def varint_field(number: int, value: int) -> bytes:
+    """Encode a whole field of wire type 0; negative values as 64-bit two's complement."""
+    return tag(number, VARINT) + varint(value & _U64)
+
+
+def bytes_field(number: int, data: bytes) -> bytes:
+    """Encode a whole field of wire type 2."""
+    return tag(number, DELIMITED) + varint(len(data)) + data
+
+
 def zigzag(value: int) -> int:
     """Map a signed 64-bit value to an unsigned one: 0, -1, 1, -2 to 0, 1, 2, 3."""
     return (value << 1 ^ value >> 63) & _U64

@@ -1,0 +1,95 @@
+"""Stretto: Perfetto's tracing stack for Python.
+
+    import stretto
+
+    render = stretto.Category("render", description="frames")
+
+    with stretto.recording("trace.pftrace"):
+        with render.slice("frame", number=3):
+            render.instant("vsync", line=7)
+        render.counter("queue", 3)
+
+Open the file at https://ui.perfetto.dev. To record a whole program without changing it:
+`stretto record app.py`.
+
+Importing this module starts nothing and connects to nothing. Where the native parts are
+missing every call does nothing, correctly; `available()` says so.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import StrettoError
+
+try:
+    from stretto.client.api import (
+        Category,
+        Flow,
+        Track,
+        available,
+        begin,
+        counter,
+        end,
+        instant,
+        now,
+        process_track,
+        slice,
+        thread_track,
+        traced,
+    )
+except ImportError:
+    from stretto.client.pure import (
+        Category,
+        Flow,
+        Track,
+        available,
+        begin,
+        counter,
+        end,
+        instant,
+        now,
+        process_track,
+        slice,
+        thread_track,
+        traced,
+    )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.client.data_source import DataSource
+    from stretto.client.recording import recording
+    from stretto.client.tracing_session import TracingSession
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Category",
+    "DataSource",
+    "Flow",
+    "StrettoError",
+    "Track",
+    "TracingSession",
+    "available",
+    "begin",
+    "counter",
+    "end",
+    "instant",
+    "now",
+    "process_track",
+    "recording",
+    "slice",
+    "thread_track",
+    "traced",
+]
+
+
+def __getattr__(name: str) -> object:
+    """`DataSource`, `TracingSession` and `recording`, loaded when first used."""
+    if name not in ("DataSource", "TracingSession", "recording"):
+        raise AttributeError(f"module 'stretto' has no attribute {name!r}")
+    if available():
+        from stretto import _sessions as sessions
+    else:
+        from stretto.client import pure_sessions as sessions  # type: ignore[no-redef]
+    value: object = getattr(sessions, name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,1 @@
+"""Backends: they wire the client to a tracing service, in this process or in another one."""

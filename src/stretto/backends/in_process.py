@@ -1,0 +1,147 @@
+"""The in-process backend: a tracing service inside the program, on a thread of its own.
+
+    program's threads --call--> [service thread: task runner, TracingService, client]
+    program's threads --events--> shared memory --> trace buffer        (native, no thread)
+
+The thread only answers calls, timers and file writes; trace data never waits for it. It is
+started with the first call, stopped around forks, and not one of `threading`'s: the program's
+own list of threads stays as it was. All signals are blocked in it.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock, get_ident, start_new_thread
+from typing import TYPE_CHECKING, TypeVar
+
+from stretto.base.clock import SystemClock
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.client import fork
+from stretto.client.producer_connection import call_safely
+from stretto.service.tracing_service import TracingService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.client.producer_connection import ProducerConnection
+    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
+
+T = TypeVar("T")
+
+SHM_SIZE = 8 << 20
+PAGE_SIZE = 32 << 10
+
+
+class _Result:
+    """What a call on the service thread gave."""
+
+    __slots__ = ("done", "error", "value")
+
+    def __init__(self) -> None:
+        self.done = allocate_lock()
+        self.done.acquire()
+        self.value: object = None
+        self.error: BaseException | None = None
+
+    def run(self, function: Callable[[], object]) -> None:
+        try:
+            self.value = function()
+        except BaseException as error:  # raised again by the caller
+            self.error = error
+        finally:
+            self.done.release()
+
+
+class InProcessBackend:
+    """A service, its task runner and the thread that runs it."""
+
+    def __init__(self) -> None:
+        self._runner = SelectorTaskRunner()
+        self._service = TracingService(
+            self._runner,
+            SystemClock(),
+            default_shm_size=SHM_SIZE,
+            default_page_size=PAGE_SIZE,
+        )
+        self._start_lock = allocate_lock()
+        self._thread: int | None = None
+        self._stopped = allocate_lock()
+        fork.before.append(self._stop_thread)
+        fork.after_in_parent.append(self._start_thread)
+        self._start_thread()
+
+    # --- client.backend.Backend ---
+
+    def connect_producer(self, producer: ProducerConnection) -> None:
+        def connect() -> None:
+            endpoint = self._service.connect_producer(
+                producer,
+                uid=os.getuid(),
+                pid=os.getpid(),
+                name="stretto",
+                in_process=True,
+                page_size_hint=PAGE_SIZE,
+                shm_size_hint=SHM_SIZE,
+            )
+            producer.attach(endpoint)
+
+        self.call(connect)
+
+    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
+        return self._service.connect_consumer(consumer, uid=os.getuid())
+
+    def call(self, function: Callable[[], T]) -> T:
+        if get_ident() == self._thread:
+            return function()
+        self._start_thread()
+        result = _Result()
+        self._runner.post(lambda: result.run(function))
+        result.done.acquire()
+        if result.error is not None:
+            raise result.error
+        return result.value  # type: ignore[return-value]  # what function returned
+
+    def after_fork_in_child(self) -> None:
+        fork.before.remove(self._stop_thread)
+        fork.after_in_parent.remove(self._start_thread)
+        self._runner.close()
+
+    # --- the thread ---
+
+    def _start_thread(self) -> None:
+        with self._start_lock:
+            if self._thread is None:
+                self._stopped.acquire()
+                self._thread = _start_thread_without_signals(self._run)
+
+    def _run(self) -> None:
+        try:
+            while not self._run_once():
+                pass
+        finally:
+            self._stopped.release()
+
+    def _run_once(self) -> bool:
+        """True when the runner was told to quit; what a task raises is reported and passes."""
+        quits: list[bool] = []
+        call_safely(lambda: quits.append(self._runner.run() is None))
+        return bool(quits)
+
+    def _stop_thread(self) -> None:
+        if self._thread is None or get_ident() == self._thread:
+            return
+        self._runner.quit()
+        with self._stopped:
+            self._thread = None
+
+
+def _start_thread_without_signals(function: Callable[[], None]) -> int:
+    """Start a thread that no signal is delivered to: a signal has to interrupt the program."""
+    import signal
+
+    everything = signal.valid_signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+    try:
+        return start_new_thread(function, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

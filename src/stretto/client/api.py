@@ -1,0 +1,63 @@
+"""The public names of track events, on the native side."""
+
+from __future__ import annotations
+
+import sys
+
+from stretto import _native
+from stretto._native import Category, Flow, Track, process_track, thread_track
+from stretto.client import track_event as _track_event  # noqa: F401  # describes the process
+from stretto.client.track_event import slots as _slots
+from stretto.client.track_event.traced import trace as _trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+__all__ = [
+    "Category",
+    "Flow",
+    "Track",
+    "available",
+    "begin",
+    "counter",
+    "end",
+    "instant",
+    "now",
+    "process_track",
+    "slice",
+    "thread_track",
+    "traced",
+]
+
+if sys.implementation.name != "cpython":
+    raise ImportError("the native side needs CPython")
+
+_slots.install()
+_native.set_traced(_trace)
+
+python = Category("python", "events of the default category")
+"""The category behind the functions of this module."""
+
+slice = python.slice  # noqa: A001  # the name in Perfetto's vocabulary
+instant = python.instant
+counter = python.counter
+begin = python.begin
+end = python.end
+
+
+def traced(target: T) -> T:
+    """Decorate a function, method or class: every call becomes a slice."""
+    return python.traced(target)
+
+
+def available() -> bool:
+    """Whether events can be recorded here: True, the native side is there."""
+    return True
+
+
+def now() -> int:
+    """The trace clock: nanoseconds of CLOCK_BOOTTIME, for `timestamp=`."""
+    return _native.boottime_ns()

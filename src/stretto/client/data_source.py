@@ -1,0 +1,154 @@
+"""Data sources: where a program's own packets come from.
+
+A subclass names a data source; each session that asks for that name gets an instance of its
+own, which lives as long as the session records::
+
+    class Screenshots(stretto.DataSource):
+        name = "com.example.screenshots"
+
+        def on_start(self) -> None: ...
+
+    Screenshots.register()
+
+    for source in Screenshots.instances():          # nothing to do: no session, no cost
+        source.write(TracePacket(for_testing=TestEvent(str="hello")))
+
+Life of an instance: `on_setup`, `on_start`, (`on_flush` | `on_clear_incremental_state`)*,
+`on_stop`. These run on a tracing thread, one at a time; `write` may be called from any
+thread, and each thread writes a sequence of its own. What `on_*` raises is reported through
+`sys.unraisablehook` and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+from typing import TYPE_CHECKING, ClassVar
+
+from stretto import _native
+from stretto.base.errors import StrettoError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
+    from stretto.protozero.message import Message
+
+
+class DataSource:
+    """Base class of data sources; see the module for how to use it."""
+
+    name: ClassVar[str] = ""
+    """What sessions call it; unique in this process."""
+
+    buffer_exhausted_policy: ClassVar[int] = _native.DROP
+    """What a write does when the shared memory is full: `_native.DROP`, `STALL_THEN_DROP`."""
+
+    _instances: ClassVar[Sequence[DataSource]] = ()
+
+    config: DataSourceConfig
+    """The session's config for this data source."""
+
+    instance_id: int
+    """Unique in its service."""
+
+    arbiter: _native.Arbiter
+    target_buffer: int
+
+    def __init__(self) -> None:
+        self._writers = _local()
+        self._running = False
+
+    def __init_subclass__(cls) -> None:
+        cls._instances = ()
+
+    # --- for the program ---
+
+    @classmethod
+    def register(cls) -> None:
+        """Offer the data source to every service, now and later.
+
+        Raises:
+            StrettoError: the class has no name, or the name is taken.
+        """
+        if not cls.name:
+            raise StrettoError(f"{cls.__qualname__} needs a class attribute `name`.")
+        from stretto.client.tracing import tracing
+
+        tracing.register_data_source(cls)
+
+    @classmethod
+    def instances(cls) -> Sequence[Self]:
+        """The instances that record now; empty while no session wants the data source."""
+        return cls._instances  # type: ignore[return-value]  # set by this class alone
+
+    def write(self, packet: Message | bytes) -> bool:
+        """Write one TracePacket, on the calling thread's sequence.
+
+        A message that has no timestamp gets the current one.
+
+        Args:
+            packet: a `stretto.protos.trace.TracePacket`, or one already encoded.
+
+        Returns:
+            False if it was dropped (shared memory exhausted) or the session has ended.
+        """
+        if not self._running:
+            return False
+        if isinstance(packet, bytes):
+            return self.writer().write(packet)
+        if not packet.has("timestamp"):
+            packet.timestamp = _native.boottime_ns()  # type: ignore[attr-defined]
+        return self.writer().write(packet.encode())
+
+    def writer(self) -> _native.TraceWriter:
+        """The calling thread's trace writer for this instance."""
+        writer: _native.TraceWriter | None = getattr(self._writers, "writer", None)
+        if writer is None:
+            writer = _native.TraceWriter(
+                self.arbiter, self.target_buffer, self.buffer_exhausted_policy
+            )
+            self._writers.writer = writer
+        return writer
+
+    # --- for subclasses ---
+
+    @classmethod
+    def descriptor(cls) -> DataSourceDescriptor:
+        """What services are told about the data source; extend it as needed."""
+        from stretto.protos.config import DataSourceDescriptor
+
+        return DataSourceDescriptor(name=cls.name, handles_incremental_state_clear=True)
+
+    def on_setup(self, config: DataSourceConfig) -> None:
+        """The session is being prepared; it may never start."""
+
+    def on_start(self) -> None:
+        """Recording begins: `write` works from here on."""
+
+    def on_stop(self) -> None:
+        """Recording ends when this returns: the last chance to write."""
+
+    def on_flush(self) -> None:
+        """Write what is held back: the service is about to read."""
+
+    def on_clear_incremental_state(self) -> None:
+        """Write again whatever later packets rely on."""
+
+    # --- for the producer connection ---
+
+    def begin(self) -> None:
+        """Start: `on_start`, and be among the instances."""
+        self._running = True
+        self.on_start()
+        cls = type(self)
+        cls._instances = (*cls._instances, self)
+
+    def end(self) -> None:
+        """Stop: `on_stop`, then no write gets through."""
+        cls = type(self)
+        cls._instances = tuple(other for other in cls._instances if other is not self)
+        try:
+            self.on_stop()
+        finally:
+            self._running = False

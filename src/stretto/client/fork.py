@@ -1,0 +1,66 @@
+"""What happens to tracing at a fork.
+
+The child has the parent's memory and none of its threads: its sessions, writers and
+connections are the parent's, so it forgets them and starts clean. Helper threads are stopped
+before the fork (a second thread makes CPython 3.12 and later warn, and could leave locks
+held for ever) and come back in the parent once the fork is over.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto import _native
+from stretto.client.tracing import tracing
+from stretto.client.track_event import process, slots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+before: list[Callable[[], object]] = []
+"""Called before a fork, in the parent: stop helper threads."""
+
+after_in_parent: list[Callable[[], object]] = []
+"""Called soon after a fork, in the parent: start them again."""
+
+after_in_child: list[Callable[[], object]] = []
+"""Called in the child when it has started clean: connect anew, if that is wanted."""
+
+_installed = False
+
+
+def _run(hooks: list[Callable[[], object]]) -> None:
+    from stretto.client.producer_connection import call_safely
+
+    for hook in hooks:
+        call_safely(hook)
+
+
+def _before() -> None:
+    _run(before)
+
+
+def _after_in_parent() -> None:
+    # Not from within this hook: CPython counts the threads after it.
+    _native.add_pending_call(lambda: _run(after_in_parent))
+
+
+def _after_in_child() -> None:
+    _native.after_fork_in_child()
+    slots.disable_all()
+    tracing.after_fork_in_child()
+    process.announce_process()
+    _run(after_in_child)
+
+
+def install() -> None:
+    """Register the hooks, once."""
+    global _installed
+    if not _installed:
+        _installed = True
+        os.register_at_fork(
+            before=_before,
+            after_in_parent=_after_in_parent,
+            after_in_child=_after_in_child,
+        )

@@ -1,0 +1,135 @@
+"""One connection of this process to one tracing service, as its producer.
+
+It makes the data source instances that the service asks for, and tells them what happens.
+Callbacks arrive on a tracing thread of the backend, one at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto import _native
+    from stretto.client.data_source import DataSource
+    from stretto.ports.endpoints import ProducerEndpoint
+    from stretto.protos.config import DataSourceConfig
+
+
+class _Unraisable:
+    """What `sys.unraisablehook` takes: an exception that nobody is there to catch."""
+
+    def __init__(self, error: BaseException, where: object) -> None:
+        self.exc_type = type(error)
+        self.exc_value = error
+        self.exc_traceback = error.__traceback__
+        self.err_msg = "Exception ignored in a tracing callback"
+        self.object = where
+
+
+def call_safely(callback: Callable[..., object], *args: object) -> None:
+    """Call into the program's code: whatever it raises is reported, and tracing goes on."""
+    try:
+        callback(*args)
+    except Exception as error:
+        sys.unraisablehook(_Unraisable(error, callback))  # type: ignore[arg-type]
+
+
+class ProducerConnection:
+    """A producer (ports.endpoints.Producer) that consists of data sources."""
+
+    def __init__(self, data_sources: Sequence[type[DataSource]]) -> None:
+        self.endpoint: ProducerEndpoint | None = None
+        self._types = {source.name: source for source in data_sources}
+        self._arbiter: _native.Arbiter | None = None
+        self._instances: dict[int, DataSource] = {}
+
+    def attach(self, endpoint: ProducerEndpoint) -> None:
+        """Offer all data sources to the service behind `endpoint`."""
+        self.endpoint = endpoint
+        for source in self._types.values():
+            endpoint.register_data_source(source.descriptor())
+
+    def add_data_source(self, source: type[DataSource]) -> None:
+        """Offer one more data source."""
+        self._types[source.name] = source
+        if self.endpoint is not None:
+            self.endpoint.register_data_source(source.descriptor())
+
+    def update_data_source(self, source: type[DataSource]) -> None:
+        """Tell the service that a descriptor has changed."""
+        if self.endpoint is not None and source.name in self._types:
+            self.endpoint.update_data_source(source.descriptor())
+
+    def abandon(self) -> None:
+        """Forget everything, after a fork: it all belongs to the parent."""
+        for instance in self._instances.values():
+            type(instance)._instances = ()
+        self._instances.clear()
+        self.endpoint = self._arbiter = None
+
+    # --- called by the service ---
+
+    def on_connect(self) -> None:
+        """Nothing to do: data sources were registered in `attach`."""
+
+    def on_disconnect(self) -> None:
+        """The service is gone: all sessions have ended."""
+        for instance_id in list(self._instances):
+            self._end(instance_id)
+        if self._arbiter is not None:
+            self._arbiter.disable()
+        self.endpoint = self._arbiter = None
+
+    def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
+        self._arbiter = arbiter
+
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        source = self._types.get(config.name)
+        if source is None or self._arbiter is None or instance_id in self._instances:
+            return
+        instance = source()
+        instance.config = config
+        instance.instance_id = instance_id
+        instance.arbiter = self._arbiter
+        instance.target_buffer = config.target_buffer
+        self._instances[instance_id] = instance
+        call_safely(instance.on_setup, config)
+
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        if instance_id not in self._instances:  # services before Android Q send no setup
+            self.setup_data_source(instance_id, config)
+        instance = self._instances.get(instance_id)
+        if instance is None:
+            return
+        call_safely(instance.begin)
+        if self.endpoint is not None:
+            self.endpoint.notify_data_source_started(instance_id)
+
+    def stop_data_source(self, instance_id: int) -> None:
+        self._end(instance_id)
+        if self._arbiter is not None:
+            self._arbiter.flush()
+        if self.endpoint is not None:
+            self.endpoint.notify_data_source_stopped(instance_id)
+
+    def _end(self, instance_id: int) -> None:
+        instance = self._instances.pop(instance_id, None)
+        if instance is not None:
+            call_safely(instance.end)
+
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
+        for instance_id in instance_ids:
+            instance = self._instances.get(instance_id)
+            if instance is not None:
+                call_safely(instance.on_flush)
+        if self.endpoint is not None:
+            self.endpoint.notify_flush_complete(request_id)
+
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None:
+        for instance_id in instance_ids:
+            instance = self._instances.get(instance_id)
+            if instance is not None:
+                call_safely(instance.on_clear_incremental_state)

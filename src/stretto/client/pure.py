@@ -1,0 +1,148 @@
+"""The public names without the native side: every call a correct no-op.
+
+For platforms that have no native wheel. A library may leave its instrumentation in: calls
+take the same arguments and cost little, decorated functions are what they were, and
+`available()` is False.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+class _EmptySlice:
+    """A slice that records nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> _EmptySlice:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        return None
+
+
+_EMPTY_SLICE = _EmptySlice()
+
+
+class Category:
+    """A named group of events; one object per name."""
+
+    __slots__ = ("__weakref__", "description", "name", "tags")
+    _known: dict[str, Category] = {}  # noqa: RUF012  # ClassVar would import typing
+    enabled = False
+
+    name: str
+    description: str
+    tags: tuple[str, ...]
+
+    def __new__(
+        cls, name: str, description: str | None = None, tags: Sequence[str] | None = None
+    ) -> Category:
+        self = cls._known.get(name)
+        if self is None:
+            _check_name(name)
+            self = cls._known[name] = super().__new__(cls)
+            self.name, self.description, self.tags = name, "", ()
+        self.description = description or self.description
+        self.tags = tuple(tags) if tags else self.tags
+        return self
+
+    def slice(self, name: str, /, **arguments: Any) -> _EmptySlice:
+        return _EMPTY_SLICE
+
+    def instant(self, name: str, /, **arguments: Any) -> None:
+        return None
+
+    def counter(self, name: str, value: float, /, **arguments: Any) -> None:
+        return None
+
+    def begin(self, name: str, /, **arguments: Any) -> None:
+        return None
+
+    def end(self, **arguments: Any) -> None:
+        return None
+
+    def traced(self, target: T) -> T:
+        return target
+
+    def __repr__(self) -> str:
+        return f"stretto.Category({self.name!r})"
+
+    def __reduce__(self) -> tuple[type[Category], tuple[str, str, tuple[str, ...]]]:
+        return Category, (self.name, self.description, self.tags)
+
+
+def _check_name(name: str) -> None:
+    if not name or any(character in name for character in '"* '):
+        message = (
+            f"category name {name!r}: use a name without quotes, asterisks and spaces, "
+            'like "render" or "net.http"'
+        )
+        raise ValueError(message)
+
+
+class Track:
+    """A row of the timeline."""
+
+    __slots__ = ("__weakref__", "name", "parent", "uuid")
+
+    def __init__(self, name: str, *, parent: Track | None = None, id: int = 0) -> None:  # noqa: A002
+        self.name = name
+        self.parent = parent
+        self.uuid = id
+
+
+class Flow:
+    """An arrow between events."""
+
+    __slots__ = ("__weakref__", "id")
+    _ids = count(1)
+
+    def __init__(self, id: int | None = None) -> None:  # noqa: A002
+        self.id = next(self._ids) if id is None else id
+
+    def __reduce__(self) -> tuple[type[Flow], tuple[int]]:
+        return Flow, (self.id,)
+
+
+python = Category("python", "events of the default category")
+slice = python.slice  # noqa: A001
+instant = python.instant
+counter = python.counter
+begin = python.begin
+end = python.end
+
+
+def traced(target: T) -> T:
+    """Returns `target` as it is."""
+    return target
+
+
+def thread_track() -> Track:
+    """A track that stands for the calling thread's."""
+    return Track("thread")
+
+
+def process_track() -> Track:
+    """A track that stands for the process's."""
+    return Track("process")
+
+
+def available() -> bool:
+    """Whether events can be recorded here: False, there is no native side."""
+    return False
+
+
+def now() -> int:
+    """Nanoseconds of a monotonic clock."""
+    from time import monotonic_ns
+
+    return monotonic_ns()

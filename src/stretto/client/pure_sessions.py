@@ -1,0 +1,69 @@
+"""Recording without the native side: the block runs, and nothing is recorded."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+
+class recording:  # noqa: N801  # used like a function
+    """`stretto.recording` where nothing can be recorded: no file is written."""
+
+    def __init__(self, path: object, **options: Any) -> None:
+        self._path = path
+
+    def __enter__(self) -> TracingSession:
+        return TracingSession(b"")
+
+    def __exit__(self, *exc_info: object) -> None:
+        return None
+
+
+class TracingSession:
+    """A session that records nothing; its trace is empty."""
+
+    def __init__(self, config: object, backend: str = "in_process") -> None:
+        self._config = config
+
+    def setup(self, fd: int | None = None) -> None:
+        return None
+
+    def start(self) -> None:
+        return None
+
+    def flush(self, timeout_ms: int = 5000) -> bool:
+        return True
+
+    def stop(self) -> None:
+        return None
+
+    def wait(self, timeout_s: float = 0) -> None:
+        return None
+
+    def read(self) -> bytes:
+        return b""
+
+    def close(self) -> None:
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        return None
+
+
+class DataSource:
+    """A data source that no session will ever want."""
+
+    name = ""
+
+    @classmethod
+    def register(cls) -> None:
+        return None
+
+    @classmethod
+    def instances(cls) -> Sequence[Self]:
+        return ()

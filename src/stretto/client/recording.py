@@ -1,0 +1,158 @@
+"""`stretto.recording(path)`: record this program while a block runs.
+
+    with stretto.recording("trace.pftrace"):
+        ...
+
+Events go to a ring buffer in memory, which is written to the file when the block ends; with
+`stream=True` they go to the file all along, and nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import ConfigError, TransportError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from stretto.client.tracing_session import TracingSession
+    from stretto.protos.config import TraceConfig
+
+_UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
+MAX_BUFFER_BYTES = 4 * 1024**3 - 4096
+STREAM_PERIOD_MS = 500
+
+
+def parse_size(text: str | int, what: str = "buffer") -> int:
+    """Bytes of "64mb", "100k", "1g" or a number.
+
+    Raises:
+        ConfigError: it is none of these, or not between 4 KiB and 4 GiB.
+    """
+    if isinstance(text, int):
+        size = text
+    else:
+        word = text.strip().lower()
+        digits = word.rstrip("kmgb")
+        unit = _UNITS.get(word[len(digits) :])
+        if unit is None or not digits.isdigit():
+            raise ConfigError(f"{what} {text!r}: give a size like 64mb, 512k or 1g.")
+        size = int(digits) * unit
+    if not 4096 <= size <= MAX_BUFFER_BYTES:
+        raise ConfigError(f"{what} {text!r}: give a size from 4k up to below 4g.")
+    return size
+
+
+def recording_config(
+    *,
+    buffer_bytes: int,
+    stream: bool = False,
+    functions: bool = False,
+) -> TraceConfig:
+    """The TraceConfig behind `recording`."""
+    from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+
+    enabled = ["*", "python.functions"] if functions else ["*"]
+    track_event = DataSourceConfig(
+        name="track_event",
+        track_event_config=TrackEventConfig(enabled_categories=enabled),
+    )
+    config = TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=buffer_bytes // 1024)],
+        data_sources=[TraceConfig.DataSource(config=track_event)],
+    )
+    if stream:
+        config.write_into_file = True
+        config.file_write_period_ms = STREAM_PERIOD_MS
+    return config
+
+
+def open_output(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a new or emptied file that only its owner may read.
+
+    Raises:
+        TransportError: it can't be written; the message says why.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"Cannot write the trace to {os.fspath(path)!r}: {reason}. Choose another path."
+        raise TransportError(message) from error
+
+
+class recording:  # noqa: N801  # used like a function
+    """Record this program while a block runs.
+
+    Args:
+        path: where the trace goes; the file is emptied at the beginning.
+        functions: also record every Python function call.
+        buffer: size of the ring, like "64mb".
+        stream: write to the file while recording, instead of a ring.
+        children: also record child processes.
+
+    Raises:
+        ConfigError: `buffer` is no size.
+        TransportError: `path` can't be written.
+        SessionError: the session was refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        functions: bool = False,
+        buffer: str | int = "64mb",
+        stream: bool = False,
+        children: bool = False,
+    ) -> None:
+        self._path = path
+        self._functions = functions
+        self._stream = stream
+        self._children = children
+        self._buffer_bytes = parse_size(buffer)
+        self._session: TracingSession | None = None
+        self._fd = -1
+
+    def __enter__(self) -> TracingSession:
+        from stretto.client.tracing_session import TracingSession
+
+        config = recording_config(
+            buffer_bytes=self._buffer_bytes, stream=self._stream, functions=self._functions
+        )
+        self._fd = open_output(self._path)
+        try:
+            session = TracingSession(config)
+            session.setup(self._fd if self._stream else None)
+            session.start()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._session = session
+        return session
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            session.stop()
+            if not self._stream:
+                _write_all(self._fd, session.read())
+        finally:
+            session.close()
+            os.close(self._fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

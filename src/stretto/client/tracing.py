@@ -1,0 +1,70 @@
+"""The process's place in tracing: its data sources, and the services they are offered to.
+
+One object per process (Perfetto's muxer). A backend is connected on first use, never at
+import. After a fork the child starts clean: it has the data sources, and no connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import StrettoError
+from stretto.client.backend import make_backend
+from stretto.client.producer_connection import ProducerConnection
+
+if TYPE_CHECKING:
+    from stretto.client.backend import Backend
+    from stretto.client.data_source import DataSource
+
+
+class Tracing:
+    """Data sources of this process, and its backends by name."""
+
+    def __init__(self) -> None:
+        self._data_sources: dict[str, type[DataSource]] = {}
+        self._backends: dict[str, Backend] = {}
+        self._producers: dict[str, ProducerConnection] = {}
+
+    def register_data_source(self, source: type[DataSource]) -> None:
+        """Offer a data source to all backends, connected or not.
+
+        Raises:
+            StrettoError: another class has that name.
+        """
+        known = self._data_sources.setdefault(source.name, source)
+        if known is not source:
+            message = f"Data source {source.name!r} is registered already, by {known.__qualname__}."
+            raise StrettoError(message)
+        for name, producer in self._producers.items():
+            self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
+
+    def update_data_source(self, source: type[DataSource]) -> None:
+        """Send a changed descriptor to all backends."""
+        for name, producer in list(self._producers.items()):
+            self._backends[name].call(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
+
+    def backend(self, name: str) -> Backend:
+        """The backend of that name, connected as a producer too."""
+        if name not in self._backends:
+            self.connect(name, make_backend(name))
+        return self._backends[name]
+
+    def connect(self, name: str, backend: Backend) -> None:
+        """Offer all data sources to `backend`, known as `name` from now on."""
+        producer = ProducerConnection(list(self._data_sources.values()))
+        self._backends[name] = backend
+        self._producers[name] = producer
+        backend.connect_producer(producer)
+
+    def after_fork_in_child(self) -> None:
+        """Drop all connections: they are the parent's."""
+        for producer in self._producers.values():
+            producer.abandon()
+        for backend in self._backends.values():
+            backend.after_fork_in_child()
+        self._producers.clear()
+        self._backends.clear()
+
+
+tracing = Tracing()
+"""The one of this process."""

@@ -1,0 +1,14 @@
+"""Track events: slices, instants and counters on tracks, as one data source.
+
+The types are native (`stretto._native`): `Category`, `Track`, `Flow`. This package decides
+which categories a session records, describes the process, its threads and tasks, and offers
+the decorator. Importing it makes no connection and starts nothing.
+"""
+
+from __future__ import annotations
+
+from stretto import _native
+from stretto.client.track_event import process, task_track
+
+process.announce_process()
+_native.set_hooks(process.describe_thread, task_track.current_task_track)

@@ -1,0 +1,39 @@
+"""The built-in categories: what the interpreter does, recorded only where named.
+
+Each is served by a module above the client, loaded when a session first wants the category.
+They are tagged `slow`, so that a system-wide session never switches function tracing on in
+every process of a machine by accident.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from stretto import _native
+from stretto.client.track_event import slots
+
+PROVIDERS = {
+    "python.functions": ("calls of Python functions", "stretto.profilers.functions"),
+    "python.gc": ("runs of the garbage collector", "stretto.profilers.gc"),
+    "python.asyncio": ("steps of asyncio tasks", "stretto.profilers.asyncio_tasks"),
+    "python.log": ("log records from INFO up", "stretto.profilers.log"),
+    "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),
+}
+"""Category name: (description, the module whose `install()` serves it)."""
+
+_loaded: set[str] = set()
+
+
+def _load(module: str) -> None:
+    if module not in _loaded:
+        _loaded.add(module)
+        import_module(module).install()
+
+
+def announce() -> None:
+    """Make the categories known, once."""
+    known = {category.name for category in _native.categories()}
+    for name, (description, module) in PROVIDERS.items():
+        if name not in known:
+            category = _native.Category(name, description, ["slow"])
+            slots.observe(category, lambda enabled, m=module: _load(m) if enabled else None)  # type: ignore[misc]

@@ -1,0 +1,87 @@
+"""Slots: which sessions record track events now, and which categories they want.
+
+The native side keeps up to eight, one bit of every category each. A category made while
+sessions run gets its bits at once. Who needs to know when a category goes on or off
+(function tracing is switched by its category) says so with `observe`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto import _native
+from stretto.client.track_event.category_config import is_category_enabled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.protos.config import TrackEventConfig
+
+_configs: dict[int, TrackEventConfig | None] = {}
+_observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
+
+
+def take_slot() -> int | None:
+    """A free slot; None if eight sessions record already."""
+    free = (slot for slot in range(_native.MAX_INSTANCES) if slot not in _configs)
+    return next(free, None)
+
+
+def enable(slot: int, config: TrackEventConfig | None) -> None:
+    """Switch on, for the slot, what `config` wants."""
+    _configs[slot] = config
+    for category in _native.categories():
+        _set(category, slot, is_category_enabled(config, category.name, category.tags))
+
+
+def disable(slot: int) -> None:
+    """Switch everything off for the slot, and free it."""
+    _configs.pop(slot, None)
+    for category in _native.categories():
+        _set(category, slot, False)
+
+
+def disable_all() -> None:
+    """Forget all sessions (after a fork)."""
+    enabled = [category for category in _observers if category.enabled]
+    _configs.clear()
+    _native.disable_all_categories()
+    for category in enabled:
+        _notify(category)
+
+
+def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:
+    """Call `on_change(enabled)` now if it is on, and whenever the category goes on or off.
+
+    Calls come from whichever thread starts or stops a session.
+    """
+    _observers.setdefault(category, []).append(on_change)
+    if category.enabled:
+        on_change(True)
+
+
+def _set(category: _native.Category, slot: int, on: bool) -> None:
+    before = category.enabled
+    category.set_slot(slot, on)
+    if category.enabled != before:
+        _notify(category)
+
+
+def _notify(category: _native.Category) -> None:
+    from stretto.client.producer_connection import call_safely
+
+    for on_change in _observers.get(category, ()):
+        call_safely(on_change, category.enabled)
+
+
+def _on_new_category(category: _native.Category) -> None:
+    for slot, config in _configs.items():
+        _set(category, slot, is_category_enabled(config, category.name, category.tags))
+    from stretto.client.track_event.source import TrackEventSource
+
+    TrackEventSource.announce_categories()
+
+
+def install() -> None:
+    """Have categories made from now on join the running sessions."""
+    _native.set_new_category_hook(_on_new_category)

@@ -1,0 +1,89 @@
+"""The data source `track_event`: everything that categories record.
+
+Written on the public `DataSource` like any other; the events themselves are encoded and
+written by the native side, which it switches on and off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from stretto import _native
+from stretto.client.data_source import DataSource
+from stretto.client.track_event import slots
+
+if TYPE_CHECKING:
+    from stretto.protos.config import DataSourceDescriptor
+
+_POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
+"""DataSourceConfig.buffer_exhausted_policy; "stall then abort" only drops: tracing never kills
+the traced program."""
+
+
+class TrackEventSource(DataSource):
+    """Slices, instants and counters of this process."""
+
+    name = "track_event"
+    counts: ClassVar[list[int]] = [0, 0]
+    """Events written and lost in sessions that have ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slot: int | None = None
+
+    @classmethod
+    def descriptor(cls) -> DataSourceDescriptor:
+        from stretto.protos.config import DataSourceDescriptor, TrackEventDescriptor
+
+        available = [
+            TrackEventDescriptor.TrackEventCategory(
+                name=category.name, description=category.description, tags=list(category.tags)
+            )
+            for category in _native.categories()
+        ]
+        return DataSourceDescriptor(
+            name=cls.name,
+            id=1,
+            handles_incremental_state_clear=True,
+            no_flush=True,  # the service scrapes: every finished event is visible in memory
+            track_event_descriptor=TrackEventDescriptor(available_categories=available),
+        )
+
+    @classmethod
+    def announce_categories(cls) -> None:
+        """Tell services about categories made since."""
+        from stretto.client.tracing import tracing
+
+        tracing.update_data_source(cls)
+
+    def on_start(self) -> None:
+        self.slot = slots.take_slot()
+        if self.slot is None:
+            return
+        config = self.config.track_event_config
+        policy = _POLICIES.get(self.config.buffer_exhausted_policy, _native.DROP)
+        filter_annotations = bool(config and config.filter_debug_annotations)
+        _native.start_instance(
+            self.slot, self.arbiter, self.target_buffer, policy, filter_annotations
+        )
+        slots.enable(self.slot, config)
+
+    def on_stop(self) -> None:
+        if self.slot is None:
+            return
+        slot, self.slot = self.slot, None
+        slots.disable(slot)
+        _native.stop_instance(slot)
+        written, lost = _native.instance_counts(slot)
+        self.counts[0] += written
+        self.counts[1] += lost
+
+    def on_flush(self) -> None:
+        if self.slot is not None:
+            _native.flush_instance(self.slot)
+
+    def on_clear_incremental_state(self) -> None:
+        if self.slot is not None:
+            _native.clear_instance(self.slot)
+
+

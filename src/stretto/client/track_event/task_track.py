@@ -1,0 +1,76 @@
+"""The track of the asyncio task that runs now.
+
+Slices of interleaved tasks cannot nest on one thread's track, so each task has its own:
+named by its coroutine's qualified name, below its thread. A track belongs to the task object,
+never to a context variable, which a child task would inherit.
+
+The native side asks only when the interpreter's context has changed, that is once a step.
+asyncio is never imported from here: a program without it has no tasks.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+
+from stretto import _native
+from stretto.client.track_event import process
+from stretto.protozero import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Callable
+    from typing import Any
+    from weakref import WeakKeyDictionary
+
+    Tracks = WeakKeyDictionary[Any, _native.Track]
+
+_UUID, _NAME, _PARENT_UUID = 1, 2, 5
+
+_tracks: Tracks | None = None
+_numbers = count(1)
+
+
+def _task_name(task: Task[Any]) -> str:
+    coroutine = task.get_coro()
+    name = getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__
+    return str(name)
+
+
+def _make_track(task: Task[Any]) -> _native.Track:
+    parent = _native.thread_track()
+    seed = b"task" + next(_numbers).to_bytes(8, "little") + parent.uuid.to_bytes(8, "little")
+    uuid = process.fnv1a(seed)
+    descriptor = wire.varint_field(_UUID, uuid)
+    descriptor += wire.bytes_field(_NAME, _task_name(task).encode("utf-8", "replace"))
+    descriptor += wire.varint_field(_PARENT_UUID, parent.uuid)
+    return _native.fixed_track(uuid, descriptor, parent)
+
+
+def _all_tracks() -> Tracks:
+    global _tracks
+    if _tracks is None:
+        from weakref import WeakKeyDictionary  # asyncio has imported it already
+
+        _tracks = WeakKeyDictionary()
+    return _tracks
+
+
+def current_task_track() -> _native.Track | None:
+    """The running task's track, made on first use; None outside any task."""
+    asyncio = sys.modules.get("asyncio")
+    current_task: Callable[[], Task[Any] | None] | None = getattr(asyncio, "current_task", None)
+    if current_task is None:
+        return None
+    try:
+        task = current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return None
+    if task is None:
+        return None
+    tracks = _all_tracks()
+    track = tracks.get(task)
+    if track is None:
+        track = tracks[task] = _make_track(task)
+    return track

@@ -1,0 +1,150 @@
+"""`@category.traced`: every call becomes a slice.
+
+Works on functions, methods, static and class methods, generators, coroutines, asynchronous
+generators, and on classes (all functions defined in them). The slice is named by the code's
+qualified name and carries its file and line. Off, a call costs one test of the category.
+
+A generator's slice covers each of its runs, from resumption to the next `yield`: while it is
+suspended, other work takes place on the thread. A coroutine's covers the whole of it on its
+task's track, where nothing else can interfere.
+"""
+
+from __future__ import annotations
+
+from functools import update_wrapper
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto import _native
+
+T = TypeVar("T")
+
+_CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+def _wrap_function(category: _native.Category, function: Callable[..., Any]) -> Any:
+    code = function.__code__
+    slice_for_code = category.slice_for_code
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        if not category.enabled:
+            return function(*args, **kwargs)
+        with slice_for_code(code):
+            return function(*args, **kwargs)
+
+    return traced
+
+
+def _wrap_coroutine(category: _native.Category, function: Callable[..., Any]) -> Any:
+    code = function.__code__
+    slice_for_code = category.slice_for_code
+
+    async def traced(*args: Any, **kwargs: Any) -> Any:
+        with slice_for_code(code):
+            return await function(*args, **kwargs)
+
+    return traced
+
+
+def _resume(category: _native.Category, code: Any, step: Callable[..., Any], *args: Any) -> Any:
+    with category.slice_for_code(code):
+        return step(*args)
+
+
+def _wrap_generator(category: _native.Category, function: Callable[..., Any]) -> Any:
+    code = function.__code__
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step, argument = generator.send, None
+        while True:
+            try:
+                value = _resume(category, code, step, argument)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                argument = yield value
+                step = generator.send
+            except GeneratorExit:
+                _resume(category, code, generator.close)
+                raise
+            except BaseException as error:
+                step, argument = generator.throw, error
+
+    return traced
+
+
+def _wrap_async_generator(category: _native.Category, function: Callable[..., Any]) -> Any:
+    code = function.__code__
+    slice_for_code = category.slice_for_code
+
+    async def traced(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step, argument = generator.asend, None
+        while True:
+            try:
+                with slice_for_code(code):
+                    value = await step(argument)
+            except StopAsyncIteration:
+                return
+            try:
+                argument = yield value
+                step = generator.asend
+            except GeneratorExit:
+                await generator.aclose()
+                raise
+            except BaseException as error:
+                step, argument = generator.athrow, error
+
+    return traced
+
+
+def _trace_function(category: _native.Category, function: Any) -> Any:
+    flags = function.__code__.co_flags
+    if flags & _CO_COROUTINE:
+        wrapper = _wrap_coroutine(category, function)
+    elif flags & _CO_ASYNC_GENERATOR:
+        wrapper = _wrap_async_generator(category, function)
+    elif flags & _CO_GENERATOR:
+        wrapper = _wrap_generator(category, function)
+    else:
+        wrapper = _wrap_function(category, function)
+    return update_wrapper(wrapper, function)
+
+
+def _trace_class(category: _native.Category, cls: type) -> type:
+    for name, attribute in list(vars(cls).items()):
+        if isinstance(attribute, (FunctionType, staticmethod, classmethod, property)):
+            setattr(cls, name, trace(category, attribute))
+    return cls
+
+
+def _trace_property(category: _native.Category, prop: property) -> property:
+    parts = (prop.fget, prop.fset, prop.fdel)
+    traced = [part and trace(category, part) for part in parts]
+    return property(*traced, doc=prop.__doc__)
+
+
+def trace(category: _native.Category, target: T) -> T:
+    """Return `target` with its calls recorded in `category`.
+
+    Args:
+        target: a function, method descriptor or class (changed in place).
+
+    Raises:
+        TypeError: `target` is none of these.
+    """
+    value: Any = target
+    if isinstance(value, type):
+        return cast("T", _trace_class(category, value))
+    if isinstance(value, (staticmethod, classmethod)):
+        return cast("T", type(value)(trace(category, value.__func__)))
+    if isinstance(value, property):
+        return cast("T", _trace_property(category, value))
+    if isinstance(value, FunctionType):
+        return cast("T", _trace_function(category, value))
+    message = f"traced decorates functions, methods and classes written in Python, not {target!r}"
+    raise TypeError(message)
