@@ -56,9 +56,7 @@ def test_named_buffer_index_mismatch():
     config = make_config(buffers=3)
     config.buffers[2].name = "last"
     for index, good in ((0, True), (1, False), (2, True)):
-        config.data_sources = [
-            data_source("ds", target_buffer_name="last", target_buffer=index)
-        ]
+        config.data_sources = [data_source("ds", target_buffer_name="last", target_buffer=index)]
         if good:
             check_config(config, has_fd=False)
             assert buffer_index(config.data_sources[0].config, config) == 2

@@ -96,7 +96,9 @@ class TestStart:
         producer = setup.producer("plain")
         producer.register("clears", clears_state=True)
         incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=500)
-        consumer = setup.enable(make_config("plain", "clears", incremental_state_config=incremental))
+        consumer = setup.enable(
+            make_config("plain", "clears", incremental_state_config=incremental)
+        )
         setup.advance(1000)
         cleared = [what for call, what in producer.calls if call == "clear"]
         assert cleared == [["clears"], ["clears"]]

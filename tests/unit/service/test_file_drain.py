@@ -1,0 +1,304 @@
+"""Sessions that write into a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from stretto.protos.config import TraceConfig
+from stretto.service import limits
+from stretto.service.file_drain import flush_period_ms, flushes_before_write, write_period_ms
+from stretto.testing.decoded_packets import decode_packets
+from tests.support.service_setup import event, events, make_config, texts
+
+DISABLED, ENABLED = 2, 3
+
+
+@pytest.fixture
+def out(tmp_path):
+    fd = os.open(tmp_path / "trace", os.O_RDWR | os.O_CREAT, 0o600)
+    yield File(tmp_path / "trace", fd)
+    os.close(fd)
+
+
+class File:
+    def __init__(self, path, fd):
+        self.path, self.fd = path, fd
+
+    def packets(self):
+        return decode_packets(self.path.read_bytes())
+
+    def texts(self):
+        return texts(self.packets())
+
+
+def start(setup, out, **fields):
+    producer = setup.producer("ds")
+    fields.setdefault("file_write_period_ms", 100)
+    config = make_config("ds", write_into_file=True, **fields)
+    return producer, setup.enable(config, fd=out.fd)
+
+
+def write(producer, *found):
+    writer = producer.writer("ds")
+    for text in found:
+        assert writer.write(event(text))
+    writer.flush()
+
+
+def test_writes_periodically_and_at_the_end(setup, out):
+    producer, consumer = start(setup, out)
+    write(producer, "one")
+    assert out.packets() == []
+    setup.advance(100)
+    assert out.texts() == ["one"]
+    write(producer, "two")
+    consumer.endpoint.disable_tracing()
+    setup.run()
+    assert out.texts() == ["one", "two"]
+    packets = out.packets()
+    assert packets[-1].has("trace_stats")
+    assert "tracing_disabled" in events(packets)
+    assert consumer.disabled == [""]
+
+
+def test_the_callers_descriptor_stays_open(setup, out):
+    _, consumer = start(setup, out)
+    consumer.endpoint.free_buffers()
+    setup.run()
+    os.fstat(out.fd)
+
+
+def test_write_into_file_with_path(setup, tmp_path):
+    producer = setup.producer("ds")
+    path = tmp_path / "trace"
+    config = make_config("ds", write_into_file=True, output_path=str(path))
+    consumer = setup.enable(config)
+    write(producer, "here")
+    consumer.endpoint.disable_tracing()
+    setup.run()
+    assert texts(decode_packets(path.read_bytes())) == ["here"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "exists already" in setup.enable(config).disabled[0]
+
+
+def test_path_is_only_for_the_services_own_user(setup, tmp_path):
+    config = make_config(write_into_file=True, output_path=str(tmp_path / "t"))
+    consumer = setup.enable(config, setup.consumer(uid=1))
+    assert "pass a file descriptor" in consumer.disabled[0]
+    assert not (tmp_path / "t").exists()
+
+
+def test_refused_session_leaves_no_descriptor(setup, out, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    class NoTable:
+        create = fail
+
+    before = len(os.listdir("/proc/self/fd"))
+    setup.service.table = NoTable()
+    consumer = setup.enable(make_config(write_into_file=True), fd=out.fd)
+    assert consumer.disabled[0]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_closed_descriptor_is_refused(setup, tmp_path):
+    fd = os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT)
+    os.close(fd)
+    consumer = setup.enable(make_config(write_into_file=True), fd=fd)
+    assert "pass an open file" in consumer.disabled[0]
+
+
+def test_cannot_be_read_as_well(setup, out):
+    producer, consumer = start(setup, out)
+    write(producer, "one")
+    assert setup.read(consumer) == []
+    consumer.endpoint.disable_tracing()
+    assert out.texts() == ["one"]
+
+
+def test_write_into_file_and_stop_on_max_size(setup, out):
+    producer, consumer = start(setup, out, max_file_size_bytes=4096)
+    write(producer, *(f"small {number}" for number in range(9)))
+    setup.advance(100)
+    assert len(out.texts()) == 9
+    assert len([p for p in out.packets() if not p.has("for_testing")]) >= 9
+    write(producer, "x" * 4000, "after")
+    setup.advance(100)
+    assert len(out.texts()) == 9
+    assert out.path.stat().st_size < 4096
+    assert consumer.disabled == [""]
+    assert producer.calls[-1] == ("stop", "ds")
+
+
+def test_write_into_file_final_stats(setup, out):
+    _, consumer = start(setup, out, duration_ms=50)
+    setup.advance(50)
+    assert consumer.disabled == [""]
+    stats = [p.trace_stats for p in out.packets() if p.has("trace_stats")]
+    assert stats[-1].final_flush_outcome == 1
+
+
+def test_flush_before_write_into_file(setup, out):
+    producer, _ = start(setup, out, file_write_period_ms=10_000)
+    writer = producer.writer("ds")
+    writer.write(event("in hand"))
+    setup.advance(10_000)
+    assert out.texts() == ["in hand"]
+    assert [flags for _, _, flags in producer.flushes] == [0x11]
+
+
+def test_no_flush_before_write_into_file(setup, out):
+    producer, _ = start(setup, out, write_flush_mode=DISABLED)
+    producer.writer("ds").write(event("in hand"))
+    setup.advance(100)
+    assert out.packets()
+    assert out.texts() == []
+    assert not producer.flushes
+
+
+def flushes_in(setup, out, milliseconds, **fields):
+    producer, consumer = start(setup, out, **fields)
+    setup.advance(milliseconds)
+    consumer.endpoint.free_buffers()
+    assert {flags for _, _, flags in producer.flushes} <= {0x11}
+    return len(producer.flushes)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"write_flush_mode": ENABLED}, 100),
+        ({}, 2),
+        ({"file_write_period_ms": 1000}, 2),
+        ({"file_write_period_ms": 10_000}, 1),
+        ({"flush_period_ms": 100}, 2),
+        ({"flush_period_ms": 100, "write_flush_mode": DISABLED}, 100),
+    ],
+)
+def test_flush_strategies(setup, out, fields, expected):
+    assert flushes_in(setup, out, 10_000, **fields) == expected
+
+
+def test_periods():
+    def config(**fields):
+        return TraceConfig(write_into_file=True, **fields)
+
+    assert write_period_ms(config()) == 5000
+    assert write_period_ms(config(file_write_period_ms=1)) == 100
+    assert not flushes_before_write(config(file_write_period_ms=5000))
+    assert flushes_before_write(config(file_write_period_ms=5001))
+    assert flush_period_ms(TraceConfig(flush_period_ms=7)) == 7
+    assert flush_period_ms(config(flush_period_ms=7, write_flush_mode=ENABLED)) == 0
+
+
+def test_full_disk_ends_the_session_with_a_message(setup, out, monkeypatch):
+    producer, consumer = start(setup, out)
+    write(producer, "kept")
+    setup.advance(100)
+    real = os.write
+
+    def write_until_full(fd, data):
+        if len(data) > 100:
+            return real(fd, data[:-50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", write_until_full)
+    write(producer, "fits", "is lost " + "x" * 100)
+    setup.advance(100)
+    assert "No space left on device" in consumer.disabled[0]
+    assert "lost" in consumer.disabled[0]
+    assert len(consumer.disabled) == 1
+    assert out.texts() == ["kept", "fits"]
+    assert producer.calls[-1] == ("stop", "ds")
+    consumer.endpoint.free_buffers()
+    setup.run()
+    assert not setup.runner.delayed_count
+
+
+def test_broken_pipe_ends_the_session_with_a_message(setup):
+    reader, writer = os.pipe()
+    setup.producer("ds")
+    config = make_config("ds", write_into_file=True, file_write_period_ms=100)
+    consumer = setup.enable(config, fd=writer)
+    os.close(writer)
+    setup.advance(100)
+    assert consumer.disabled == []
+    os.close(reader)
+    setup.advance(10_000)
+    assert "Broken pipe" in consumer.disabled[0]
+
+
+def test_error_in_the_final_write(setup, out, monkeypatch):
+    _, consumer = start(setup, out)
+
+    def fail(fd, data):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "write", fail)
+    consumer.endpoint.disable_tracing()
+    setup.run()
+    assert len(consumer.disabled) == 1
+    assert "Disk quota exceeded" in consumer.disabled[0]
+
+
+def test_sync_after_each_write_if_asked_for(setup, out, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    _, consumer = start(setup, out, fflush_post_write=2)
+    setup.advance(300)
+    assert len(synced) == 3
+    consumer.endpoint.free_buffers()
+    assert len(synced) == 4
+
+
+def test_watermark_writes_before_the_period_ends(setup, out):
+    producer, _ = start(setup, out, file_write_period_ms=1_000_000, size_kb=64)
+    drain = setup.session().drain
+    setup.run()
+    assert out.packets() == []
+    write(producer, "one")
+    os.eventfd_write(drain._eventfd, 8)  # As the native buffer does.
+    setup.run()
+    assert out.texts() == ["one"]
+
+
+def test_watermark_is_gone_after_the_end(setup, out):
+    before = len(os.listdir("/proc/self/fd"))
+    _, consumer = start(setup, out)
+    assert setup.runner.watched
+    consumer.endpoint.disable_tracing()
+    setup.run()
+    assert not setup.runner.watched
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_long_writes_let_other_tasks_run(setup, out, monkeypatch):
+    monkeypatch.setattr(limits, "FILE_BYTES_PER_STEP", 100)
+    monkeypatch.setattr(limits, "FILE_STEPS_PER_TASK", 2)
+    producer, _ = start(setup, out)
+    write(producer, *(f"{number} " + "x" * 90 for number in range(20)))
+    seen = []
+    drain = type(setup.session().drain)._drain
+    monkeypatch.setattr(
+        type(setup.session().drain),
+        "_drain",
+        lambda self: (seen.append(len(out.texts())), drain(self)),
+    )
+    setup.advance(100)
+    assert len(out.texts()) == 20
+    assert len(seen) >= 5
+
+
+def test_nothing_can_be_written_to_the_buffers_after_the_last_write(setup, out):
+    producer, consumer = start(setup, out)
+    writer = producer.writer("ds")
+    consumer.endpoint.disable_tracing()
+    setup.run()
+    writer.write(event("too late"))
+    writer.flush()
+    stats = producer.endpoint.core.stats()
+    assert stats["chunks_discarded"] == 1
