@@ -1,4 +1,4 @@
-# ruff: noqa
+# ruff: noqa: A002, E501, I001, N802, N803, N815, RUF100
 # fmt: off
 """Contents of traces: TracePacket and all it holds, except configuration.
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable as _Iterable
 from collections.abc import Mapping as _Mapping
 from typing import Final as _Final
 
-import stretto.protos.config as _config
 from stretto.protozero.enums import Enum as _Enum
 from stretto.protozero.message import Message as _Message
 from stretto.protozero.writer import MessageWriter as _MessageWriter
+from stretto.protos import config as _config
 
 class FtraceParseStatus(_Enum):
     FTRACE_STATUS_UNSPECIFIED: _Final = 0

@@ -89,7 +89,7 @@ class MessageCodec(Codec):
 
     def _check(self, value: Any) -> Any:
         if not isinstance(value, self.message_class):
-            raise ValueError(f"expected {self.kind}, got {value!r}")
+            raise ValueError(f"expected {self.kind}, got {_shown(value)}")
         return value
 
     def _pack(self, value: Message) -> bytes:
@@ -99,6 +99,12 @@ class MessageCodec(Codec):
         message = self.message_class()
         message.merge_encoded(data, start, end, depth + 1)
         return message
+
+
+def _shown(value: object) -> str:
+    """A value for a message to people, not longer than they read."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _pack_bytes(data: bytes) -> bytes:
@@ -111,11 +117,14 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
     size = bits // 8
 
     def check(value: Any) -> int:
-        # Whatever is an integer to Python: bool and numpy's too, float not.
-        number = value.__index__() if hasattr(value, "__index__") else None
-        if number is None or not low <= number <= high:
-            raise ValueError(f"expected {kind} ({low} to {high}), got {value!r}")
-        return int(number)
+        try:
+            # Whatever is an integer to Python: bool and numpy's too, float not.
+            number = int(value.__index__())
+        except (AttributeError, TypeError):
+            number = high + 1
+        if not low <= number <= high:
+            raise ValueError(f"expected {kind} ({low} to {high}), got {_shown(value)}")
+        return number
 
     def pack_varint(value: int) -> bytes:
         return varint(value & _U64)
@@ -147,7 +156,7 @@ def _zigzag(kind: str, bits: int) -> Codec:
 def _bool() -> Codec:
     def check(value: Any) -> bool:
         if value not in (0, 1):
-            raise ValueError(f"expected bool, got {value!r}")
+            raise ValueError(f"expected bool, got {_shown(value)}")
         return bool(value)
 
     def pack(value: bool) -> bytes:
@@ -164,13 +173,13 @@ def _float(kind: str, wire_type: int, layout: str) -> Codec:
     size = as_float.size
 
     def check(value: Any) -> float:
-        if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
-            raise ValueError(f"expected {kind}, got {value!r}")
         try:
             # A float keeps only its 32 bits, so that it equals what is read back.
             (number,) = as_float.unpack(as_float.pack(value))
         except OverflowError:
-            raise ValueError(f"expected {kind}, {value!r} is out of range") from None
+            raise ValueError(f"{_shown(value)} is out of range for {kind}") from None
+        except struct.error:
+            raise ValueError(f"expected {kind}, got {_shown(value)}") from None
         return float(number)
 
     def take(_data: bytes, value: int, _end: int, _depth: int) -> float:
@@ -183,11 +192,13 @@ def _float(kind: str, wire_type: int, layout: str) -> Codec:
 def _string() -> Codec:
     def check(value: Any) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"expected string, got {value!r}")
+            raise ValueError(f"expected string, got {_shown(value)}")
         try:
             value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise ValueError(f"expected string, {value!r} can't be encoded as UTF-8") from None
+            raise ValueError(
+                f"expected string, {_shown(value)} can't be encoded as UTF-8"
+            ) from None
         return str(value)
 
     def pack(value: str) -> bytes:
@@ -202,7 +213,7 @@ def _string() -> Codec:
 def _bytes() -> Codec:
     def check(value: Any) -> bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise ValueError(f"expected bytes, got {value!r}")
+            raise ValueError(f"expected bytes, got {_shown(value)}")
         return bytes(value)
 
     def take(data: bytes, start: int, end: int, _depth: int) -> bytes:

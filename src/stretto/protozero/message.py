@@ -24,6 +24,7 @@ from stretto.protozero.wire import read_field
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, ClassVar, Self
 
     from stretto.protozero.field import Field
@@ -36,18 +37,19 @@ MAX_DEPTH = 100
 class Layout:
     """What all messages of a class share: name and fields."""
 
-    __slots__ = ("by_name", "by_number", "name", "oneofs")
+    __slots__ = ("_order", "by_name", "by_number", "name", "oneofs")
 
     def __init__(self, name: str, fields: list[Field]) -> None:
         self.name = name
         self.by_name = {field.name: field for field in fields}
         self.by_number = {field.number: field for field in fields}
+        self._order = {field.name: at for at, field in enumerate(fields)}
         self.oneofs: dict[str, frozenset[str]] = {}
         for oneof in {field.oneof for field in fields} - {""}:
             members = frozenset(field.name for field in fields if field.oneof == oneof)
             self.oneofs[oneof] = members
-            for name_ in members:
-                self.by_name[name_].rivals = members - {name_}
+            for member in members:
+                self.by_name[member].rivals = members - {member}
 
     def field(self, name: str) -> Field:
         """The field called `name`; raises ConfigError if there is none."""
@@ -55,6 +57,10 @@ class Layout:
             return self.by_name[name]
         except KeyError:
             raise ConfigError(f"{self.name} has no field {name!r}{self._advice(name)}") from None
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Names of fields in the order of their declaration."""
+        return sorted(names, key=self._order.__getitem__)
 
     def _advice(self, name: str) -> str:
         from difflib import get_close_matches
@@ -72,7 +78,7 @@ class Message:
 
     __slots__ = ("__dict__", "unknown_fields")
 
-    LAYOUT: ClassVar[Layout]
+    LAYOUT: ClassVar[Layout] = Layout("Message", [])
     Writer: ClassVar[type[MessageWriter]]
     unknown_fields: bytes
     """Encoded fields that the schema doesn't know, in the order they came."""
@@ -103,9 +109,7 @@ class Message:
         if field is None:
             raise AttributeError(f"{self.LAYOUT.name} has no field {name!r}")
         value = field.unset_value()
-        if field.repeated:
-            vars(self)[name] = value
-        return value
+        return vars(self).setdefault(name, value) if field.repeated else value
 
     def __delattr__(self, name: str) -> None:
         self.clear(name)
@@ -134,9 +138,8 @@ class Message:
         """
         out = bytearray()
         values = vars(self)
-        for name, field in self.LAYOUT.by_name.items():
-            if name in values:
-                field.write(out, values[name])
+        for name in self.LAYOUT.in_order(values):
+            self.LAYOUT.by_name[name].write(out, values[name])
         out += self.unknown_fields
         return bytes(out)
 
@@ -169,7 +172,7 @@ class Message:
         if depth > MAX_DEPTH:
             raise DecodeError(f"messages nest deeper than {MAX_DEPTH} at offset {start}")
         data = bytes(data)
-        pos, end = start, len(data) if end is None else end
+        pos, end = start, len(data) if end is None else min(end, len(data))
         fields, values = self.LAYOUT.by_number, vars(self)
         unknown = bytearray()
         while pos < end:
@@ -196,9 +199,9 @@ class Message:
 
     def set_fields(self) -> dict[str, Any]:
         """The values of set fields by name, in the order of their declaration."""
-        values = vars(self)
-        fields = self.LAYOUT.by_name.items()
-        return {name: values[name] for name, field in fields if field.is_set(values)}
+        values, fields = vars(self), self.LAYOUT.by_name
+        names = self.LAYOUT.in_order(values)
+        return {name: values[name] for name in names if fields[name].is_set(values)}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message) or type(other) is not type(self):
