@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import stretto
 
@@ -85,7 +85,7 @@ class Traced(unittest.TestCase):
 
     def test_generator(self) -> None:
         @category.traced
-        def count() -> object:
+        def count() -> Generator[int, int, None]:
             received = yield 1
             yield received
 
