@@ -1,0 +1,293 @@
+/* Handing out chunks and writer ids, and what reaches the sink. */
+#include "core/arbiter.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "chunk_reader.h"
+
+enum { PAGES = 14, PAGE = 4096, BIG_PAGES = 600 };
+static _Alignas(ST_MIN_PAGE_SIZE) uint8_t memory[BIG_PAGES * PAGE];
+static struct chunk_reader reader;
+static struct st_arbiter arbiter;
+
+static void start_with(uint32_t pages) {
+  struct st_shm shm;
+  memset(memory, 0, sizeof memory);
+  CHECK(st_shm_init(&shm, memory, (size_t)pages * PAGE, PAGE));
+  reader_init(&reader, &shm);
+  CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
+}
+
+static void start(void) {
+  start_with(PAGES);
+}
+
+static void end(void) {
+  st_arbiter_destroy(&arbiter);
+  reader_destroy(&reader);
+}
+
+static struct st_chunk get(uint32_t id) {
+  return st_arbiter_get_chunk(&arbiter, 1, id, 0, ST_DROP);
+}
+
+static void test_get_and_return_chunks(void) {
+  start();
+  arbiter.live_writers = 1000; /* the finest layout */
+  struct st_chunk chunks[30];
+  for (uint32_t i = 0; i < 30; i++) {
+    chunks[i] = get(i);
+    CHECK_EQ(chunks[i].size, 292);
+    CHECK_EQ(chunks[i].page, i / 14);
+    CHECK_EQ(chunks[i].index, i % 14);
+  }
+  for (uint32_t i = 30; i-- > 0;)
+    st_arbiter_return_chunk(&arbiter, &chunks[i], (uint16_t)(i % 3));
+  CHECK_EQ(reader.count, 30);
+  for (uint32_t i = 0; i < 30; i++) {
+    CHECK_EQ(reader.chunks[29 - i].chunk_id, i);
+    CHECK_EQ(reader.chunks[29 - i].target_buffer, i % 3);
+    CHECK_EQ(reader.chunks[29 - i].place.page, i / 14);
+    CHECK_EQ(reader.chunks[29 - i].place.index, i % 14);
+  }
+  end();
+}
+
+static void test_layout_follows_live_writers(void) {
+  static const struct {
+    uint32_t live, size;
+  } kCases[] = {{0, 4088},  {3, 4088}, {4, 2044}, {7, 2044}, {8, 1020},
+                {14, 1020}, {15, 584}, {24, 584}, {25, 292}, {30000, 292}};
+  for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; i++) {
+    start(); /* 14 pages: a quarter of the chunks are 3.5, 7, 14, 24.5, 49 */
+    arbiter.live_writers = kCases[i].live;
+    CHECK_EQ(get(0).size, kCases[i].size);
+    end();
+  }
+}
+
+static void test_pages_keep_their_layout(void) {
+  start();
+  CHECK_EQ(get(0).size, 4088);
+  arbiter.live_writers = 5;
+  struct st_chunk second = get(1);
+  CHECK_EQ(second.size, 2044);
+  arbiter.live_writers = 0;
+  struct st_chunk third = get(2);
+  CHECK_EQ(third.page, second.page);
+  CHECK_EQ(third.index, 1);
+  CHECK_EQ(get(3).size, 4088);
+  end();
+}
+
+static void test_drop_policy_gives_up_at_once(void) {
+  start();
+  for (uint32_t i = 0; i < PAGES; i++)
+    CHECK(get(i).size > 0);
+  CHECK_EQ(get(PAGES).size, 0);
+  CHECK_EQ(reader.flushes, 0);
+  end();
+}
+
+static void test_finds_the_freed_chunk(void) {
+  start_with(BIG_PAGES);
+  struct st_chunk chunks[BIG_PAGES];
+  for (uint32_t i = 0; i < BIG_PAGES; i++)
+    chunks[i] = get(i);
+  for (uint32_t victim = 0; victim < BIG_PAGES; victim += 97) {
+    CHECK_EQ(get(0).size, 0);
+    st_arbiter_return_chunk(&arbiter, &chunks[victim], 1);
+    CHECK(reader_free_one(&reader));
+    struct st_chunk again = {0};
+    for (int tries = 0; tries < 3 && !again.size; tries++)
+      again = get(0);
+    CHECK_EQ(again.page, victim);
+    CHECK_EQ(again.size, 4088);
+  }
+  end();
+}
+
+/* --- stalls: the hooks are the clock --- */
+
+static uint32_t sleeps[512];
+static unsigned sleep_count, begins, ends, free_after;
+
+static void fake_sleep(uint32_t us) {
+  CHECK_EQ(begins, ends + 1); /* only between the hooks */
+  sleeps[sleep_count++] = us;
+  if (sleep_count == free_after)
+    CHECK(reader_free_one(&reader));
+}
+static void* begin_wait(void) {
+  begins++;
+  return &begins;
+}
+static void end_wait(void* token) {
+  CHECK(token == &begins);
+  ends++;
+}
+
+static void start_full(unsigned free_after_sleeps) {
+  start();
+  arbiter.wait_hooks = (struct st_wait_hooks){begin_wait, end_wait, fake_sleep};
+  sleep_count = begins = ends = 0;
+  free_after = free_after_sleeps;
+  struct st_chunk chunk = get(0);
+  st_arbiter_return_chunk(&arbiter, &chunk, 1);
+  for (uint32_t i = 1; i < PAGES; i++)
+    CHECK(get(i).size > 0);
+}
+
+static void test_stall_until_there_is_one(void) {
+  static const uint32_t kSleeps[] = {0,    8,     72,     584,
+                                     4680, 37448, 100000, 100000};
+  start_full(8);
+  struct st_chunk chunk =
+      st_arbiter_get_chunk(&arbiter, 1, 99, 0, ST_STALL_THEN_DROP);
+  CHECK_EQ(chunk.size, 4088);
+  CHECK_EQ(sleep_count, 8);
+  CHECK(memcmp(sleeps, kSleeps, sizeof kSleeps) == 0);
+  CHECK_EQ(reader.flushes, 8); /* the service must know what it could free */
+  CHECK_EQ(arbiter.stalls_exhausted, 0);
+  end();
+}
+
+static void test_stall_gives_up(void) {
+  start_full(0);
+  CHECK_EQ(st_arbiter_get_chunk(&arbiter, 1, 99, 0, ST_STALL).size, 0);
+  CHECK_EQ(sleep_count, 300);
+  CHECK_EQ(ends, 300);
+  CHECK_EQ(arbiter.stalls_exhausted, 1);
+  end();
+}
+
+/* --- writer ids --- */
+
+static void test_writer_ids_are_unique(void) {
+  static uint8_t seen[ST_MAX_WRITER_ID + 1];
+  memset(seen, 0, sizeof seen);
+  start();
+  uint32_t chunk_id = 7;
+  for (unsigned i = 1; i <= ST_MAX_WRITER_ID; i++) {
+    uint16_t id = st_arbiter_add_writer(&arbiter, 3, &chunk_id);
+    CHECK_EQ(id, i);
+    CHECK_EQ(chunk_id, 0);
+    CHECK(!seen[id]++);
+  }
+  CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), 0);
+  CHECK_EQ(reader.registered, ST_MAX_WRITER_ID);
+  st_arbiter_remove_writer(&arbiter, 1234, 55);
+  CHECK_EQ(reader.unregistered, 1);
+  CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), 1234);
+  CHECK_EQ(chunk_id, 55); /* goes on where its last owner stopped */
+  end();
+}
+
+static void test_writer_ids_are_round_robin(void) {
+  start();
+  uint32_t chunk_id;
+  for (unsigned i = 1; i <= 3; i++) {
+    CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), i);
+    CHECK_EQ(arbiter.live_writers, 1);
+    st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0);
+    st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0); /* harmless */
+    CHECK_EQ(arbiter.live_writers, 0);
+  }
+  end();
+}
+
+/* --- patches --- */
+
+static void ready(struct st_patch* p) {
+  memcpy(p->size_field, "\x81\x80\x80", 4);
+}
+
+static void test_patches_leave_from_the_front(void) {
+  start();
+  const uint16_t needs = ST_CHUNK_NEEDS_PATCHING << ST_PACKETS_FLAGS_SHIFT;
+  for (uint32_t id = 0; id < 2; id++) {
+    struct st_chunk c =
+        st_arbiter_get_chunk(&arbiter, 1, id, needs | 1, ST_DROP);
+    st_arbiter_return_chunk(&arbiter, &c, 3);
+  }
+  struct st_patch_list list = {0};
+  struct st_patch* p[4];
+  for (uint16_t i = 0; i < 4; i++)
+    p[i] = st_patch_list_add(&list, i / 3, (uint16_t)(i * 8));
+  ready(p[1]);
+  ready(p[3]);
+  st_arbiter_send_patches(&arbiter, 1, 3, &list);
+  CHECK_EQ(reader.patches, 0); /* the front isn't ready */
+  ready(p[0]);
+  st_arbiter_send_patches(&arbiter, 1, 3, &list);
+  CHECK_EQ(reader.patches, 2);
+  CHECK(reader.last_has_more); /* p[2] is of the same chunk */
+  CHECK(list.front == p[2]);
+  ready(p[2]);
+  st_arbiter_send_patches(&arbiter, 1, 3, &list);
+  CHECK_EQ(reader.patches, 4);
+  CHECK(!reader.last_has_more);
+  CHECK(!list.front);
+  for (uint32_t id = 0; id < 2; id++)
+    CHECK_EQ(reader_find(&reader, 1, id)->packets, 1);
+  end();
+}
+
+static void use_in_child(const struct st_chunk* chunk) {
+  uint32_t chunk_id;
+  st_arbiter_disable_after_fork(&arbiter);
+  CHECK_EQ(get(1).size, 0);
+  CHECK_EQ(st_arbiter_get_chunk(&arbiter, 1, 1, 0, ST_STALL).size, 0);
+  CHECK_EQ(st_arbiter_add_writer(&arbiter, 1, &chunk_id), 0);
+  st_arbiter_return_chunk(&arbiter, chunk, 1);
+  st_arbiter_remove_writer(&arbiter, 1, 1);
+  CHECK_EQ(reader.count + reader.registered + reader.unregistered, 0);
+  CHECK_EQ(st_bitmap_state(st_page_bitmap(&arbiter.shm, chunk->page), 0),
+           ST_CHUNK_BEING_WRITTEN);
+  CHECK_EQ(pthread_mutex_trylock(&arbiter.mutex), 0);
+}
+
+static void test_disabled_after_fork(void) {
+  start();
+  struct st_chunk chunk = get(0);
+  pthread_mutex_lock(&arbiter.mutex); /* in the child nobody holds it */
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    use_in_child(&chunk);
+    _exit(0);
+  }
+  pthread_mutex_unlock(&arbiter.mutex);
+  int status;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  end();
+}
+
+static void test_tampered_chunk_is_counted(void) {
+  start();
+  struct st_chunk chunk = get(0);
+  memset(memory, 0, PAGE);
+  st_arbiter_return_chunk(&arbiter, &chunk, 1);
+  CHECK_EQ(reader.count, 0);
+  CHECK_EQ(arbiter.chunks_lost, 1);
+  end();
+}
+
+int main(void) {
+  RUN(test_get_and_return_chunks);
+  RUN(test_layout_follows_live_writers);
+  RUN(test_pages_keep_their_layout);
+  RUN(test_drop_policy_gives_up_at_once);
+  RUN(test_finds_the_freed_chunk);
+  RUN(test_stall_until_there_is_one);
+  RUN(test_stall_gives_up);
+  RUN(test_writer_ids_are_unique);
+  RUN(test_writer_ids_are_round_robin);
+  RUN(test_patches_leave_from_the_front);
+  RUN(test_disabled_after_fork);
+  RUN(test_tampered_chunk_is_counted);
+  return 0;
+}

@@ -1,0 +1,576 @@
+/* Packets to chunks: fragments, patches, loss, and what a scraper sees. */
+#include "core/trace_writer.h"
+
+#include <pthread.h>
+
+#include "check.h"
+#include "chunk_reader.h"
+#include "random.h"
+#include "writer_model.h"
+
+enum { PAGE = 4096, MAX_PAGES = 8, DIV1_PAYLOAD = PAGE - 16 };
+static _Alignas(ST_MIN_PAGE_SIZE) uint8_t memory[MAX_PAGES * PAGE];
+static struct chunk_reader reader;
+static struct st_arbiter arbiter;
+static struct st_trace_writer writer;
+static uint8_t bytes[8 * DIV1_PAYLOAD];
+
+static void start(uint32_t pages, enum st_exhausted_policy policy) {
+  struct st_shm shm;
+  memset(memory, 0xAA, sizeof memory);
+  for (uint32_t i = 0; i < pages; i++)
+    memset(memory + i * PAGE, 0, 8);
+  CHECK(st_shm_init(&shm, memory, (size_t)pages * PAGE, PAGE));
+  reader_init(&reader, &shm);
+  CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
+  CHECK(st_trace_writer_init(&writer, &arbiter, 7, policy));
+  arbiter.live_writers = 0; /* one chunk per page, however few pages */
+  filler(bytes, sizeof bytes, 1);
+}
+
+static struct {
+  unsigned count;
+  uint8_t data[64][32]; /* the beginning of each of the first 64 */
+  size_t sizes[64];
+} got;
+
+static void collect(void* context, const uint8_t* packet, size_t size) {
+  (void)context;
+  unsigned i = got.count++;
+  if (i >= 64)
+    return;
+  memcpy(got.data[i], packet, size < 32 ? size : 32);
+  got.sizes[i] = size;
+}
+
+static void destroy_writer(void) {
+  arbiter.live_writers = 1;
+  st_trace_writer_destroy(&writer);
+}
+
+static void end(void) {
+  st_arbiter_destroy(&arbiter);
+  reader_destroy(&reader);
+}
+
+/* Ends the writer and reads back; returns the number of cut packets. */
+static unsigned finish(void) {
+  destroy_writer();
+  got.count = 0;
+  unsigned cut = reader_packets(&reader, writer.writer_id, collect, NULL);
+  end();
+  return cut;
+}
+
+static bool append(size_t size) {
+  struct st_iovec piece = {bytes, size};
+  return st_trace_writer_append(&writer, &piece, 1);
+}
+
+static unsigned header_packets(void) {
+  return atomic_load(&st_chunk_header(&writer.chunk)->packets);
+}
+
+#define STARTS_WITH(packet, literal) \
+  (memcmp(got.data[packet], literal, sizeof(literal) - 1) == 0)
+#define FIRST "\xB8\x05\x01"
+#define LOSS "\xD0\x02\x81\x02"
+
+static void test_only_the_first_packet_says_so(void) {
+  start(2, ST_DROP);
+  for (int i = 0; i < 32; i++) {
+    struct st_message* packet = st_trace_writer_begin_packet(&writer);
+    st_message_append_varint(packet, 1, (uint64_t)i);
+    CHECK(st_trace_writer_end_packet(&writer));
+  }
+  CHECK_EQ(writer.packets_written, 32);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 32);
+  CHECK_EQ(got.sizes[0], 5);
+  CHECK(STARTS_WITH(0, FIRST "\x08\x00"));
+  CHECK_EQ(got.sizes[31], 2);
+  CHECK(STARTS_WITH(31, "\x08\x1F"));
+}
+
+static void test_bytes_of_a_chunk(void) {
+  start(1, ST_DROP);
+  CHECK(append(4)); /* compacted: prefixed, by the stream */
+  uint8_t* p = st_trace_writer_reserve(&writer, 10);
+  CHECK(p);
+  memcpy(p, "\x08\x01", 2);
+  st_trace_writer_commit(&writer, p + 2);
+  struct st_message *root = st_trace_writer_begin_packet(&writer), nested;
+  st_message_begin_nested(root, &nested, 11);
+  st_message_append_varint(&nested, 9, 3);
+  CHECK(st_trace_writer_end_packet(&writer));
+  st_trace_writer_flush(&writer);
+  CHECK_EQ(reader.flushes, 1);
+  CHECK_EQ(reader.count, 1);
+  CHECK_EQ(reader.chunks[0].packets, 4); /* the inflated one included */
+  CHECK_EQ(reader.chunks[0].target_buffer, 7);
+  CHECK(memcmp(reader.chunks[0].payload, "\7" FIRST, 4) == 0);
+  CHECK(memcmp(reader.chunks[0].payload + 8, "\2\x08\1\4\x5A\2\x48\3\0", 9) ==
+        0);
+  finish();
+  CHECK_EQ(got.count, 3);
+}
+
+static void test_finished_packet_is_scrapable(void) {
+  start(1, ST_DROP);
+  st_message_append_varint(st_trace_writer_begin_packet(&writer), 1, 1);
+  CHECK_EQ(header_packets(), 1);
+  CHECK(st_trace_writer_end_packet(&writer));
+  CHECK_EQ(header_packets(), 2);
+  CHECK(st_trace_writer_end_packet(&writer)); /* twice: no further one */
+  CHECK_EQ(header_packets(), 2);
+  CHECK_EQ(st_bitmap_state(st_page_bitmap(&reader.shm, 0), 0),
+           ST_CHUNK_BEING_WRITTEN);
+  uint8_t* p = st_trace_writer_reserve(&writer, 0);
+  st_trace_writer_commit(&writer, p);
+  CHECK_EQ(header_packets(), 3);
+  finish();
+}
+
+/* A packet that fills its chunk to the last byte, written in each way. */
+static void test_full_chunk_is_returned_at_once(void) {
+  for (int way = 0; way < 3; way++) {
+    start(2, ST_DROP);
+    size_t left = way == 0 ? 100 : 0;
+    CHECK(append(DIV1_PAYLOAD - 4 - 3 - (left ? left + 1 : 900)));
+    if (way == 0) {
+      uint8_t* p = st_trace_writer_reserve(&writer, left);
+      CHECK(p);
+      memcpy(p, bytes, left);
+      st_trace_writer_commit(&writer, p + left);
+    } else if (way == 1) {
+      CHECK(append(st_trace_writer_room(&writer) - 2));
+    } else {
+      size_t room = st_trace_writer_room(&writer) - ST_SIZE_FIELD;
+      st_message_append_raw(st_trace_writer_begin_packet(&writer), bytes, room);
+      CHECK(st_trace_writer_end_packet(&writer));
+    }
+    CHECK_EQ(writer.chunk.size, 0);
+    CHECK_EQ(reader.count, 1);
+    CHECK_EQ(reader.chunks[0].packets, 2);
+    CHECK_EQ(finish(), 0);
+    CHECK_EQ(got.count, 2);
+  }
+}
+
+static void test_few_bytes_are_left_unused(void) {
+  start(2, ST_DROP);
+  CHECK(append(DIV1_PAYLOAD - 7 - 11));
+  CHECK_EQ(st_trace_writer_room(&writer), 11);
+  CHECK(append(2));
+  CHECK_EQ(reader.count, 1);
+  CHECK_EQ(reader.chunks[0].packets, 2); /* inflated, no flags */
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 2);
+}
+
+static void test_packet_count_is_limited(void) {
+  start(2, ST_DROP);
+  for (int i = 0; i < 1021; i++)
+    CHECK(append(2));
+  CHECK_EQ(reader.count, 0);
+  CHECK(!st_trace_writer_reserve(&writer, 2));
+  CHECK(append(2));
+  CHECK_EQ(reader.count, 1);
+  CHECK_EQ(reader.chunks[0].packets, 1022);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 1022);
+}
+
+static void test_packet_larger_than_the_buffer(void) {
+  start(2, ST_DROP);
+  reader.free_at_once = true;
+  CHECK(append(sizeof bytes));
+  const uint16_t first = ST_CHUNK_FIRST_CONTINUES << ST_PACKETS_FLAGS_SHIFT;
+  const uint16_t last = ST_CHUNK_LAST_CONTINUES << ST_PACKETS_FLAGS_SHIFT;
+  CHECK_EQ(reader.chunks[0].packets, 1 | last);
+  CHECK_EQ(reader.chunks[1].packets, 1 | first | last);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 1);
+  CHECK_EQ(got.sizes[0], sizeof bytes + 3);
+}
+
+static void test_nested_sizes_become_patches(void) {
+  start(4, ST_DROP);
+  struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
+  st_message_begin_nested(root, &a, NESTED_FIELD);
+  st_message_begin_nested(&a, &b, NESTED_FIELD);
+  st_message_append_bytes(&b, 2, bytes, 2 * DIV1_PAYLOAD);
+  CHECK_EQ(reader.count, 2);
+  const uint16_t flags = reader.chunks[0].packets >> ST_PACKETS_FLAGS_SHIFT;
+  CHECK_EQ(flags, ST_CHUNK_LAST_CONTINUES | ST_CHUNK_NEEDS_PATCHING);
+  CHECK_EQ(reader.chunks[1].packets >> ST_PACKETS_FLAGS_SHIFT,
+           ST_CHUNK_FIRST_CONTINUES | ST_CHUNK_LAST_CONTINUES);
+  st_message_finalize(&b);
+  CHECK_EQ(reader.patches, 0); /* they travel at a packet's end */
+  CHECK(st_trace_writer_end_packet(&writer));
+  CHECK_EQ(reader.patches, 2);
+  CHECK(!reader.last_has_more);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 1);
+}
+
+static void test_patches_travel_with_the_next_chunk(void) {
+  start(4, ST_DROP);
+  struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
+  st_message_begin_nested(root, &a, NESTED_FIELD);
+  st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
+  st_message_begin_nested(root, &b, NESTED_FIELD); /* ends a */
+  CHECK_EQ(reader.patches, 0);
+  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
+  CHECK_EQ(reader.patches, 1);
+  CHECK(st_trace_writer_end_packet(&writer));
+  CHECK_EQ(reader.patches, 2);
+  CHECK_EQ(finish(), 0);
+}
+
+static void test_cut_in_the_middle(void) {
+  start(2, ST_DROP);
+  CHECK(append(10));
+  struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
+  st_message_begin_nested(root, &a, NESTED_FIELD);
+  st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD); /* runs into chunk 1 */
+  st_message_begin_nested(&a, &b, NESTED_FIELD);
+  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD); /* no chunk 2 */
+  CHECK_EQ(reader.count, 2);
+  CHECK_EQ(reader.chunks[1].packets,
+           1 | ST_CHUNK_FIRST_CONTINUES << ST_PACKETS_FLAGS_SHIFT);
+  CHECK(memcmp(reader.chunks[1].payload, "\xFF\xFF\xFF\x7F", 4) == 0);
+  st_message_append_varint(&b, 1, 1); /* goes nowhere */
+  CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK_EQ(writer.packets_dropped, 1);
+  CHECK_EQ(writer.drop_count, 1);
+  CHECK_EQ(reader.patches, 1); /* chunk 0's alone: it must become readable */
+  CHECK(!append(3));
+  CHECK(!st_trace_writer_reserve(&writer, 0));
+  CHECK_EQ(writer.drop_count, 1); /* still the same loss */
+  CHECK_EQ(writer.packets_dropped, 2);
+  CHECK(reader_free_one(&reader));
+  CHECK(append(3));
+  CHECK(append(3));
+  CHECK_EQ(writer.chunk_id, 2); /* dropping uses no chunk ids */
+  CHECK_EQ(finish(), 1);
+  CHECK_EQ(got.count, 3);
+  CHECK(STARTS_WITH(0, FIRST));
+  CHECK(STARTS_WITH(1, LOSS));
+  CHECK(!STARTS_WITH(1, LOSS FIRST));
+  CHECK_EQ(got.sizes[2], 3);
+}
+
+static void test_drops_again_and_again(void) {
+  start(1, ST_DROP);
+  for (unsigned i = 1; i <= 3; i++) {
+    CHECK(append(5));
+    st_trace_writer_flush(&writer);
+    CHECK(!append(5));
+    CHECK(!append(5));
+    st_trace_writer_flush(&writer);
+    CHECK_EQ(writer.drop_count, i);
+    CHECK(reader_free_one(&reader));
+  }
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 3);
+  CHECK(STARTS_WITH(1, LOSS));
+  CHECK(STARTS_WITH(2, LOSS));
+}
+
+static void test_lost_first_packet(void) {
+  start(1, ST_DROP);
+  struct st_chunk taken = st_arbiter_get_chunk(&arbiter, 99, 0, 1, ST_DROP);
+  CHECK(!append(5));
+  st_arbiter_return_chunk(&arbiter, &taken, 1);
+  CHECK(reader_free_one(&reader));
+  CHECK(append(5));
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 1);
+  CHECK(STARTS_WITH(0, LOSS FIRST));
+}
+
+static void test_too_large_packets_are_dropped(void) {
+  start(2, ST_DROP);
+  reader.free_at_once = true;
+  CHECK(append(3));
+  struct st_iovec piece = {memory, ST_MAX_PACKET_SIZE + (size_t)1};
+  CHECK(!st_trace_writer_append(&writer, &piece, 1));
+  piece.size = SIZE_MAX;
+  struct st_iovec both[] = {piece, piece};
+  CHECK(!st_trace_writer_append(&writer, both, 2));
+  CHECK(append(3));
+  struct st_message* root = st_trace_writer_begin_packet(&writer);
+  for (size_t n = 0; n <= ST_MAX_PACKET_SIZE; n += sizeof bytes)
+    st_message_append_bytes(root, 2, bytes, sizeof bytes);
+  CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK(append(3));
+  CHECK_EQ(writer.packets_dropped, 3);
+  CHECK_EQ(writer.drop_count, 2);
+  CHECK_EQ(finish(), 1);
+  CHECK_EQ(got.count, 3);
+  CHECK(STARTS_WITH(1, LOSS));
+  CHECK(STARTS_WITH(2, LOSS));
+}
+
+/* The chunk that the lost packet had already taken serves the next one. */
+static void test_too_large_with_open_messages(void) {
+  start(3, ST_DROP);
+  reader.free_at_once = true;
+  struct st_message *root = st_trace_writer_begin_packet(&writer), a;
+  for (size_t n = 0; n <= ST_MAX_PACKET_SIZE; n += sizeof bytes) {
+    st_message_begin_nested(root, &a, NESTED_FIELD);
+    st_message_append_bytes(&a, 2, bytes, sizeof bytes / 2);
+    st_message_append_bytes(&a, 2, bytes, sizeof bytes / 2);
+  }
+  CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK(append(3));
+  CHECK_EQ(finish(), 1);
+  CHECK_EQ(got.count, 1);
+  CHECK(STARTS_WITH(0, LOSS FIRST));
+}
+
+static void test_too_large_field(void) {
+  start(1, ST_DROP);
+  CHECK(append(3));
+  struct st_message* root = st_trace_writer_begin_packet(&writer);
+  st_message_append_bytes(root, 2, bytes, (size_t)ST_MAX_MESSAGE_SIZE);
+  CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK_EQ(writer.packets_dropped, 1);
+  CHECK(reader_free_one(&reader));
+  CHECK(append(3));
+  CHECK_EQ(finish(), 1);
+  CHECK_EQ(got.count, 2);
+}
+
+static unsigned sleeps;
+static void fake_sleep(uint32_t us) {
+  (void)us;
+  sleeps++;
+}
+
+static void test_stall_then_drop_stalls_once(void) {
+  start(1, ST_STALL_THEN_DROP);
+  arbiter.wait_hooks.sleep_us = fake_sleep;
+  sleeps = 0;
+  CHECK(append(3));
+  st_trace_writer_flush(&writer);
+  CHECK(!append(3));
+  CHECK_EQ(sleeps, 300);
+  CHECK(!append(3)); /* dropping: does not wait */
+  CHECK_EQ(sleeps, 300);
+  CHECK(reader_free_one(&reader));
+  CHECK(append(3));
+  st_trace_writer_flush(&writer);
+  CHECK(!append(3)); /* has recovered: waits again */
+  CHECK_EQ(sleeps, 600);
+  finish();
+}
+
+static void test_ensure_room(void) {
+  start(2, ST_DROP);
+  CHECK(append(DIV1_PAYLOAD - 100));
+  CHECK(st_trace_writer_ensure_room(&writer, 50));
+  CHECK_EQ(reader.count, 0);
+  CHECK(st_trace_writer_ensure_room(&writer, 200));
+  CHECK_EQ(reader.count, 1);
+  CHECK_EQ(st_trace_writer_room(&writer), DIV1_PAYLOAD);
+  CHECK(!st_trace_writer_ensure_room(&writer, PAGE));
+  CHECK(!append(3)); /* both chunks wait for the service */
+  CHECK_EQ(writer.drop_count, 1);
+  CHECK(reader_free_one(&reader));
+  CHECK(append(3));
+  finish();
+  CHECK(STARTS_WITH(1, LOSS));
+}
+
+/* Whatever comes while a streamed packet is open ends it first. */
+static void test_open_packet_is_ended(void) {
+  start(2, ST_DROP);
+  struct st_message nested;
+  for (int i = 0; i < 4; i++) {
+    struct st_message* root = st_trace_writer_begin_packet(&writer);
+    st_message_begin_nested(root, &nested, NESTED_FIELD);
+    st_message_append_varint(&nested, 1, 1);
+    CHECK(!st_trace_writer_reserve(&writer, 3));
+    if (i == 0)
+      CHECK(append(3));
+    if (i == 1)
+      st_trace_writer_flush(&writer);
+    if (i == 2)
+      CHECK(st_trace_writer_ensure_room(&writer, 20));
+    if (i != 3)
+      CHECK(nested.finalized);
+  }
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 5);
+  CHECK(STARTS_WITH(4, "\x1A\x02\x08\x01"));
+}
+
+static void test_next_owner_of_an_id_goes_on(void) {
+  start(2, ST_DROP);
+  CHECK(append(3));
+  uint32_t chunk_id = 9;
+  destroy_writer();
+  arbiter.last_writer_id = 0;
+  CHECK_EQ(st_arbiter_add_writer(&arbiter, 7, &chunk_id), 1);
+  CHECK_EQ(chunk_id, 1);
+  end();
+}
+
+static void test_disabled_after_fork(void) {
+  start(4, ST_DROP);
+  CHECK(append(30));
+  struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
+  st_message_begin_nested(root, &a, NESTED_FIELD);
+  st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
+  st_message_begin_nested(&a, &b, NESTED_FIELD);
+  static uint8_t parents[sizeof memory];
+  memcpy(parents, memory, sizeof memory);
+  st_arbiter_disable_after_fork(&arbiter);
+  st_trace_writer_disable_after_fork(&writer);
+  st_message_append_varint(&b, 1, 1);
+  CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK(!append(3));
+  CHECK(!st_trace_writer_reserve(&writer, 3));
+  st_trace_writer_flush(&writer);
+  CHECK(memcmp(parents, memory, sizeof memory) == 0);
+  destroy_writer();
+  end();
+}
+
+static void test_random_scripts(void) {
+  static uint8_t script[20000];
+  uint64_t state = 4711;
+  for (int i = 0; i < 300; i++) {
+    random_fill(&state, script, sizeof script);
+    run_model(script, random_below(&state, sizeof script));
+  }
+}
+
+/* --- several threads, one arbiter --- */
+
+enum { THREADS = 8, PACKETS = 3000 };
+
+/* Runs on the writing threads: frees the chunk and counts its packets. */
+struct counting_sink {
+  struct st_shm shm;
+  _Atomic uint64_t fragments, sum;
+};
+
+static uint64_t sum_bytes(const uint8_t* p, const uint8_t* limit,
+                          unsigned fragments) {
+  uint64_t sum = 0;
+  for (; fragments > 0; fragments--) {
+    uint64_t size;
+    p = read_varint(p, limit, &size);
+    CHECK(size <= (size_t)(limit - p));
+    for (; size > 0; size--)
+      sum += *p++;
+  }
+  return sum;
+}
+
+static void count_chunk(void* self, const struct st_chunk* done,
+                        uint16_t target_buffer) {
+  struct counting_sink* s = self;
+  struct st_chunk c;
+  CHECK_EQ(target_buffer, 7);
+  CHECK(st_chunk_try_acquire_for_reading(&s->shm, done->page, done->index, &c));
+  unsigned raw = atomic_load(&st_chunk_header(&c)->packets);
+  unsigned count = raw & ST_PACKETS_COUNT_MASK;
+  atomic_fetch_add(&s->sum, sum_bytes(c.begin + ST_CHUNK_HEADER_SIZE,
+                                      c.begin + c.size, count));
+  atomic_fetch_add(&s->fragments, count);
+  CHECK(st_chunk_release_as_free(&s->shm, &c));
+}
+static void no_patches(void* self, const struct st_chunk_patches* patches) {
+  (void)self, (void)patches;
+  CHECK(!"no nested messages here");
+}
+static void ignore(void* self) {
+  (void)self;
+}
+static void ignore_register(void* self, uint16_t writer, uint16_t buffer) {
+  (void)self, (void)writer, (void)buffer;
+}
+static void ignore_unregister(void* self, uint16_t writer) {
+  (void)self, (void)writer;
+}
+static const struct st_commit_sink kCountingSink = {
+    count_chunk, no_patches, ignore, ignore_register, ignore_unregister};
+
+static _Atomic uint64_t written_sum;
+
+static void* write_packets(void* seed) {
+  struct st_trace_writer w;
+  uint64_t state = (uint64_t)(uintptr_t)seed;
+  uint8_t packet[6000];
+  uint64_t sum = 0xB8 + 0x05 + 0x01; /* the first packet's prefix */
+  CHECK(st_trace_writer_init(&w, &arbiter, 7, ST_STALL));
+  random_fill(&state, packet, sizeof packet);
+  for (int i = 0; i < PACKETS; i++) {
+    size_t size = random_below(&state, i % 50 ? 100 : sizeof packet);
+    uint8_t* p = st_trace_writer_reserve(&w, size > 127 ? 127 : size);
+    if (p && size <= 127) {
+      memcpy(p, packet, size);
+      st_trace_writer_commit(&w, p + size);
+    } else {
+      struct st_iovec piece = {packet, size};
+      CHECK(st_trace_writer_append(&w, &piece, 1));
+    }
+    for (size_t k = 0; k < size; k++)
+      sum += packet[k];
+  }
+  CHECK_EQ(w.packets_written, PACKETS);
+  CHECK_EQ(w.packets_dropped, 0);
+  st_trace_writer_destroy(&w);
+  atomic_fetch_add(&written_sum, sum);
+  return NULL;
+}
+
+static void test_many_threads(void) {
+  struct st_shm shm;
+  memset(memory, 0, sizeof memory);
+  CHECK(st_shm_init(&shm, memory, sizeof memory, PAGE));
+  struct counting_sink sink = {.shm = shm};
+  CHECK(st_arbiter_init(&arbiter, &shm, &kCountingSink, &sink));
+  pthread_t threads[THREADS];
+  for (uintptr_t i = 0; i < THREADS; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, write_packets, (void*)(i + 1)),
+             0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  CHECK_EQ(arbiter.live_writers, 0);
+  CHECK(sink.fragments >= THREADS * PACKETS);
+  CHECK_EQ(sink.sum, written_sum);
+  for (uint32_t page = 0; page < shm.num_pages; page++)
+    CHECK_EQ(st_page_bitmap(&shm, page), 0);
+  st_arbiter_destroy(&arbiter);
+}
+
+int main(void) {
+  RUN(test_only_the_first_packet_says_so);
+  RUN(test_bytes_of_a_chunk);
+  RUN(test_finished_packet_is_scrapable);
+  RUN(test_full_chunk_is_returned_at_once);
+  RUN(test_few_bytes_are_left_unused);
+  RUN(test_packet_count_is_limited);
+  RUN(test_packet_larger_than_the_buffer);
+  RUN(test_nested_sizes_become_patches);
+  RUN(test_patches_travel_with_the_next_chunk);
+  RUN(test_cut_in_the_middle);
+  RUN(test_drops_again_and_again);
+  RUN(test_lost_first_packet);
+  RUN(test_too_large_packets_are_dropped);
+  RUN(test_too_large_with_open_messages);
+  RUN(test_too_large_field);
+  RUN(test_stall_then_drop_stalls_once);
+  RUN(test_ensure_room);
+  RUN(test_open_packet_is_ended);
+  RUN(test_next_owner_of_an_id_goes_on);
+  RUN(test_disabled_after_fork);
+  RUN(test_random_scripts);
+  RUN(test_many_threads);
+  return 0;
+}
