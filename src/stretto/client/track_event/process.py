@@ -94,6 +94,8 @@ def _thread_name() -> str:
     thread = getattr(threading, "_active", {}).get(get_ident())
     if thread is not None:
         return str(thread.name)
+    if get_native_id() == os.getpid():
+        return "MainThread"
     try:
         with open(f"/proc/self/task/{get_native_id()}/comm", encoding="utf-8") as comm:
             return comm.read().strip()

@@ -33,10 +33,14 @@ class TrackEventSource(DataSource):
 
     @classmethod
     def descriptor(cls) -> DataSourceDescriptor:
-        from stretto.protos.config import DataSourceDescriptor, TrackEventDescriptor
+        from stretto.protos.config import (
+            DataSourceDescriptor,
+            TrackEventCategory,
+            TrackEventDescriptor,
+        )
 
         available = [
-            TrackEventDescriptor.TrackEventCategory(
+            TrackEventCategory(
                 name=category.name, description=category.description, tags=list(category.tags)
             )
             for category in _native.categories()
