@@ -1,0 +1,260 @@
+#include "io_thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "socket_pair.h"
+
+/* The fixture: a thread on one end of a socket pair.  Its callback takes what
+ * is there, and does what the test asks for. */
+enum action { GO_ON, STOP_READING, STOP_THREAD, DESTROY_THREAD };
+
+static struct socket_pair g_pair;
+static struct st_send_queue g_queue;
+static struct st_io_thread* g_thread;
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t g_changed = PTHREAD_COND_INITIALIZER;
+static unsigned g_calls;
+static size_t g_bytes;
+static bool g_saw_end;
+static int g_stop_result;
+static bool g_signals_blocked;
+static enum action g_action;
+
+static bool all_signals_blocked(void) {
+  sigset_t set;
+  pthread_sigmask(SIG_SETMASK, NULL, &set);
+  return sigismember(&set, SIGINT) && sigismember(&set, SIGTERM) &&
+         sigismember(&set, SIGUSR1) && sigismember(&set, SIGPROF);
+}
+
+static bool on_readable(void* self) {
+  CHECK(self == &g_calls);
+  char bytes[4096];
+  ssize_t n = recv(g_pair.ours, bytes, sizeof bytes, MSG_DONTWAIT);
+  enum action action = g_action;
+  if (action == STOP_THREAD)
+    g_stop_result = st_io_thread_stop(g_thread);
+  if (action == DESTROY_THREAD)
+    st_io_thread_destroy(g_thread);
+  pthread_mutex_lock(&g_mutex);
+  g_calls++;
+  if (n > 0)
+    g_bytes += (size_t)n;
+  if (n == 0)
+    g_saw_end = true;
+  g_signals_blocked = all_signals_blocked();
+  pthread_cond_broadcast(&g_changed);
+  pthread_mutex_unlock(&g_mutex);
+  return n != 0 && action != STOP_READING;
+}
+
+static void open_thread(void) {
+  g_pair = socket_pair_open();
+  g_calls = 0;
+  g_bytes = 0;
+  g_saw_end = false;
+  g_action = GO_ON;
+  CHECK(st_send_queue_init(&g_queue, g_pair.ours, 1 << 20));
+  g_thread = st_io_thread_create(g_pair.ours, &g_queue, on_readable, &g_calls);
+  CHECK(g_thread != NULL);
+}
+
+static void close_thread(void) {
+  if (g_thread)
+    st_io_thread_destroy(g_thread);
+  st_send_queue_destroy(&g_queue);
+  socket_pair_close(&g_pair);
+}
+
+static void wait_for_calls(unsigned calls) {
+  pthread_mutex_lock(&g_mutex);
+  while (g_calls < calls)
+    pthread_cond_wait(&g_changed, &g_mutex);
+  pthread_mutex_unlock(&g_mutex);
+}
+
+static void send_byte(void) {
+  CHECK_EQ(send(g_pair.theirs, "x", 1, 0), 1);
+}
+
+static void start(void) {
+  CHECK_EQ(st_io_thread_start(g_thread), 0);
+}
+
+/* Receives exactly `size` bytes, blocking. */
+static void receive(size_t size) {
+  static char bytes[1 << 16];
+  while (size > 0) {
+    ssize_t n = recv(g_pair.theirs, bytes,
+                     size < sizeof bytes ? size : sizeof bytes, 0);
+    CHECK(n > 0);
+    size -= (size_t)n;
+  }
+}
+
+/* --- cases --- */
+
+static void input_calls_back_with_signals_blocked(void) {
+  open_thread();
+  CHECK(!st_io_thread_running(g_thread));
+  start();
+  CHECK(st_io_thread_running(g_thread));
+  CHECK(!all_signals_blocked()); /* ours are as they were */
+  send_byte();
+  wait_for_calls(1);
+  CHECK(g_signals_blocked);
+  send_byte();
+  wait_for_calls(2);
+  close_thread();
+}
+
+static void stop_joins_and_start_begins_again(void) {
+  open_thread();
+  for (unsigned i = 0; i < 3; i++) {
+    start();
+    start(); /* runs already */
+    send_byte();
+    wait_for_calls(i + 1);
+    CHECK_EQ(st_io_thread_stop(g_thread), 0);
+    CHECK_EQ(st_io_thread_stop(g_thread), 0);
+    CHECK(!st_io_thread_running(g_thread));
+  }
+  close_thread();
+}
+
+static void input_from_before_the_start_is_heard(void) {
+  open_thread();
+  send_byte();
+  start();
+  wait_for_calls(1);
+  close_thread();
+}
+
+static void what_the_socket_did_not_take_goes_out_later(void) {
+  open_thread();
+  start();
+  uint8_t frame[10000] = {0};
+  size_t size = 0;
+  for (unsigned i = 0; i < 50; i++) {
+    CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
+    size += sizeof frame;
+  }
+  receive(size); /* hangs if nobody drains */
+  close_thread();
+}
+
+static void bytes_pushed_before_the_start_go_out(void) {
+  open_thread();
+  uint8_t frame[100000] = {0};
+  for (unsigned i = 0; i < 5; i++)
+    CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
+  start();
+  receive(5 * sizeof frame);
+  close_thread();
+}
+
+static void a_closed_peer_is_reported_once(void) {
+  open_thread();
+  start();
+  close(g_pair.theirs);
+  g_pair.theirs = -1;
+  wait_for_calls(1);
+  CHECK(g_saw_end);
+  /* No more calls: stopping flushes out any that came. */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  CHECK_EQ(g_calls, 1);
+  close_thread();
+}
+
+static void false_ends_reading_but_not_sending(void) {
+  open_thread();
+  g_action = STOP_READING;
+  start();
+  send_byte();
+  wait_for_calls(1);
+  send_byte();
+  uint8_t frame[100000] = {0};
+  for (unsigned i = 0; i < 5; i++)
+    CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
+  receive(5 * sizeof frame);
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  CHECK_EQ(g_calls, 1);
+  g_action = GO_ON;
+  start(); /* reads again */
+  wait_for_calls(2);
+  close_thread();
+}
+
+static void stop_from_the_callback_is_refused(void) {
+  open_thread();
+  g_action = STOP_THREAD;
+  g_stop_result = 0;
+  start();
+  send_byte();
+  wait_for_calls(1);
+  CHECK_EQ(g_stop_result, EDEADLK);
+  close_thread();
+}
+
+static unsigned count_threads(void) {
+  unsigned count = 0;
+
+  FILE* file = fopen("/proc/self/stat", "r");
+  CHECK(file != NULL);
+  CHECK_EQ(fscanf(file,
+                  "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+                  "%*u %*u %*d %*d %*d %*d %u",
+                  &count),
+           1);
+  fclose(file);
+  return count;
+}
+
+static void destroy_from_the_callback_lets_the_thread_end(void) {
+  unsigned before = count_threads();
+  open_thread();
+  g_action = DESTROY_THREAD;
+  start();
+  send_byte();
+  wait_for_calls(1);
+  g_thread = NULL;
+  while (count_threads() > before)
+    sched_yield();
+  close_thread();
+}
+
+static void a_forked_child_has_no_thread(void) {
+  open_thread();
+  start();
+  pid_t pid = fork();
+  if (pid == 0) {
+    bool good = !st_io_thread_running(g_thread);
+    good = good && st_io_thread_stop(g_thread) == 0;
+    st_io_thread_destroy(g_thread); /* joins nothing */
+    _exit(good ? 0 : 1);
+  }
+  int status;
+  CHECK_EQ(waitpid(pid, &status, 0), pid);
+  CHECK_EQ(status, 0);
+  send_byte(); /* the parent's goes on */
+  wait_for_calls(1);
+  close_thread();
+}
+
+int main(void) {
+  RUN(input_calls_back_with_signals_blocked);
+  RUN(stop_joins_and_start_begins_again);
+  RUN(input_from_before_the_start_is_heard);
+  RUN(what_the_socket_did_not_take_goes_out_later);
+  RUN(bytes_pushed_before_the_start_go_out);
+  RUN(a_closed_peer_is_reported_once);
+  RUN(false_ends_reading_but_not_sending);
+  RUN(stop_from_the_callback_is_refused);
+  RUN(destroy_from_the_callback_lets_the_thread_end);
+  RUN(a_forked_child_has_no_thread);
+  return 0;
+}
