@@ -44,7 +44,7 @@ void st_buffer_table_destroy(struct st_buffer_table* t);
 /* Takes ownership of buffer.  False: id 0 or in use. */
 bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
                          struct st_trace_buffer* buffer);
-/* The buffer dies with its last user. */
+/* The buffer dies with its last user; until then its id stays in use. */
 void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
 /* NULL if there is none; pair with release. */
 struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
@@ -52,7 +52,7 @@ struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
 void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);
 
 struct st_endpoint_stats {
-  uint64_t chunks_discarded;  /* forbidden or unknown buffer, bad indices */
+  uint64_t chunks_discarded; /* forbidden or unknown buffer, bad indices */
   uint64_t patches_discarded;
   uint64_t malformed_requests;
 };
@@ -62,9 +62,9 @@ struct st_producer_endpoint {
   struct st_shm shm; /* num_pages 0 until there is memory */
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex;      /* guards all below */
-  uint8_t* allowed;           /* bitmap of 65536 buffer ids */
-  uint16_t* writer_buffer;    /* by writer id; 0: not registered */
+  pthread_mutex_t mutex;   /* guards all below */
+  uint8_t* allowed;        /* bitmap of 65536 buffer ids */
+  uint16_t* writer_buffer; /* by writer id; 0: not registered */
   struct st_endpoint_stats stats;
 };
 
@@ -79,8 +79,7 @@ void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow);
 /* False: writer id out of range. */
 bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
-                                          uint32_t writer_id,
-                                          uint32_t buffer);
+                                          uint32_t writer_id, uint32_t buffer);
 bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id);
 

@@ -1,0 +1,271 @@
+#include "producer_endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "producer_endpoint_internal.h"
+#include "wire.h"
+
+enum { MAX_BUFFER_ID = 65535, PATCHES_AT_ONCE = 64 };
+
+bool st_producer_endpoint_init(struct st_producer_endpoint* e,
+                               uint16_t producer_id,
+                               struct st_buffer_table* buffers) {
+  memset(e, 0, sizeof *e);
+  e->producer_id = producer_id;
+  e->buffers = buffers;
+  pthread_mutex_init(&e->mutex, NULL);
+  e->allowed = calloc((MAX_BUFFER_ID + 1) / 8, 1);
+  e->writer_buffer = calloc(ST_MAX_WRITER_ID + 1, sizeof *e->writer_buffer);
+  if (e->allowed && e->writer_buffer)
+    return true;
+  st_producer_endpoint_destroy(e);
+  return false;
+}
+
+void st_producer_endpoint_destroy(struct st_producer_endpoint* e) {
+  free(e->allowed);
+  free(e->writer_buffer);
+  e->allowed = NULL;
+  e->writer_buffer = NULL;
+  pthread_mutex_destroy(&e->mutex);
+}
+
+void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
+                                  const struct st_shm* shm) {
+  e->shm = *shm;
+}
+
+/* --- who may write where --- */
+
+void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
+                                       uint16_t buffer, bool allow) {
+  uint8_t bit = (uint8_t)(1u << (buffer & 7));
+  pthread_mutex_lock(&e->mutex);
+  if (allow)
+    e->allowed[buffer / 8] |= bit;
+  else
+    e->allowed[buffer / 8] &= (uint8_t)~bit;
+  pthread_mutex_unlock(&e->mutex);
+}
+
+static bool is_allowed(const struct st_producer_endpoint* e, uint64_t buffer) {
+  return buffer && buffer <= MAX_BUFFER_ID &&
+         (e->allowed[buffer / 8] >> (buffer & 7) & 1);
+}
+
+struct st_trace_buffer* st_endpoint_acquire_buffer(
+    struct st_producer_endpoint* e, uint64_t id) {
+  pthread_mutex_lock(&e->mutex);
+  bool allowed = is_allowed(e, id);
+  pthread_mutex_unlock(&e->mutex);
+  return allowed ? st_buffer_table_acquire(e->buffers, (uint16_t)id) : NULL;
+}
+
+bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
+                                          uint32_t writer_id, uint32_t buffer) {
+  if (!st_is_writer_id(writer_id) || buffer > MAX_BUFFER_ID)
+    return false;
+  pthread_mutex_lock(&e->mutex);
+  e->writer_buffer[writer_id] = (uint16_t)buffer;
+  pthread_mutex_unlock(&e->mutex);
+  return true;
+}
+
+bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
+                                            uint32_t writer_id) {
+  return st_producer_endpoint_register_writer(e, writer_id, 0);
+}
+
+void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
+                       uint64_t n) {
+  pthread_mutex_lock(&e->mutex);
+  *counter += n;
+  pthread_mutex_unlock(&e->mutex);
+}
+
+/* --- moving chunks --- */
+
+struct st_chunk_copy st_endpoint_read_header(
+    const struct st_producer_endpoint* e, struct st_chunk_header* h) {
+  uint16_t packets = atomic_load_explicit(&h->packets, memory_order_acquire);
+  return (struct st_chunk_copy){
+      .producer_id = e->producer_id,
+      .writer_id = atomic_load_explicit(&h->writer_id, memory_order_relaxed),
+      .chunk_id = atomic_load_explicit(&h->chunk_id, memory_order_relaxed),
+      .fragments = packets & ST_PACKETS_COUNT_MASK,
+      .flags = (uint8_t)(packets >> ST_PACKETS_FLAGS_SHIFT),
+  };
+}
+
+void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
+                            const struct st_chunk_copy* copy,
+                            uint64_t target_buffer) {
+  struct st_trace_buffer* buffer =
+      st_is_writer_id(copy->writer_id)
+          ? st_endpoint_acquire_buffer(e, target_buffer)
+          : NULL;
+  if (!buffer) {
+    st_endpoint_count(e, &e->stats.chunks_discarded, 1);
+    return;
+  }
+  st_trace_buffer_copy_chunk(buffer, copy);
+  st_buffer_table_release(e->buffers, (uint16_t)target_buffer);
+}
+
+void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
+                                     uint32_t page, uint32_t chunk,
+                                     uint32_t target_buffer) {
+  struct st_chunk c;
+  if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
+      !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c)) {
+    st_endpoint_count(e, &e->stats.chunks_discarded, 1);
+    return;
+  }
+  struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
+  copy.complete = true;
+  copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
+  copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
+  st_endpoint_copy_chunk(e, &copy, target_buffer);
+  /* Not while a scraper looks at it: the next writer would write into what
+   * is being copied. */
+  pthread_mutex_lock(&e->mutex);
+  st_chunk_release_as_free(&e->shm, &c);
+  pthread_mutex_unlock(&e->mutex);
+}
+
+/* --- scraping --- */
+
+/* Copies trusted fragments, and reads nothing else: what lies behind them is
+ * being written.  Returns how many are good. */
+static uint32_t copy_fragments(const uint8_t* from, size_t size,
+                               uint32_t fragments, uint8_t* to) {
+  size_t pos = 0;
+  for (uint32_t i = 0; i < fragments; i++) {
+    size_t start = pos;
+    do {
+      if (pos == size || pos - start == ST_MAX_VARINT)
+        return i;
+      to[pos] = from[pos];
+    } while (to[pos++] & 0x80);
+    uint64_t n = 0;
+    st_get_varint(to + start, to + pos, &n);
+    if (n > size - pos)
+      return i;
+    memcpy(to + pos, from + pos, n);
+    pos += n;
+  }
+  return fragments;
+}
+
+/* What one chunk holds for the buffers that are to be scraped.  While the
+ * mutex is held no chunk is freed. */
+static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
+                             uint32_t index, struct st_chunk_copy* copy,
+                             uint8_t* scratch) {
+  uint32_t bitmap = st_page_bitmap(&e->shm, page);
+  enum st_chunk_state state = st_bitmap_state(bitmap, index);
+  struct st_chunk c;
+  if ((state != ST_CHUNK_COMPLETE && state != ST_CHUNK_BEING_WRITTEN) ||
+      !st_chunk_at(&e->shm, page, st_bitmap_layout(bitmap), index, &c))
+    return 0;
+  *copy = st_endpoint_read_header(e, st_chunk_header(&c));
+  if (!st_is_writer_id(copy->writer_id))
+    return 0;
+  uint16_t target = e->writer_buffer[copy->writer_id];
+  if (!is_allowed(e, target))
+    return 0;
+  const uint8_t* payload = c.begin + ST_CHUNK_HEADER_SIZE;
+  copy->complete = state == ST_CHUNK_COMPLETE;
+  copy->payload = scratch;
+  copy->payload_size = c.size - ST_CHUNK_HEADER_SIZE;
+  if (copy->complete) {
+    memcpy(scratch, payload, copy->payload_size);
+    return target;
+  }
+  if (copy->fragments < 2)
+    return 0;
+  copy->fragments = (uint16_t)copy_fragments(payload, copy->payload_size,
+                                             copy->fragments - 1u, scratch);
+  return target;
+}
+
+static bool is_one_of(uint16_t id, const uint16_t* ids, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (ids[i] == id)
+      return true;
+  return false;
+}
+
+void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
+                                 const uint16_t* buffers, size_t n) {
+  uint8_t* scratch = e->shm.num_pages ? calloc(1, e->shm.page_size) : NULL;
+  if (!scratch)
+    return;
+  for (uint32_t page = 0; page < e->shm.num_pages; page++) {
+    uint32_t layout = st_bitmap_layout(st_page_bitmap(&e->shm, page));
+    uint32_t chunks = st_layout_chunks(layout);
+    for (uint32_t i = 0; i < chunks; i++) {
+      struct st_chunk_copy copy;
+      pthread_mutex_lock(&e->mutex);
+      uint16_t target = scrape_chunk(e, page, i, &copy, scratch);
+      pthread_mutex_unlock(&e->mutex);
+      if (target && is_one_of(target, buffers, n))
+        st_endpoint_copy_chunk(e, &copy, target);
+    }
+  }
+  free(scratch);
+}
+
+/* --- the sink of writers in this process --- */
+
+static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
+                                uint16_t target_buffer) {
+  st_producer_endpoint_move_chunk(self, chunk->page, chunk->index,
+                                  target_buffer);
+}
+
+static void sink_patch(void* self, const struct st_chunk_patches* patches) {
+  struct st_producer_endpoint* e = self;
+  struct st_trace_buffer* buffer =
+      st_endpoint_acquire_buffer(e, patches->target_buffer);
+  if (!buffer) {
+    st_endpoint_count(e, &e->stats.patches_discarded, patches->count);
+    return;
+  }
+  const struct st_patch* p = patches->first;
+  for (uint32_t left = patches->count; left;) {
+    struct st_patch_data data[PATCHES_AT_ONCE];
+    uint32_t n = left < PATCHES_AT_ONCE ? left : PATCHES_AT_ONCE;
+    for (uint32_t i = 0; i < n; i++, p = p->next) {
+      data[i].offset = p->offset;
+      memcpy(data[i].data, p->size_field, ST_PATCH_SIZE);
+    }
+    left -= n;
+    st_trace_buffer_patch(buffer, e->producer_id, patches->writer_id,
+                          patches->chunk_id, data, n,
+                          left || patches->has_more);
+  }
+  st_buffer_table_release(e->buffers, patches->target_buffer);
+}
+
+static void sink_flush(void* self) {
+  (void)self; /* nothing is batched */
+}
+
+static void sink_register_writer(void* self, uint16_t writer_id,
+                                 uint16_t target_buffer) {
+  st_producer_endpoint_register_writer(self, writer_id, target_buffer);
+}
+
+static void sink_unregister_writer(void* self, uint16_t writer_id) {
+  st_producer_endpoint_unregister_writer(self, writer_id);
+}
+
+const struct st_commit_sink st_in_process_sink = {
+    .chunk_complete = sink_chunk_complete,
+    .patch = sink_patch,
+    .flush = sink_flush,
+    .register_writer = sink_register_writer,
+    .unregister_writer = sink_unregister_writer,
+};

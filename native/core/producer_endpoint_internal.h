@@ -1,0 +1,29 @@
+/* Producer endpoint, inside: what moving, committing and scraping share. */
+#ifndef STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_
+#define STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_
+
+#include "producer_endpoint.h"
+
+static inline bool st_is_writer_id(uint64_t id) {
+  return id >= 1 && id <= ST_MAX_WRITER_ID;
+}
+
+/* Adds to one of the endpoint's stats. */
+void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
+                       uint64_t n);
+
+/* The buffer, to be released, if this producer may write to it. */
+struct st_trace_buffer* st_endpoint_acquire_buffer(
+    struct st_producer_endpoint* e, uint64_t id);
+
+/* What a chunk's header says, each field read once.  The payload, and whether
+ * it is complete, is for the caller to say. */
+struct st_chunk_copy st_endpoint_read_header(
+    const struct st_producer_endpoint* e, struct st_chunk_header* h);
+
+/* Copies the chunk to the buffer, or counts it as discarded. */
+void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
+                            const struct st_chunk_copy* copy,
+                            uint64_t target_buffer);
+
+#endif /* STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_ */
