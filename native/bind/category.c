@@ -15,25 +15,35 @@ static PyObject* new_category_hook;
 static uint32_t category_count;
 
 /* Names of our own keyword arguments, interned. */
-enum option { OPTION_TRACK, OPTION_FLOW, OPTION_TERMINATING_FLOW,
-              OPTION_TIMESTAMP, OPTION_ARGS, OPTIONS };
+enum option {
+  OPTION_TRACK,
+  OPTION_FLOW,
+  OPTION_TERMINATING_FLOW,
+  OPTION_TIMESTAMP,
+  OPTION_ARGS,
+  OPTIONS
+};
 static PyObject* option_names[OPTIONS];
 
 /* ---- arguments of events ---- */
 
 static int find_option(PyObject* name) {
   for (int i = 0; i < OPTIONS; i++) {
-    if (name == option_names[i]) return i;
+    if (name == option_names[i])
+      return i;
   }
-  if (PyUnicode_CHECK_INTERNED(name)) return -1;
+  if (PyUnicode_CHECK_INTERNED(name))
+    return -1;
   for (int i = 0; i < OPTIONS; i++) {
-    if (PyUnicode_Compare(name, option_names[i]) == 0) return i;
+    if (PyUnicode_Compare(name, option_names[i]) == 0)
+      return i;
   }
   return -1;
 }
 
 static bool take_track(struct event_request* r, PyObject* value) {
-  if (value == Py_None) return true;
+  if (value == Py_None)
+    return true;
   if (Py_TYPE(value) != st_track_type) {
     PyErr_Format(PyExc_TypeError,
                  "track must be a stretto.Track, not %R: make one with "
@@ -46,11 +56,12 @@ static bool take_track(struct event_request* r, PyObject* value) {
 }
 
 static bool take_timestamp(struct event_request* r, PyObject* value) {
-  if (value == Py_None) return true;
+  if (value == Py_None)
+    return true;
   unsigned long long ns =
       PyLong_Check(value) ? PyLong_AsUnsignedLongLong(value) : 0;
-  if (!PyLong_Check(value) || (ns == (unsigned long long)-1 &&
-                               PyErr_Occurred())) {
+  if (!PyLong_Check(value) ||
+      (ns == (unsigned long long)-1 && PyErr_Occurred())) {
     PyErr_Clear();
     PyErr_Format(PyExc_ValueError,
                  "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
@@ -66,13 +77,17 @@ static bool take_timestamp(struct event_request* r, PyObject* value) {
 static bool take_option(struct event_request* r, enum option option,
                         PyObject* value) {
   switch (option) {
-    case OPTION_TRACK: return take_track(r, value);
-    case OPTION_TIMESTAMP: return take_timestamp(r, value);
+    case OPTION_TRACK:
+      return take_track(r, value);
+    case OPTION_TIMESTAMP:
+      return take_timestamp(r, value);
     case OPTION_FLOW:
-      if (value != Py_None) r->flow = value;
+      if (value != Py_None)
+        r->flow = value;
       return true;
     case OPTION_TERMINATING_FLOW:
-      if (value != Py_None) r->terminating_flow = value;
+      if (value != Py_None)
+        r->terminating_flow = value;
       return true;
     default:
       if (!PyDict_Check(value)) {
@@ -93,9 +108,12 @@ static bool take_keywords(struct event_request* r, PyObject* const* values,
   r->argument_values = values;
   for (Py_ssize_t i = 0; i < count; i++) {
     int option = find_option(PyTuple_GET_ITEM(kwnames, i));
-    if (option < 0) continue;
-    if (i < 32) r->skip_names |= 1u << i;
-    if (!take_option(r, (enum option)option, values[i])) return false;
+    if (option < 0)
+      continue;
+    if (i < 32)
+      r->skip_names |= 1u << i;
+    if (!take_option(r, (enum option)option, values[i]))
+      return false;
   }
   return true;
 }
@@ -108,8 +126,9 @@ static bool parse_event(struct event_request* r, const char* function,
                         Py_ssize_t positional, PyObject* const* args,
                         Py_ssize_t count, PyObject* kwnames) {
   if (count != positional) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s, got %zd",
-                 function, positional, positional == 1 ? "" : "s", count);
+    PyErr_Format(PyExc_TypeError,
+                 "%s() takes %zd positional argument%s, got %zd", function,
+                 positional, positional == 1 ? "" : "s", count);
     return false;
   }
   return !kwnames || take_keywords(r, args + count, kwnames);
@@ -121,12 +140,16 @@ static PyObject* category_instant(PyObject* self, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
   uint32_t mask = category->enabled;
-  if (LIKELY(!mask)) Py_RETURN_NONE;
-  if (count == 1 && !kwnames &&
-      emit_fast(ST_INSTANT, category, args[0], mask))
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  if (count == 1 && !kwnames && emit_fast(ST_INSTANT, category, args[0], mask))
+    Py_RETURN_NONE;
+  if (count == 1 && kwnames &&
+      emit_plain(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_INSTANT, .category = category};
-  if (!parse_event(&r, "instant", 1, args, count, kwnames)) return NULL;
+  if (!parse_event(&r, "instant", 1, args, count, kwnames))
+    return NULL;
   r.name = args[0];
   st_emit(&r, mask);
   Py_RETURN_NONE;
@@ -135,16 +158,19 @@ static PyObject* category_instant(PyObject* self, PyObject* const* args,
 static PyObject* category_slice(PyObject* self, PyObject* const* args,
                                 Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  if (LIKELY(!category->enabled)) return Py_NewRef(st_empty_slice);
+  if (LIKELY(!category->enabled))
+    return Py_NewRef(st_empty_slice);
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
-  if (!parse_event(&r, "slice", 1, args, count, kwnames)) return NULL;
+  if (!parse_event(&r, "slice", 1, args, count, kwnames))
+    return NULL;
   r.name = args[0];
   return slice_new(&r);
 }
 
 static PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
   CategoryObject* category = (CategoryObject*)self;
-  if (LIKELY(!category->enabled)) return Py_NewRef(st_empty_slice);
+  if (LIKELY(!category->enabled))
+    return Py_NewRef(st_empty_slice);
   if (!PyCode_Check(code)) {
     PyErr_SetString(PyExc_TypeError, "slice_for_code() takes a code object");
     return NULL;
@@ -158,17 +184,21 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
   uint32_t mask = category->enabled;
-  if (LIKELY(!mask)) Py_RETURN_NONE;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
   struct event_request r = {.type = ST_COUNTER, .category = category};
-  if (!parse_event(&r, "counter", 2, args, count, kwnames)) return NULL;
+  if (!parse_event(&r, "counter", 2, args, count, kwnames))
+    return NULL;
   if (!PyNumber_Check(args[1])) {
     PyErr_Format(PyExc_TypeError, "a counter's value must be a number, not %R",
                  (PyObject*)Py_TYPE(args[1]));
     return NULL;
   }
-  if (!thread_state_get()) Py_RETURN_NONE;
+  if (!thread_state_get())
+    Py_RETURN_NONE;
   TrackObject* track = counter_track(args[0], (PyObject*)r.track);
-  if (!track) return NULL;
+  if (!track)
+    return NULL;
   r.track = track;
   r.value = args[1];
   st_emit(&r, mask);
@@ -180,7 +210,7 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
 
 static struct open_begins* open_begins_of(struct thread_state* t,
                                           TrackObject* track, int slot) {
-  struct open_begins* b = track            ? &track->begins[slot]
+  struct open_begins* b = track           ? &track->begins[slot]
                           : t->task_track ? &t->task_track->begins[slot]
                                           : &t->begins[slot];
   if (b->generation != st_instances[slot].generation) {
@@ -194,15 +224,19 @@ static PyObject* category_begin(PyObject* self, PyObject* const* args,
                                 Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
   uint32_t mask = category->enabled;
-  if (LIKELY(!mask)) Py_RETURN_NONE;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
-  if (!parse_event(&r, "begin", 1, args, count, kwnames)) return NULL;
+  if (!parse_event(&r, "begin", 1, args, count, kwnames))
+    return NULL;
   r.name = args[0];
   uint32_t written = st_emit(&r, mask);
   struct thread_state* t = st_thread;
-  if (!t) Py_RETURN_NONE;
+  if (!t)
+    Py_RETURN_NONE;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (!(mask & (1u << slot))) continue;
+    if (!(mask & (1u << slot)))
+      continue;
     struct open_begins* b = open_begins_of(t, r.track, slot);
     b->bits = b->bits << 1 | ((written >> slot) & 1);
   }
@@ -213,15 +247,20 @@ static PyObject* category_end(PyObject* self, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
   uint32_t mask = category->enabled;
-  if (LIKELY(!mask)) Py_RETURN_NONE;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
   struct event_request r = {.type = ST_SLICE_END, .category = category};
-  if (!parse_event(&r, "end", 0, args, count, kwnames)) return NULL;
+  if (!parse_event(&r, "end", 0, args, count, kwnames))
+    return NULL;
   struct thread_state* t = thread_state_get();
-  if (!t) Py_RETURN_NONE;
-  if (context_changed(t, PyThreadState_Get())) thread_state_refresh_task(t);
+  if (!t)
+    Py_RETURN_NONE;
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
   uint32_t begun = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (!(mask & (1u << slot))) continue;
+    if (!(mask & (1u << slot)))
+      continue;
     struct open_begins* b = open_begins_of(t, r.track, slot);
     begun |= (uint32_t)(b->bits & 1) << slot;
     b->bits = b->bits >> 1 | (uint64_t)1 << 63;
@@ -259,7 +298,8 @@ static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
   if (!st_bind_integer(args[0], "slot", 0, MAX_INSTANCES - 1, &slot))
     return NULL;
   int enabled = PyObject_IsTrue(args[1]);
-  if (enabled < 0) return NULL;
+  if (enabled < 0)
+    return NULL;
   if (enabled)
     category->enabled |= 1u << slot;
   else
@@ -302,7 +342,8 @@ static PyObject* check_name(PyObject* name) {
   }
   Py_ssize_t size;
   const char* text = PyUnicode_AsUTF8AndSize(name, &size);
-  if (!text) return NULL;
+  if (!text)
+    return NULL;
   if (size == 0 || strpbrk(text, "\"* ")) {
     PyErr_Format(PyExc_ValueError,
                  "category name %R: use a name without quotes, asterisks and "
@@ -311,7 +352,8 @@ static PyObject* check_name(PyObject* name) {
     return NULL;
   }
   PyObject* copy = PyUnicode_FromStringAndSize(text, size);
-  if (copy) PyUnicode_InternInPlace(&copy);
+  if (copy)
+    PyUnicode_InternInPlace(&copy);
   return copy;
 }
 
@@ -323,7 +365,8 @@ static CategoryObject* make_category(PyTypeObject* type, PyObject* name) {
     return NULL;
   }
   CategoryObject* c = (CategoryObject*)type->tp_alloc(type, 0);
-  if (!c) return NULL;
+  if (!c)
+    return NULL;
   c->index = category_count++;
   c->name = Py_NewRef(name);
   c->description = PyUnicode_FromString("");
@@ -335,9 +378,11 @@ static bool describe_category(CategoryObject* c, PyObject* description,
                               PyObject* tags) {
   if (description && description != Py_None)
     Py_XSETREF(c->description, Py_NewRef(description));
-  if (!tags) return true;
+  if (!tags)
+    return true;
   PyObject* tuple = PySequence_Tuple(tags);
-  if (!tuple) return false;
+  if (!tuple)
+    return false;
   if (PyUnicode_Check(tags) || PyTuple_GET_SIZE(tuple) > 4) {
     Py_DECREF(tuple);
     PyErr_SetString(PyExc_ValueError, "tags must be a list of at most 4 str");
@@ -348,7 +393,8 @@ static bool describe_category(CategoryObject* c, PyObject* description,
 }
 
 static bool announce_category(CategoryObject* c) {
-  if (!new_category_hook || new_category_hook == Py_None) return true;
+  if (!new_category_hook || new_category_hook == Py_None)
+    return true;
   PyObject* result = PyObject_CallOneArg(new_category_hook, (PyObject*)c);
   Py_XDECREF(result);
   return result != NULL;
@@ -358,17 +404,20 @@ static PyObject* category_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
   static char* names[] = {"name", "description", "tags", NULL};
   PyObject *given, *description = NULL, *tags = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|UO:Category", names,
-                                   &given, &description, &tags))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|UO:Category", names, &given,
+                                   &description, &tags))
     return NULL;
   PyObject* name = check_name(given);
-  if (!name) return NULL;
+  if (!name)
+    return NULL;
   CategoryObject* c =
       (CategoryObject*)Py_XNewRef(PyDict_GetItemWithError(categories, name));
   bool is_new = !c && !PyErr_Occurred();
-  if (is_new) c = make_category(type, name);
+  if (is_new)
+    c = make_category(type, name);
   Py_DECREF(name);
-  if (!c) return NULL;
+  if (!c)
+    return NULL;
   if (!describe_category(c, description, tags) ||
       (is_new && (PyDict_SetItem(categories, c->name, (PyObject*)c) < 0)) ||
       ((is_new || tags) && !announce_category(c))) {
@@ -381,7 +430,8 @@ static PyObject* category_new(PyTypeObject* type, PyObject* args,
 static void category_dealloc(PyObject* self) {
   CategoryObject* c = (CategoryObject*)self;
   PyTypeObject* type = Py_TYPE(self);
-  if (c->weakrefs) PyObject_ClearWeakRefs(self);
+  if (c->weakrefs)
+    PyObject_ClearWeakRefs(self);
   Py_XDECREF(c->name);
   Py_XDECREF(c->description);
   Py_XDECREF(c->tags);
@@ -433,8 +483,8 @@ static PyMethodDef kMethods[] = {
      "Does nothing: the benchmark's measure of a disabled event."},
     {"empty_slice", FAST(category_empty_slice),
      "The context manager that does nothing: likewise."},
-    {"set_slot", (PyCFunction)(void (*)(void))category_set_slot,
-     METH_FASTCALL, "set_slot(slot, enabled)"},
+    {"set_slot", (PyCFunction)(void (*)(void))category_set_slot, METH_FASTCALL,
+     "set_slot(slot, enabled)"},
     {"__reduce__", category_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
@@ -453,8 +503,9 @@ static PyGetSetDef kGetters[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "Category(name, description='', tags=())\n--\n\n"
-                "A named group of events that sessions switch on and off."},
+    {Py_tp_doc,
+     "Category(name, description='', tags=())\n--\n\n"
+     "A named group of events that sessions switch on and off."},
     {Py_tp_new, category_new},
     {Py_tp_dealloc, category_dealloc},
     {Py_tp_repr, category_repr},
@@ -463,9 +514,8 @@ static PyType_Slot kSlots[] = {
     {Py_tp_getset, kGetters},
     {0, NULL}};
 
-static PyType_Spec kSpec = {"stretto._native.Category",
-                            sizeof(CategoryObject), 0, Py_TPFLAGS_DEFAULT,
-                            kSlots};
+static PyType_Spec kSpec = {"stretto._native.Category", sizeof(CategoryObject),
+                            0, Py_TPFLAGS_DEFAULT, kSlots};
 
 static PyObject* all_categories(PyObject* module, PyObject* unused) {
   (void)module;
@@ -503,13 +553,17 @@ int add_category_type(PyObject* module) {
       "track", "flow", "terminating_flow", "timestamp", "args"};
   for (int i = 0; i < OPTIONS; i++) {
     option_names[i] = PyUnicode_InternFromString(names[i]);
-    if (!option_names[i]) return -1;
+    if (!option_names[i])
+      return -1;
   }
   categories = PyDict_New();
-  if (!categories) return -1;
+  if (!categories)
+    return -1;
   st_category_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!st_category_type) return -1;
-  if (PyModule_AddType(module, st_category_type) < 0) return -1;
+  if (!st_category_type)
+    return -1;
+  if (PyModule_AddType(module, st_category_type) < 0)
+    return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

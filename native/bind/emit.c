@@ -321,6 +321,8 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   out->interned = t->interned.data;
   out->interned_size = t->interned.size;
   bool ok = st_sequence_write(&s->core, out);
+  if (ok && r->argument_names && !r->skip_names && !r->more_arguments)
+    remember_keywords(t, s, r->argument_names);
   t->scratch.size = base;
   return ok;
 }

@@ -10,8 +10,7 @@
 PyTypeObject* st_flow_type;
 
 typedef struct {
-  PyObject_HEAD
-  unsigned long long id;
+  PyObject_HEAD unsigned long long id;
 } FlowObject;
 
 static uint64_t mix(uint64_t x) { /* the finalizer of splitmix64 */
@@ -24,8 +23,8 @@ static uint64_t next_flow_id(void) {
   static _Atomic uint64_t counter;
   uint64_t id;
   do {
-    id = mix(st_process_track.uuid + 0x9E3779B97F4A7C15u *
-                                         (atomic_fetch_add(&counter, 1) + 1));
+    id = mix(st_process_track.uuid +
+             0x9E3779B97F4A7C15u * (atomic_fetch_add(&counter, 1) + 1));
   } while (id == 0);
   return id;
 }
@@ -33,7 +32,8 @@ static uint64_t next_flow_id(void) {
 static bool append_flow_id(struct bytes_builder* out, uint32_t field,
                            uint64_t id) {
   uint8_t* p = builder_room(out, 16);
-  if (!p) return false;
+  if (!p)
+    return false;
   out->size = (size_t)(st_put_fixed64_field(p, field, id) - out->data);
   return true;
 }
@@ -43,16 +43,17 @@ static bool append_one(struct bytes_builder* out, uint32_t field,
   if (Py_TYPE(flow) == st_flow_type)
     return append_flow_id(out, field, ((FlowObject*)flow)->id);
   unsigned long long id = PyLong_AsUnsignedLongLongMask(flow);
-  if (id == (unsigned long long)-1 && PyErr_Occurred()) return false;
+  if (id == (unsigned long long)-1 && PyErr_Occurred())
+    return false;
   return append_flow_id(out, field, id);
 }
 
-bool append_flows(struct bytes_builder* out, uint32_t field,
-                  PyObject* flows) {
+bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows) {
   if (Py_TYPE(flows) == st_flow_type || PyLong_Check(flows))
     return append_one(out, field, flows);
   PyObject* all = PySequence_Tuple(flows);
-  if (!all) return false;
+  if (!all)
+    return false;
   bool ok = true;
   for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(all); i++)
     ok = append_one(out, field, PyTuple_GET_ITEM(all, i));
@@ -68,7 +69,8 @@ static PyObject* flow_new(PyTypeObject* type, PyObject* args,
                                    &PyLong_Type, &id))
     return NULL;
   FlowObject* flow = (FlowObject*)type->tp_alloc(type, 0);
-  if (!flow) return NULL;
+  if (!flow)
+    return NULL;
   flow->id = id ? PyLong_AsUnsignedLongLong(id) : next_flow_id();
   if (PyErr_Occurred()) {
     Py_DECREF(flow);
@@ -96,18 +98,18 @@ static PyObject* flow_reduce(PyObject* self, PyObject* unused) {
                        ((FlowObject*)self)->id);
 }
 
-static PyMemberDef kMembers[] = {
-    {"id", T_ULONGLONG, offsetof(FlowObject, id), READONLY,
-     "The 64-bit id in the trace."},
-    {NULL, 0, 0, 0, NULL}};
+static PyMemberDef kMembers[] = {{"id", T_ULONGLONG, offsetof(FlowObject, id),
+                                  READONLY, "The 64-bit id in the trace."},
+                                 {NULL, 0, 0, 0, NULL}};
 
-static PyMethodDef kMethods[] = {
-    {"__reduce__", flow_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef kMethods[] = {{"__reduce__", flow_reduce, METH_NOARGS, NULL},
+                                 {NULL, NULL, 0, NULL}};
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "Flow(id=...)\n--\n\n"
-                "An arrow between events: pass it as flow= to each of them, "
-                "and as terminating_flow= to the last."},
+    {Py_tp_doc,
+     "Flow(id=...)\n--\n\n"
+     "An arrow between events: pass it as flow= to each of them, "
+     "and as terminating_flow= to the last."},
     {Py_tp_new, flow_new},
     {Py_tp_dealloc, flow_dealloc},
     {Py_tp_repr, flow_repr},
@@ -119,6 +121,7 @@ static PyType_Spec kSpec = {"stretto._native.Flow", sizeof(FlowObject), 0,
 
 int add_flow_type(PyObject* module) {
   st_flow_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!st_flow_type) return -1;
+  if (!st_flow_type)
+    return -1;
   return PyModule_AddType(module, st_flow_type);
 }

@@ -27,9 +27,8 @@ bool builder_append(struct bytes_builder* b, const void* data, size_t n) {
   return true;
 }
 
-/* An object that may die now: its destructor could run anything, so it waits
- * until the event is written. */
-static void discard(struct thread_state* t, PyObject* object) {
+/* Its destructor could run anything, so it waits until the event is written. */
+void discard_later(struct thread_state* t, PyObject* object) {
   if (!object)
     return;
   if (t->discarded_count == MAX_DISCARDED) {
@@ -55,7 +54,7 @@ static bool cache_resize(struct thread_state* t, struct identity_cache* c,
       continue;
     struct identity_slot* s = &c->slots[identity_hash(old[i].key) & c->mask];
     if (s->key)
-      discard(t, s->key);
+      discard_later(t, s->key);
     *s = old[i];
   }
   PyMem_RawFree(old);
@@ -74,7 +73,7 @@ void identity_put(struct thread_state* t, struct identity_cache* c,
   }
   if (s->key != key) {
     Py_INCREF(key);
-    discard(t, s->key);
+    discard_later(t, s->key);
     s->key = key;
   }
   s->epoch = epoch;

@@ -18,8 +18,7 @@ struct entry {
 };
 
 typedef struct {
-  PyObject_HEAD
-  CategoryObject* category;
+  PyObject_HEAD CategoryObject* category;
   PyObject* name;
   PyObject* code;
   TrackObject* track;
@@ -54,7 +53,8 @@ static SliceObject* slice_alloc(void) {
 static bool keep_arguments(SliceObject* s, const struct event_request* r) {
   Py_ssize_t count = PyTuple_GET_SIZE(r->argument_names);
   s->values = PyTuple_New(count);
-  if (!s->values) return false;
+  if (!s->values)
+    return false;
   for (Py_ssize_t i = 0; i < count; i++)
     PyTuple_SET_ITEM(s->values, i, Py_NewRef(r->argument_values[i]));
   s->names = Py_NewRef(r->argument_names);
@@ -63,7 +63,8 @@ static bool keep_arguments(SliceObject* s, const struct event_request* r) {
 
 PyObject* slice_new(const struct event_request* r) {
   SliceObject* s = slice_alloc();
-  if (!s) return NULL;
+  if (!s)
+    return NULL;
   s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
   s->name = Py_XNewRef(r->name);
   s->code = Py_XNewRef(r->code);
@@ -110,16 +111,17 @@ static struct entry* push_entry(SliceObject* s) {
     s->depth = 1;
     return &s->first;
   }
-  struct entry* grown =
-      PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
-  if (!grown) return NULL;
+  struct entry* grown = PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
+  if (!grown)
+    return NULL;
   s->deeper = grown;
   return &s->deeper[s->depth++ - 1];
 }
 
 static struct entry pop_entry(SliceObject* s) {
   static const struct entry none;
-  if (s->depth == 0) return none;
+  if (s->depth == 0)
+    return none;
   s->depth--;
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
@@ -152,26 +154,34 @@ static uint32_t begin(SliceObject* s, uint32_t mask) {
 /* The track that the BEGIN went to, so that the END finds it from anywhere. */
 static uint64_t effective_track(const SliceObject* s) {
   const struct thread_state* t = st_thread;
-  if (s->track) return track_resolve(s->track)->uuid;
-  if (!t) return 0;
+  if (s->track)
+    return track_resolve(s->track)->uuid;
+  if (!t)
+    return 0;
   return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+}
+
+static bool begin_quickly(SliceObject* s, uint32_t mask) {
+  if (!s->name || s->track || s->more_arguments || s->flow ||
+      s->terminating_flow || s->has_timestamp)
+    return false;
+  if (!s->names)
+    return emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
+  return emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask, s->names,
+                    &PyTuple_GET_ITEM(s->values, 0));
 }
 
 static PyObject* slice_enter(PyObject* self, PyObject* unused) {
   (void)unused;
   SliceObject* s = (SliceObject*)self;
   struct entry* e = push_entry(s);
-  if (!e) return PyErr_NoMemory();
+  if (!e)
+    return PyErr_NoMemory();
   e->mask = 0;
   e->start_counter = st_start_counter;
   uint32_t mask = s->category->enabled;
   if (mask) {
-    bool plain = s->name && !s->track && !s->names && !s->more_arguments &&
-                 !s->flow && !s->terminating_flow && !s->has_timestamp;
-    if (plain && emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask))
-      e->mask = mask;
-    else
-      e->mask = begin(s, mask);
+    e->mask = begin_quickly(s, mask) ? mask : begin(s, mask);
     e->track_uuid = effective_track(s);
   }
   return Py_NewRef(self);
@@ -183,15 +193,15 @@ static void end(const struct entry* e) {
     if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
       mask |= 1u << slot;
   }
-  if (!mask) return;
+  if (!mask)
+    return;
   struct thread_state* t = st_thread;
   if (LIKELY(t && !context_changed(t, PyThreadState_Get()) &&
-             e->track_uuid == (t->task_track ? t->task_track->core.uuid
-                                             : t->track.uuid) &&
+             e->track_uuid ==
+                 (t->task_track ? t->task_track->core.uuid : t->track.uuid) &&
              emit_fast(ST_SLICE_END, NULL, NULL, mask)))
     return;
-  struct event_request r = {.type = ST_SLICE_END,
-                            .track_uuid = e->track_uuid};
+  struct event_request r = {.type = ST_SLICE_END, .track_uuid = e->track_uuid};
   st_emit(&r, mask);
 }
 
@@ -200,7 +210,8 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* args,
   (void)args;
   (void)count;
   struct entry e = pop_entry((SliceObject*)self);
-  if (e.mask) end(&e);
+  if (e.mask)
+    end(&e);
   Py_RETURN_NONE;
 }
 
@@ -255,8 +266,10 @@ int add_slice_type(PyObject* module) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
-  if (!slice_type || !empty_type) return -1;
+  if (!slice_type || !empty_type)
+    return -1;
   st_empty_slice = empty_type->tp_alloc(empty_type, 0);
-  if (!st_empty_slice) return -1;
+  if (!st_empty_slice)
+    return -1;
   return PyModule_AddObjectRef(module, "EMPTY_SLICE", st_empty_slice);
 }

@@ -62,6 +62,8 @@ static void sequence_free(struct thread_sequence* s, int slot) {
   identity_cache_free(&s->argument_names);
   identity_cache_free(&s->codes);
   identity_cache_free(&s->locations);
+  for (int i = 0; i < KEYWORD_ENTRIES; i++)
+    Py_XDECREF(s->keywords[i].names);
   PyMem_RawFree(s->categories);
   PyMem_RawFree(s);
 }

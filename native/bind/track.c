@@ -45,10 +45,12 @@ static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
   if (data) {
     t->descriptor = data;
     uint8_t* p = st_put_u64_field(data, DESCRIPTOR_UUID, t->core.uuid);
-    if (name) p = st_put_bytes_field(p, DESCRIPTOR_NAME, name, (size_t)size);
+    if (name)
+      p = st_put_bytes_field(p, DESCRIPTOR_NAME, name, (size_t)size);
     if (parent_uuid)
       p = st_put_u64_field(p, DESCRIPTOR_PARENT_UUID, parent_uuid);
-    if (t->extra_size) memcpy(p, t->extra, t->extra_size);
+    if (t->extra_size)
+      memcpy(p, t->extra, t->extra_size);
     t->core.descriptor = data;
     t->core.descriptor_size = (size_t)(p - data) + t->extra_size;
   }
@@ -56,9 +58,11 @@ static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
 }
 
 const struct st_track* track_resolve(TrackObject* t) {
-  if (LIKELY(t->process_generation == st_process_generation)) return &t->core;
+  if (LIKELY(t->process_generation == st_process_generation))
+    return &t->core;
   t->process_generation = st_process_generation;
-  if (t->kind == TRACK_FIXED) return &t->core;
+  if (t->kind == TRACK_FIXED)
+    return &t->core;
   const struct st_track* parent =
       t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
   t->core.parent = parent;
@@ -70,7 +74,8 @@ const struct st_track* track_resolve(TrackObject* t) {
 static TrackObject* track_alloc(PyObject* name, PyObject* parent,
                                 uint64_t own_id) {
   TrackObject* t = (TrackObject*)st_track_type->tp_alloc(st_track_type, 0);
-  if (!t) return NULL;
+  if (!t)
+    return NULL;
   t->kind = TRACK_CHILD;
   t->name = Py_XNewRef(name);
   t->parent = parent && parent != Py_None ? Py_NewRef(parent) : NULL;
@@ -116,7 +121,8 @@ static PyObject* track_new(PyTypeObject* type, PyObject* args,
 static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
   TrackObject* t =
       track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
-  if (!t) return NULL;
+  if (!t)
+    return NULL;
   t->extra = PyMem_RawMalloc(2); /* an empty CounterDescriptor */
   if (!t->extra) {
     Py_DECREF(t);
@@ -134,15 +140,20 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
                  (PyObject*)Py_TYPE(name));
     return NULL;
   }
-  if (parent) return make_counter_track(name, parent);
+  if (parent)
+    return make_counter_track(name, parent);
   PyObject* known = PyDict_GetItemWithError(counter_tracks, name);
-  if (known) return (TrackObject*)Py_NewRef(known);
-  if (PyErr_Occurred()) return NULL;
+  if (known)
+    return (TrackObject*)Py_NewRef(known);
+  if (PyErr_Occurred())
+    return NULL;
   TrackObject* t = make_counter_track(name, NULL);
-  if (!t) return NULL;
+  if (!t)
+    return NULL;
   if (PyDict_Size(counter_tracks) >= MAX_COUNTERS)
     PyDict_Clear(counter_tracks);
-  if (PyDict_SetItem(counter_tracks, name, (PyObject*)t) < 0) PyErr_Clear();
+  if (PyDict_SetItem(counter_tracks, name, (PyObject*)t) < 0)
+    PyErr_Clear();
   return t;
 }
 
@@ -159,7 +170,8 @@ static PyObject* fixed_track(PyObject* module, PyObject* args) {
       !is_track_or_none(parent))
     return NULL;
   TrackObject* t = track_alloc(NULL, parent, uuid);
-  if (!t) return NULL;
+  if (!t)
+    return NULL;
   t->kind = TRACK_FIXED;
   t->descriptor = PyMem_RawMalloc((size_t)size + 1);
   if (!t->descriptor) {
@@ -178,11 +190,13 @@ static PyObject* fixed_track(PyObject* module, PyObject* args) {
 static PyObject* thread_track(PyObject* module, PyObject* unused) {
   (void)unused;
   struct thread_state* t = thread_state_get();
-  if (!t) Py_RETURN_NONE;
-  PyObject* args = Py_BuildValue(
-      "(Ky#)", (unsigned long long)t->track.uuid,
-      (const char*)t->track.descriptor, (Py_ssize_t)t->track.descriptor_size);
-  if (!args) return NULL;
+  if (!t)
+    Py_RETURN_NONE;
+  PyObject* args = Py_BuildValue("(Ky#)", (unsigned long long)t->track.uuid,
+                                 (const char*)t->track.descriptor,
+                                 (Py_ssize_t)t->track.descriptor_size);
+  if (!args)
+    return NULL;
   PyObject* track = fixed_track(module, args);
   Py_DECREF(args);
   return track;
@@ -195,7 +209,8 @@ static PyObject* process_track(PyObject* module, PyObject* unused) {
       st_process_track.descriptor ? (const char*)st_process_track.descriptor
                                   : "",
       (Py_ssize_t)st_process_track.descriptor_size);
-  if (!args) return NULL;
+  if (!args)
+    return NULL;
   PyObject* track = fixed_track(module, args);
   Py_DECREF(args);
   return track;
@@ -216,13 +231,13 @@ static void track_dealloc(PyObject* self) {
 
 static PyObject* track_get_uuid(PyObject* self, void* unused) {
   (void)unused;
-  return PyLong_FromUnsignedLongLong(
-      track_resolve((TrackObject*)self)->uuid);
+  return PyLong_FromUnsignedLongLong(track_resolve((TrackObject*)self)->uuid);
 }
 
 static PyObject* track_repr(PyObject* self) {
   TrackObject* t = (TrackObject*)self;
-  if (t->name) return PyUnicode_FromFormat("stretto.Track(%R)", t->name);
+  if (t->name)
+    return PyUnicode_FromFormat("stretto.Track(%R)", t->name);
   char text[48];
   snprintf(text, sizeof text, "stretto.Track(0x%016llx)",
            (unsigned long long)track_resolve(t)->uuid);
@@ -239,8 +254,9 @@ static PyGetSetDef kGetters[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "Track(name, *, parent=None, id=0)\n--\n\n"
-                "A row of the timeline, below `parent` or the process."},
+    {Py_tp_doc,
+     "Track(name, *, parent=None, id=0)\n--\n\n"
+     "A row of the timeline, below `parent` or the process."},
     {Py_tp_new, track_new},
     {Py_tp_dealloc, track_dealloc},
     {Py_tp_repr, track_repr},
@@ -262,7 +278,9 @@ static PyMethodDef kFunctions[] = {
 int add_track_type(PyObject* module) {
   counter_tracks = PyDict_New();
   st_track_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!counter_tracks || !st_track_type) return -1;
-  if (PyModule_AddType(module, st_track_type) < 0) return -1;
+  if (!counter_tracks || !st_track_type)
+    return -1;
+  if (PyModule_AddType(module, st_track_type) < 0)
+    return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -1,12 +1,17 @@
 /* Adds everything of track events to the module. */
-#include "bind.h"
 #include "track_event.h"
+#include "bind.h"
 
 int st_bind_add_track_event(PyObject* module) {
-  if (add_track_type(module) < 0) return -1;
-  if (add_flow_type(module) < 0) return -1;
-  if (add_slice_type(module) < 0) return -1;
-  if (add_category_type(module) < 0) return -1;
-  if (add_instance_functions(module) < 0) return -1;
+  if (add_track_type(module) < 0)
+    return -1;
+  if (add_flow_type(module) < 0)
+    return -1;
+  if (add_slice_type(module) < 0)
+    return -1;
+  if (add_category_type(module) < 0)
+    return -1;
+  if (add_instance_functions(module) < 0)
+    return -1;
   return add_track_event_api(module);
 }

@@ -132,6 +132,16 @@ struct identity_cache {
   uint32_t mask, conflicts;
 };
 
+enum { MAX_PLAIN_ARGUMENTS = 6, KEYWORD_ENTRIES = 32 };
+
+/* The names of one call site, none of them an option, with their ids. */
+struct keyword_entry {
+  PyObject* names; /* strong: tuple of str */
+  uint32_t epoch;
+  uint32_t count;
+  uint32_t iids[MAX_PLAIN_ARGUMENTS];
+};
+
 struct thread_sequence {
   struct st_sequence core;
   uint32_t generation; /* of the instance it was made for */
@@ -139,6 +149,7 @@ struct thread_sequence {
   struct identity_cache argument_names;
   struct identity_cache codes;     /* code object -> name iid */
   struct identity_cache locations; /* code object -> source location iid */
+  struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
     uint32_t epoch, iid;
   } * categories;
@@ -206,6 +217,9 @@ static inline uint32_t identity_find(const struct identity_cache* c,
   return s->key == key && s->epoch == epoch ? s->iid : 0;
 }
 
+/* Drops a reference once the event is written.  NULL is allowed. */
+void discard_later(struct thread_state* t, PyObject* object);
+
 void identity_put(struct thread_state* t, struct identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid);
 
@@ -229,11 +243,11 @@ typedef struct {
 struct event_request {
   enum st_event_type type;
   CategoryObject* category;
-  PyObject* name;      /* str */
-  PyObject* code;      /* instead of name: named and located by it */
-  TrackObject* track;  /* explicit track */
-  uint64_t track_uuid; /* instead: a track described elsewhere */
-  bool on_thread_track;     /* instead: the thread's, even inside a task */
+  PyObject* name;       /* str */
+  PyObject* code;       /* instead of name: named and located by it */
+  TrackObject* track;   /* explicit track */
+  uint64_t track_uuid;  /* instead: a track described elsewhere */
+  bool on_thread_track; /* instead: the thread's, even inside a task */
   bool has_timestamp;
   uint64_t timestamp;
   PyObject* flow;
@@ -249,40 +263,65 @@ struct event_request {
  * Never raises: what can't be converted is counted. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
-/* The hot path: one slot, cached ids, current track.  False: take st_emit. */
-static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
-                             PyObject* name, uint32_t mask) {
+/* What a hot path needs to know, all of it cached. */
+struct current {
+  struct thread_sequence* sequence;
+  int slot;
+  uint32_t category_iid, name_iid;
+  uint64_t track_uuid; /* 0: the thread's own */
+};
+
+/* One slot, cached ids, current track; false: take st_emit.  A name of NULL
+ * stands for an event without category and name (END). */
+static inline bool find_current(struct current* c, CategoryObject* category,
+                                PyObject* name, uint32_t mask) {
   struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || (mask & (mask - 1))))
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
     return false;
   if (UNLIKELY(context_changed(t, PyThreadState_Get())))
     return false;
-  int slot = __builtin_ctz(mask);
-  struct thread_sequence* s = t->sequences[slot];
-  if (UNLIKELY(!s || s->generation != st_instances[slot].generation))
+  c->slot = __builtin_ctz(mask);
+  struct thread_sequence* s = c->sequence = t->sequences[c->slot];
+  if (UNLIKELY(!s || s->generation != st_instances[c->slot].generation))
     return false;
   uint32_t epoch = s->core.epoch;
-  uint32_t category_iid = 0, name_iid = 0;
+  c->category_iid = c->name_iid = 0;
   if (name) {
     if (UNLIKELY(category->index >= s->category_capacity ||
                  s->categories[category->index].epoch != epoch))
       return false;
-    category_iid = s->categories[category->index].iid;
-    name_iid = identity_find(&s->names, epoch, name);
-    if (UNLIKELY(!name_iid))
+    c->category_iid = s->categories[category->index].iid;
+    c->name_iid = identity_find(&s->names, epoch, name);
+    if (UNLIKELY(!c->name_iid || !c->category_iid))
       return false;
   }
-  uint64_t uuid = 0;
+  c->track_uuid = 0;
   if (t->task_track) {
-    uuid = t->task_track->core.uuid;
-    size_t seen = (uuid * 0x9E3779B97F4A7C15u) >> 58;
+    uint64_t uuid = c->track_uuid = t->task_track->core.uuid;
+    size_t seen = st_seen_slot(uuid);
     if (UNLIKELY(s->core.seen_tracks[seen].uuid != uuid ||
                  s->core.seen_tracks[seen].epoch != epoch))
       return false;
   }
-  return st_sequence_write_small(&s->core, type, st_boottime_ns(), category_iid,
-                                 name_iid, uuid);
+  return true;
 }
+
+/* The hot path: an event without arguments.  False: take st_emit. */
+static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
+                             PyObject* name, uint32_t mask) {
+  struct current c;
+  return find_current(&c, category, name, mask) &&
+         st_sequence_write_small(&c.sequence->core, type, st_boottime_ns(),
+                                 c.category_iid, c.name_iid, c.track_uuid);
+}
+
+/* With plain arguments from one call site (emit_plain.c). */
+bool emit_plain(enum st_event_type type, CategoryObject* category,
+                PyObject* name, uint32_t mask, PyObject* names,
+                PyObject* const* values);
+/* Lets emit_plain know a call site whose names are interned now. */
+void remember_keywords(struct thread_state* t, struct thread_sequence* s,
+                       PyObject* names);
 
 /* Converts arguments into DebugAnnotation fields appended to t->scratch. */
 struct converted_argument {

@@ -7,15 +7,20 @@ static uint32_t api_enabled(PyObject* category) {
   return ((CategoryObject*)category)->enabled;
 }
 
-static uint32_t api_start_counter(void) { return st_start_counter; }
+static uint32_t api_start_counter(void) {
+  return st_start_counter;
+}
 
-static uint64_t api_now(void) { return st_boottime_ns(); }
+static uint64_t api_now(void) {
+  return st_boottime_ns();
+}
 
 /* One slot, everything known: no allocation, no Python. */
 static bool begin_code_fast(CategoryObject* category, PyObject* code,
                             uint32_t mask) {
   struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || t->busy || (mask & (mask - 1)))) return false;
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return false;
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
   if (UNLIKELY(!s || s->generation != st_instances[slot].generation))
@@ -26,7 +31,8 @@ static bool begin_code_fast(CategoryObject* category, PyObject* code,
     return false;
   uint32_t name = identity_find(&s->codes, epoch, code);
   uint32_t location = identity_find(&s->locations, epoch, code);
-  if (UNLIKELY(!name || !location)) return false;
+  if (UNLIKELY(!name || !location))
+    return false;
   return st_sequence_write_call(&s->core, st_boottime_ns(),
                                 s->categories[category->index].iid, name,
                                 location);
@@ -45,8 +51,10 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
   uint32_t mask = c->enabled;
-  if (!mask) return 0;
-  if (!timestamp && begin_code_fast(c, code, mask)) return mask;
+  if (!mask)
+    return 0;
+  if (!timestamp && begin_code_fast(c, code, mask))
+    return mask;
   struct event_request r = {.category = c, .code = code};
   return begin(&r, mask, timestamp);
 }
@@ -54,29 +62,31 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
-  if (!c->enabled) return 0;
+  if (!c->enabled)
+    return 0;
   struct event_request r = {.category = c, .name = name};
   return begin(&r, c->enabled, timestamp);
 }
 
 static bool end_fast(uint32_t mask) {
   struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || t->busy || (mask & (mask - 1)))) return false;
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return false;
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
   return s && s->generation == st_instances[slot].generation &&
-         st_sequence_write_small(&s->core, ST_SLICE_END, st_boottime_ns(), 0,
-                                 0, 0);
+         st_sequence_write_small(&s->core, ST_SLICE_END, st_boottime_ns(), 0, 0,
+                                 0);
 }
 
-static void api_end(uint32_t mask, uint32_t start_counter,
-                    uint64_t timestamp) {
+static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
   uint32_t running = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if ((mask & (1u << slot)) && instance_runs_since(slot, start_counter))
       running |= 1u << slot;
   }
-  if (!running || (!timestamp && end_fast(running))) return;
+  if (!running || (!timestamp && end_fast(running)))
+    return;
   struct event_request r = {.type = ST_SLICE_END,
                             .on_thread_track = true,
                             .has_timestamp = timestamp != 0,
@@ -94,9 +104,9 @@ static const struct st_track_event_api kApi = {
 };
 
 int add_track_event_api(PyObject* module) {
-  PyObject* capsule =
-      PyCapsule_New((void*)&kApi, ST_TRACK_EVENT_API, NULL);
-  if (!capsule) return -1;
+  PyObject* capsule = PyCapsule_New((void*)&kApi, ST_TRACK_EVENT_API, NULL);
+  if (!capsule)
+    return -1;
   int result = PyModule_AddObjectRef(module, "_track_event_api", capsule);
   Py_DECREF(capsule);
   return result;

@@ -93,8 +93,8 @@ static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
 static uint8_t* put_defaults(uint8_t* p, uint64_t track_uuid) {
   uint8_t event[16], defaults[32];
   uint8_t* e = st_put_u64_field(event, EVENT_DEFAULTS_TRACK_UUID, track_uuid);
-  uint8_t* d = st_put_u64_field(defaults, DEFAULTS_CLOCK,
-                                ST_CLOCK_SEQUENCE_INCREMENTAL);
+  uint8_t* d =
+      st_put_u64_field(defaults, DEFAULTS_CLOCK, ST_CLOCK_SEQUENCE_INCREMENTAL);
   d = st_put_bytes_field(d, DEFAULTS_TRACK_EVENT, event, (size_t)(e - event));
   return st_put_bytes_field(p, PACKET_DEFAULTS, defaults,
                             (size_t)(d - defaults));
@@ -131,9 +131,9 @@ static void append_owed_ends(struct st_sequence* s) {
       e = st_put_u64_field(e, EVENT_TRACK_UUID, s->owed[done].track_uuid);
     uint8_t* p = put_absolute_time(packet, s->owed[done].timestamp);
     p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
-    p = st_put_bytes_field(p, PACKET_TRACK_EVENT, event,
-                           (size_t)(e - event));
-    if (!append_one(s, packet, (size_t)(p - packet))) break;
+    p = st_put_bytes_field(p, PACKET_TRACK_EVENT, event, (size_t)(e - event));
+    if (!append_one(s, packet, (size_t)(p - packet)))
+      break;
     if (!st_sequence_is_current(s)) {
       done++;
       break;
@@ -150,17 +150,20 @@ static bool announce(struct st_sequence* s, uint64_t now) {
   st_intern_clear(&s->interned);
   s->last_timestamp = now;
   uint32_t chunk_id = s->writer.chunk_id;
-  if (!append_state(s, now)) return false;
+  if (!append_state(s, now))
+    return false;
   s->state_chunk_id = chunk_id;
   s->state_valid = true;
   st_sequence_declare_track(s, s->thread_track);
-  if (s->owed_count) append_owed_ends(s);
+  if (s->owed_count)
+    append_owed_ends(s);
   return st_sequence_is_current(s);
 }
 
 bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room) {
-  if (room > s->room_limit) room = s->room_limit;
+  if (room > s->room_limit)
+    room = s->room_limit;
   /* Several rounds only where owed ENDs or long descriptors fill chunks. */
   for (int round = 0; round < 8; round++) {
     uint32_t drops = s->writer.drop_count;
@@ -168,8 +171,10 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
       s->state_valid = false;
       return false;
     }
-    if (s->writer.drop_count != drops) s->state_valid = false;
-    if (st_sequence_is_current(s)) return true;
+    if (s->writer.drop_count != drops)
+      s->state_valid = false;
+    if (st_sequence_is_current(s))
+      return true;
     if (announce(s, timestamp) && st_trace_writer_room(&s->writer) >= room)
       return true;
   }
@@ -178,18 +183,20 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
 
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track) {
-  size_t slot = (track->uuid * 0x9E3779B97F4A7C15u) >> 58;
+  size_t slot = st_seen_slot(track->uuid);
   if (s->seen_tracks[slot].uuid == track->uuid &&
       s->seen_tracks[slot].epoch == s->epoch)
     return;
-  if (track->parent) st_sequence_declare_track(s, track->parent);
+  if (track->parent)
+    st_sequence_declare_track(s, track->parent);
   uint8_t head[24];
   uint8_t* p = st_put_u64_field(head, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
   p = st_put_tag(p, PACKET_TRACK_DESCRIPTOR, ST_WIRE_DELIMITED);
   p = st_put_varint(p, track->descriptor_size);
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {track->descriptor, track->descriptor_size}};
-  if (!st_trace_writer_append(&s->writer, pieces, 2)) return;
+  if (!st_trace_writer_append(&s->writer, pieces, 2))
+    return;
   s->seen_tracks[slot].uuid = track->uuid;
   s->seen_tracks[slot].epoch = s->epoch;
 }
@@ -209,8 +216,10 @@ static uint8_t* put_event_head(uint8_t* p, const struct st_event* e) {
   p = st_put_u64_field(p, EVENT_TYPE, e->type);
   if (e->category_iid)
     p = st_put_u64_field(p, EVENT_CATEGORY_IIDS, e->category_iid);
-  if (e->name_iid) p = st_put_u64_field(p, EVENT_NAME_IID, e->name_iid);
-  if (e->track_uuid) p = st_put_u64_field(p, EVENT_TRACK_UUID, e->track_uuid);
+  if (e->name_iid)
+    p = st_put_u64_field(p, EVENT_NAME_IID, e->name_iid);
+  if (e->track_uuid)
+    p = st_put_u64_field(p, EVENT_TRACK_UUID, e->track_uuid);
   if (!e->name_iid && e->name_size) {
     p = st_put_tag(p, EVENT_NAME, ST_WIRE_DELIMITED);
     p = st_put_varint(p, e->name_size);
@@ -233,9 +242,9 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
     t = st_put_varint(t, e->interned_size);
   }
   struct st_iovec pieces[] = {
-      {head, (size_t)(p - head)},      {event_head, event_head_size},
-      {e->name, name_size},            {e->fields, e->fields_size},
-      {tail, (size_t)(t - tail)},      {e->interned, e->interned_size},
+      {head, (size_t)(p - head)}, {event_head, event_head_size},
+      {e->name, name_size},       {e->fields, e->fields_size},
+      {tail, (size_t)(t - tail)}, {e->interned, e->interned_size},
   };
   if (st_trace_writer_append(&s->writer, pieces, 6)) {
     s->events_written++;

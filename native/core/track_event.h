@@ -63,10 +63,10 @@ struct st_track {
 };
 
 enum {
-  ST_SEEN_TRACKS = 64,      /* direct-mapped; a miss describes a track again */
+  ST_SEEN_TRACKS = 64, /* direct-mapped; a miss describes a track again */
   ST_MAX_OWED_ENDS = 4096,
-  ST_SMALL_EVENT = 64,      /* bound of an event that has only ids */
-  ST_EVENT_ROOM = 512,      /* an event starts only where so much is left */
+  ST_SMALL_EVENT = 64,       /* bound of an event that has only ids */
+  ST_EVENT_ROOM = 512,       /* an event starts only where so much is left */
   ST_MIN_STATE_CHUNK = 1024, /* smaller chunks can't hold state and events */
 };
 
@@ -117,6 +117,11 @@ bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
                       const struct st_track* thread_track);
 /* Returns the chunk and frees everything. */
 void st_sequence_destroy(struct st_sequence* s);
+
+/* Where a track is remembered in seen_tracks. */
+static inline size_t st_seen_slot(uint64_t uuid) {
+  return (uuid * 0x9E3779B97F4A7C15u) >> 58;
+}
 
 static inline bool st_sequence_is_current(const struct st_sequence* s) {
   return s->state_valid &&
@@ -169,20 +174,10 @@ static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
   s->events_written++;
 }
 
-/* The hot path: an event made of ids alone, in time order, in a chunk whose
- * state is announced.  False: nothing happened; take the long way. */
-static inline bool st_sequence_write_small(struct st_sequence* s,
-                                           enum st_event_type type,
-                                           uint64_t timestamp,
-                                           uint32_t category_iid,
-                                           uint32_t name_iid,
-                                           uint64_t track_uuid) {
-  if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
-    return false;
-  uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
-  if (!p) return false;
-  uint8_t* size;
-  p = st_put_small_head(s, p, type, timestamp, &size);
+/* The ids that a small event consists of; those that are 0 are left out. */
+static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
+                                        uint32_t name_iid,
+                                        uint64_t track_uuid) {
   if (category_iid) {
     *p++ = 3 << 3; /* category_iids */
     p = st_put_varint(p, category_iid);
@@ -195,6 +190,22 @@ static inline bool st_sequence_write_small(struct st_sequence* s,
     *p++ = 11 << 3; /* track_uuid */
     p = st_put_varint(p, track_uuid);
   }
+  return p;
+}
+
+/* The hot path: an event made of ids alone, in time order, in a chunk whose
+ * state is announced.  False: nothing happened; take the long way. */
+static inline bool st_sequence_write_small(
+    struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
+    uint32_t category_iid, uint32_t name_iid, uint64_t track_uuid) {
+  if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
+    return false;
+  uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
+  if (!p)
+    return false;
+  uint8_t* size;
+  p = st_put_small_head(s, p, type, timestamp, &size);
+  p = st_put_small_ids(p, category_iid, name_iid, track_uuid);
   st_finish_small(s, size, p);
   return true;
 }
@@ -208,7 +219,8 @@ static inline bool st_sequence_write_call(struct st_sequence* s,
   if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
     return false;
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
-  if (!p) return false;
+  if (!p)
+    return false;
   uint8_t* size;
   p = st_put_small_head(s, p, ST_SLICE_BEGIN, timestamp, &size);
   *p++ = 3 << 3; /* category_iids */
