@@ -105,7 +105,9 @@ class ProducerClient:
         self._producer = producer
         self._hints = hints
         self._queue = _native.SendQueue(end.fileno())
-        self._thread = _native.IpcThread(end.fileno(), self._queue, self._on_readable)
+        self._thread: _native.IpcThread | None = _native.IpcThread(
+            end.fileno(), self._queue, self._on_readable
+        )
         self._client = Client(self._queue)
         self._reader = FrameReader()
         self._proxy: ServiceProxy | None = None
@@ -178,12 +180,12 @@ class ProducerClient:
 
         Within a callback nothing is stopped: the thread that forks is the IPC thread.
         """
-        if get_ident() != self._ipc_thread_ident:
+        if self._thread is not None and get_ident() != self._ipc_thread_ident:
             self._thread.stop()
 
     def resume(self) -> None:
         """Start the IPC thread again after a fork, in the parent."""
-        if not self._gone:
+        if self._thread is not None and not self._gone:
             self._thread.start()
 
     def abandon(self) -> None:
@@ -208,10 +210,13 @@ class ProducerClient:
             self._arbiter.flush()
         self._end_connection()
         self.suspend()
-        if not self._thread.running:
+        if self._thread is not None and not self._thread.running:
+            self._thread = None
             self._end.close()
 
     def __del__(self) -> None:
+        # Forgotten, as a socket may be (and with its ResourceWarning). Writers may
+        # still have the arbiter: its queue must not outlive our descriptor.
         self.disconnect()
 
     def _end_connection(self) -> None:

@@ -1,0 +1,152 @@
+"""The least service that producers can work with: one ring buffer, one session, no rules.
+
+It runs on its own thread, so that a test's thread can block as a traced program
+does. `call` runs something there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stretto import _native
+from stretto.base.errors import SessionError
+from stretto.base.memory import create_sealed_memfd
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.base.unix_socket import UnixListener
+from stretto.ports.producer_host import ProducerHost
+from stretto.protos.config import DataSourceConfig
+from stretto.protos.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.ports.endpoints import RemoteProducer
+    from stretto.protos.config import DataSourceDescriptor
+    from stretto.protos.trace import TracePacket
+
+T = TypeVar("T")
+
+BUFFER = 3
+PAGE_SIZE = 4096
+
+
+class PlainEndpoint:
+    """One producer: set up at its first registration, everything else is written down."""
+
+    def __init__(self, service: PlainService, producer: RemoteProducer, producer_id: int) -> None:
+        self.service = service
+        self.producer = producer
+        self.core = _native.ProducerEndpointCore(service.table, producer_id)
+        self.memory = -1
+        self.instances = 0
+        self.flushed = 0
+        self.log: list[tuple[Any, ...]] = []
+
+    def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
+        if self.memory < 0:
+            self.memory = create_sealed_memfd(self.service.shm_size)
+            self.core.attach_fd(self.memory, self.service.shm_size, PAGE_SIZE)
+            self.core.allow_buffer(BUFFER, True)
+            self.producer.on_shared_memory(self.memory, self.service.shm_size, PAGE_SIZE)
+        self.instances += 1
+        config = DataSourceConfig(name=descriptor.name, target_buffer=BUFFER)
+        self.producer.setup_data_source(self.instances, config)
+        self.producer.start_data_source(self.instances, config)
+
+    def on_commit(self, flush_request_id: int) -> None:
+        self.flushed = max(self.flushed, flush_request_id)
+
+    def register_trace_writer(self, writer_id: int, target_buffer: int) -> None:
+        self.core.register_writer(writer_id, target_buffer)
+
+    def unregister_trace_writer(self, writer_id: int) -> None:
+        self.core.unregister_writer(writer_id)
+
+    def sync(self, callback: Callable[[], None]) -> None:
+        self.service.runner.post(callback)
+
+    def disconnect(self) -> None:
+        self.core.scrape([BUFFER])
+        if self.memory >= 0:
+            os.close(self.memory)
+        self.log.append(("disconnect",))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args: self.log.append((name, *args))
+
+
+class PlainService:
+    """Listens until `close`."""
+
+    def __init__(
+        self, address: str, *, shm_size: int = 1 << 20, buffer_size: int = 8 << 20
+    ) -> None:
+        self.address = address
+        self.shm_size = shm_size
+        self.table = _native.BufferTable()
+        self.table.create(BUFFER, buffer_size, _native.RING)
+        self.readback = _native.Readback(self.table)
+        self.endpoints: list[PlainEndpoint] = []
+        self.identities: list[dict[str, Any]] = []
+        self.refuse = False
+        self.runner = SelectorTaskRunner()
+        self.host = ProducerHost(self.runner, self._connect)
+        self.host.listen(UnixListener(address))
+        self._thread = threading.Thread(target=self.runner.run)
+        self._thread.start()
+
+    def _connect(self, producer: RemoteProducer, **identity: Any) -> Any:
+        if self.refuse:
+            raise SessionError("no more producers")
+        self.identities.append(identity)
+        producer_id = len(self.endpoints) + 1
+        self.table.set_producer(BUFFER, producer_id, identity["uid"], identity["pid"])
+        self.endpoints.append(PlainEndpoint(self, producer, producer_id))
+        return self.endpoints[-1]
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` on the service's thread."""
+        results: list[T] = []
+        done = threading.Event()
+
+        def run() -> None:
+            results.append(function())
+            done.set()
+
+        self.runner.post(run)
+        assert done.wait(10), "the service is stuck"
+        return results[0]
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Let the service work until `condition()`, looked at on its thread, holds."""
+        met = threading.Event()
+
+        def look() -> None:
+            if condition():
+                met.set()
+            else:
+                self.runner.post_delayed(look, 1)
+
+        self.runner.post(look)
+        assert met.wait(10), "the service waited in vain"
+
+    def read(self) -> list[TracePacket]:
+        """Everything in the buffer that wasn't read before."""
+        return self.call(self._read)
+
+    def _read(self) -> list[TracePacket]:
+        self.readback.begin(BUFFER)
+        data, more = b"", True
+        while more:
+            part, more = self.readback.read(BUFFER, 1 << 20)
+            data += part
+        return Trace.decode(data).packet
+
+    def close(self) -> None:
+        """Hang up on everybody and end the thread."""
+        self.call(self.host.close)
+        self.runner.quit()
+        self._thread.join()
+        self.runner.close()
