@@ -22,6 +22,18 @@ SERVICE_EVENTS = (
     "last_flush_slow_data_sources",
 )
 
+KINDS = (
+    "clock_snapshot",
+    "synchronization_marker",
+    "trace_config",
+    "trace_uuid",
+    "trace_provenance",
+    "system_info",
+    "service_event",
+    "trace_stats",
+    "for_testing",
+)
+
 
 class Setup:
     """A service with everything around it."""
@@ -100,3 +112,8 @@ def events(packets):
         for name in SERVICE_EVENTS
         if packet.service_event.has(name)
     ]
+
+
+def kinds(packets):
+    """What each packet is."""
+    return [next(kind for kind in KINDS if packet.has(kind)) for packet in packets]

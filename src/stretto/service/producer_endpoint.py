@@ -137,6 +137,7 @@ class ProducerEndpoint:
             return
         self._service.disconnect_producer(self)
         self.connected = False
+        self.forbid_buffers(list(self._allowed))  # Its id may soon be another's.
         if self._arbiter is not None:
             self._arbiter.disable()
         self._service.task_runner.post(self._producer.on_disconnect)

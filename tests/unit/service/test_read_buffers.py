@@ -5,24 +5,9 @@ from __future__ import annotations
 from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TracePacket
 from stretto.testing.decoded_packets import split_packets
-from tests.support.service_setup import UID, event, events, make_config, texts
+from tests.support.service_setup import UID, event, events, kinds, make_config, texts
 
-KINDS = (
-    "clock_snapshot",
-    "synchronization_marker",
-    "trace_config",
-    "trace_uuid",
-    "trace_provenance",
-    "system_info",
-    "service_event",
-    "trace_stats",
-    "for_testing",
-)
 SYNC_MARKER = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
-
-
-def kinds(packets):
-    return [next(kind for kind in KINDS if packet.has(kind)) for packet in packets]
 
 
 def write(setup, producer, *packets, source="ds"):
