@@ -1,0 +1,94 @@
+/* Names of C functions: `time.sleep`, `list.append`.
+ *
+ * A name is made once per method definition, which a function and all methods
+ * bound from it share.  Definitions that an extension makes at run time may
+ * go and their addresses be used again: the text of the name tells.
+ */
+#include "hooks.h"
+
+enum { SIZE = 4096, PROBES = 8 };
+
+static struct {
+  const PyMethodDef* definition;
+  const char* text; /* definition->ml_name, compared by address */
+  PyObject* name;
+} table[SIZE];
+
+bool st_is_c_function(PyObject* callable) {
+  return PyCFunction_Check(callable) ||
+         Py_IS_TYPE(callable, &PyMethodDescr_Type);
+}
+
+static const PyMethodDef* definition_of(PyObject* callable) {
+  return PyCFunction_Check(callable)
+             ? ((PyCFunctionObject*)callable)->m_ml
+             : ((PyMethodDescrObject*)callable)->d_method;
+}
+
+static bool defines(PyTypeObject* type, const PyMethodDef* definition) {
+  const PyMethodDef* m = type->tp_methods;
+  while (m && m->ml_name && m != definition)
+    m++;
+  return m && m->ml_name;
+}
+
+/* The class whose method it is, else that of the object it is bound to. */
+static const char* class_of(PyObject* self, const PyMethodDef* definition) {
+  PyTypeObject* type = PyType_Check(self) ? (PyTypeObject*)self : Py_TYPE(self);
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+    PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
+    if (defines(base, definition))
+      return base->tp_name;
+  }
+  return type->tp_name;
+}
+
+static PyObject* make_name(PyObject* callable, const PyMethodDef* definition) {
+  if (!PyCFunction_Check(callable)) {
+    PyTypeObject* owner = ((PyDescrObject*)callable)->d_type;
+    return PyUnicode_FromFormat("%s.%s", owner->tp_name, definition->ml_name);
+  }
+  PyCFunctionObject* function = (PyCFunctionObject*)callable;
+  PyObject* self = function->m_self;
+  if (self && !PyModule_Check(self))
+    return PyUnicode_FromFormat("%s.%s", class_of(self, definition),
+                                definition->ml_name);
+  PyObject* module = function->m_module;
+  if (module && PyUnicode_Check(module))
+    return PyUnicode_FromFormat("%U.%s", module, definition->ml_name);
+  return PyUnicode_FromString(definition->ml_name);
+}
+
+PyObject* st_c_function_name(PyObject* callable) {
+  const PyMethodDef* definition = definition_of(callable);
+  uint32_t first = (uint32_t)((uintptr_t)definition >> 4);
+  uint32_t place = first % SIZE;
+  for (uint32_t i = 0; i < PROBES; i++) {
+    uint32_t here = (first + i) % SIZE;
+    if (table[here].definition == definition &&
+        table[here].text == definition->ml_name)
+      return table[here].name;
+    if (!table[here].definition) {
+      place = here;
+      break;
+    }
+  }
+  PyObject* name = make_name(callable, definition);
+  if (!name) {
+    PyErr_Clear();
+    return NULL;
+  }
+  PyUnicode_InternInPlace(&name);
+  table[place].definition = definition;
+  table[place].text = definition->ml_name;
+  Py_XSETREF(table[place].name, name);
+  return name;
+}
+
+void st_c_names_clear(void) {
+  for (uint32_t i = 0; i < SIZE; i++) {
+    table[i].definition = NULL;
+    Py_CLEAR(table[i].name);
+  }
+}

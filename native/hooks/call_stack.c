@@ -1,0 +1,232 @@
+#include "call_stack.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { FIRST_CAPACITY = 64 };
+
+_Thread_local struct st_call_stack* st_thread_stack;
+
+static struct st_call_stack* all_stacks; /* under the GIL */
+static _Atomic bool some_dead;
+static _Atomic bool forked;
+static struct st_call_stack* survivor; /* of the thread that forked */
+static pthread_key_t exit_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- birth and death ---- */
+
+/* Runs on the dying thread, without the GIL. */
+static void on_thread_exit(void* stack) {
+  st_thread_stack = NULL;
+  atomic_store(&((struct st_call_stack*)stack)->dead, true);
+  atomic_store(&some_dead, true);
+}
+
+static void on_fork_child(void) {
+  survivor = st_thread_stack;
+  atomic_store(&forked, true);
+}
+
+static void register_handlers(void) {
+  pthread_key_create(&exit_key, on_thread_exit);
+  pthread_atfork(NULL, NULL, on_fork_child);
+}
+
+void st_call_stacks_watch_forks(void) {
+  pthread_once(&once, register_handlers);
+}
+
+static void forget_frames(struct st_call_stack* s) {
+  while (s->depth) {
+    PyObject* subject = s->frames[--s->depth].subject;
+    Py_XDECREF(subject);
+  }
+  s->begun = 0;
+  s->beyond = 0;
+}
+
+static void free_stack(struct st_call_stack* s) {
+  forget_frames(s);
+  PyMem_RawFree(s->frames);
+  PyMem_RawFree(s);
+}
+
+/* Takes the stacks without a thread from the list, then frees them: that may
+ * run Python. */
+static void reap(void) {
+  bool all_others = atomic_exchange(&forked, false);
+  bool dead_ones = atomic_exchange(&some_dead, false);
+  if (!dead_ones && !all_others)
+    return;
+  struct st_call_stack* gone = NULL;
+  for (struct st_call_stack** p = &all_stacks; *p;) {
+    struct st_call_stack* s = *p;
+    bool lives = all_others ? s == survivor : !atomic_load(&s->dead);
+    if (lives) {
+      p = &s->next;
+      continue;
+    }
+    *p = s->next;
+    s->next = gone;
+    gone = s;
+  }
+  while (gone) {
+    struct st_call_stack* s = gone;
+    gone = s->next;
+    free_stack(s);
+  }
+}
+
+static struct st_call_stack* make_stack(void) {
+  reap();
+  struct st_call_stack* s = PyMem_RawCalloc(1, sizeof *s);
+  if (!s)
+    return NULL;
+  s->thread_id = PyThreadState_GetID(PyThreadState_Get());
+  s->next = all_stacks;
+  all_stacks = s;
+  st_thread_stack = s;
+  pthread_setspecific(exit_key, s);
+  return s;
+}
+
+struct st_call_stack* st_call_stack_prepare(void) {
+  struct st_call_stack* s = st_thread_stack;
+  if (!s)
+    s = make_stack();
+  if (!s)
+    return NULL;
+  forget_frames(s);
+  s->replaced = false;
+  if (s->capacity > st_hooks.max_depth)
+    s->capacity = st_hooks.max_depth;
+  s->generation = st_hooks.generation;
+  return s;
+}
+
+struct st_call_stack* st_call_stack_find(uint64_t thread_id) {
+  struct st_call_stack* s = all_stacks;
+  while (s && (s->thread_id != thread_id || atomic_load(&s->dead)))
+    s = s->next;
+  return s && s->generation == st_hooks.generation ? s : NULL;
+}
+
+/* ---- entering ---- */
+
+static bool make_room(struct st_call_stack* s) {
+  if (s->depth < s->capacity)
+    return true;
+  uint32_t capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY;
+  if (capacity > st_hooks.max_depth)
+    capacity = st_hooks.max_depth;
+  if (capacity <= s->depth)
+    return false;
+  void* grown = PyMem_RawRealloc(s->frames, capacity * sizeof *s->frames);
+  if (!grown)
+    return false;
+  s->frames = grown;
+  s->capacity = capacity;
+  return true;
+}
+
+static void begin(struct st_frame* f, PyObject* subject) {
+  const struct st_track_event_api* api = st_hooks.api;
+  f->since = api->start_counter();
+  f->mask = PyCode_Check(subject)
+                ? api->begin_code(st_hooks.category, subject, f->timestamp)
+                : api->begin_name(st_hooks.category, subject, f->timestamp);
+}
+
+void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
+                                PyObject* subject) {
+  if (s->beyond || s->depth >= st_hooks.max_depth || !make_room(s)) {
+    s->beyond++;
+    st_hooks.counts.too_deep++;
+    return;
+  }
+  struct st_frame* f = &s->frames[s->depth++];
+  *f = (struct st_frame){.key = key};
+  if (st_hooks.min_duration_ns) {
+    f->timestamp = st_hooks.api->now();
+    f->subject = Py_NewRef(subject);
+  } else {
+    begin(f, subject);
+  }
+}
+
+void st_call_stack_enter_c(PyObject* callable) {
+  if (!st_is_c_function(callable))
+    return;
+  struct st_call_stack* s = st_call_stack_get();
+  PyObject* name = s ? st_c_function_name(callable) : NULL;
+  if (name)
+    st_call_stack_enter_slowly(s, callable, name);
+}
+
+/* ---- leaving ---- */
+
+static void begin_waiting(struct st_frame* f) {
+  PyObject* subject = f->subject;
+  f->subject = NULL;
+  begin(f, subject);
+  Py_DECREF(subject);
+}
+
+/* Writes the BEGINs that have waited long enough by now. */
+static void begin_all_due(struct st_call_stack* s, uint64_t now) {
+  while (s->begun < s->depth &&
+         now - s->frames[s->begun].timestamp >= st_hooks.min_duration_ns)
+    begin_waiting(&s->frames[s->begun++]);
+}
+
+static void drop_waiting(struct st_frame* f) {
+  st_hooks.counts.too_short++;
+  Py_CLEAR(f->subject);
+}
+
+static void close_innermost(struct st_call_stack* s) {
+  uint64_t now = 0;
+  if (st_hooks.min_duration_ns) {
+    now = st_hooks.api->now();
+    begin_all_due(s, now);
+  }
+  struct st_frame* f = &s->frames[--s->depth];
+  if (f->subject) {
+    drop_waiting(f);
+    return;
+  }
+  if (s->begun > s->depth)
+    s->begun = s->depth;
+  if (f->mask)
+    st_hooks.api->end(f->mask, f->since, now);
+}
+
+/* Number of frames up to the innermost one of that key; 0: none. */
+static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
+  uint32_t depth = s->depth;
+  while (depth && s->frames[depth - 1].key != key)
+    depth--;
+  return depth;
+}
+
+void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key) {
+  if (s->generation != st_hooks.generation)
+    return;
+  if (s->beyond) {
+    s->beyond--;
+    return;
+  }
+  uint32_t depth = depth_of(s, key);
+  if (!depth)
+    return;
+  st_hooks.counts.unfinished += s->depth - depth;
+  while (s->depth >= depth)
+    close_innermost(s);
+}
+
+void st_call_stack_flush(void) {
+  struct st_call_stack* s = st_thread_stack;
+  if (s && s->generation == st_hooks.generation && st_hooks.min_duration_ns)
+    begin_all_due(s, st_hooks.api->now());
+}

@@ -1,0 +1,170 @@
+/* The extension module stretto._pyhooks: starts and stops the tracer. */
+#include "call_stack.h"
+
+enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
+
+struct st_hooks st_hooks;
+
+struct options {
+  PyObject *category, *accepts;
+  unsigned long long min_duration_ns;
+  long max_depth;
+  int c_functions;
+};
+
+/* ---- arguments ---- */
+
+static const struct st_track_event_api* find_api(void) {
+  return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
+}
+
+/* The capsule trusts its caller with the type of the category. */
+static bool check_category(PyObject* category) {
+  PyObject* module = PyImport_ImportModule("stretto._native");
+  PyObject* type = module ? PyObject_GetAttrString(module, "Category") : NULL;
+  Py_XDECREF(module);
+  if (!type)
+    return false;
+  bool ok = Py_IS_TYPE(category, (PyTypeObject*)type);
+  Py_DECREF(type);
+  if (!ok)
+    PyErr_Format(PyExc_TypeError,
+                 "start() needs a stretto.Category, not %R: make one with "
+                 "stretto.Category(name)",
+                 (PyObject*)Py_TYPE(category));
+  return ok;
+}
+
+static bool check_options(struct options* o) {
+  if (!check_category(o->category))
+    return false;
+  if (o->accepts == Py_None)
+    o->accepts = NULL;
+  if (o->accepts && !PyCallable_Check(o->accepts)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "accepts must be callable(code, module) or None");
+    return false;
+  }
+  if (o->max_depth < 1 || o->max_depth > MAX_MAX_DEPTH) {
+    PyErr_Format(PyExc_ValueError, "max_depth must be from 1 to %d, not %ld",
+                 MAX_MAX_DEPTH, o->max_depth);
+    return false;
+  }
+  return true;
+}
+
+static bool parse_options(PyObject* args, PyObject* kwargs, struct options* o) {
+  static char* names[] = {"category",  "accepts",     "min_duration_ns",
+                          "max_depth", "c_functions", NULL};
+  *o = (struct options){.max_depth = DEFAULT_MAX_DEPTH};
+  return PyArg_ParseTupleAndKeywords(
+             args, kwargs, "O|$OKlp:start", names, &o->category, &o->accepts,
+             &o->min_duration_ns, &o->max_depth, &o->c_functions) &&
+         check_options(o);
+}
+
+/* ---- functions ---- */
+
+static void use_options(const struct options* o) {
+  Py_XSETREF(st_hooks.category, Py_NewRef(o->category));
+  Py_XSETREF(st_hooks.accepts, Py_XNewRef(o->accepts));
+  st_hooks.min_duration_ns = o->min_duration_ns;
+  st_hooks.max_depth = (uint32_t)o->max_depth;
+  st_hooks.c_functions = o->c_functions;
+  st_hooks.counts = (struct st_hook_counts){0};
+  st_hooks.generation++;
+}
+
+static PyObject* start(PyObject* module, PyObject* args, PyObject* kwargs) {
+  (void)module;
+  struct options o;
+  if (!parse_options(args, kwargs, &o))
+    return NULL;
+  if (PyInterpreterState_Get() != PyInterpreterState_Main())
+    Py_RETURN_FALSE;
+  if (st_hooks.running) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "function tracing runs already: stop() it first");
+    return NULL;
+  }
+  if (!st_hooks.api)
+    st_hooks.api = find_api();
+  if (!st_hooks.api)
+    return NULL;
+  st_call_stacks_watch_forks();
+  use_options(&o);
+  st_hooks.running = true;
+  if (!st_backend_start()) {
+    st_hooks.running = false;
+    return NULL;
+  }
+  Py_RETURN_TRUE;
+}
+
+static PyObject* stop(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (!st_hooks.running ||
+      PyInterpreterState_Get() != PyInterpreterState_Main())
+    Py_RETURN_NONE;
+  st_call_stack_flush();
+  st_backend_check();
+  st_hooks.running = false;
+  st_backend_stop();
+  st_code_filter_clear();
+  Py_RETURN_NONE;
+}
+
+static PyObject* running(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return PyBool_FromLong(st_hooks.running);
+}
+
+static PyObject* stats(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (st_hooks.running)
+    st_backend_check();
+  const struct st_hook_counts* c = &st_hooks.counts;
+  return Py_BuildValue(
+      "{sKsKsKsKsK}",                                 //
+      "too_deep", (unsigned long long)c->too_deep,    //
+      "too_short", (unsigned long long)c->too_short,  //
+      "unfinished", (unsigned long long)c->unfinished, "threads_replaced",
+      (unsigned long long)c->threads_replaced, "threads_occupied",
+      (unsigned long long)c->threads_occupied);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
+     "start(category, *, accepts=None, min_duration_ns=0, max_depth=400,\n"
+     "      c_functions=False)\n--\n\n"
+     "Record every call as a slice of the category."},
+    {"stop", stop, METH_NOARGS, "Stop recording calls."},
+    {"running", running, METH_NOARGS, "Whether calls are recorded now."},
+    {"stats", stats, METH_NOARGS,
+     "Counts since the last start: what left no slice, and why."},
+    {NULL, NULL, 0, NULL}};
+
+static int module_exec(PyObject* module) {
+  if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
+          0 ||
+      st_add_around(module) < 0)
+    return -1;
+  return st_backend_add(module);
+}
+
+static PyModuleDef_Slot kSlots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+
+static struct PyModuleDef kModule = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stretto._pyhooks",
+    .m_doc = "Hooks into the interpreter.",
+    .m_methods = kFunctions,
+    .m_slots = kSlots,
+};
+
+PyMODINIT_FUNC PyInit__pyhooks(void) {
+  return PyModuleDef_Init(&kModule);
+}

@@ -1,0 +1,245 @@
+/* The back end of CPython 3.12 and later: sys.monitoring.
+ *
+ * Each event has a callable of its own, an object with nothing but a
+ * vectorcall.  Code that the filter excludes is disabled place by place, and
+ * costs nothing from then on; unwinding can't be, and is told apart here.
+ *
+ * The tool id is 3 or 4, whichever is free: 0, 1, 2 and 5 are the debugger's,
+ * coverage's, the profiler's and the optimizer's, and the program may want to
+ * run those.
+ */
+#include "call_stack.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+#include <structmember.h>
+
+struct event {
+  const char* name; /* in sys.monitoring.events */
+  vectorcallfunc callback;
+};
+
+static PyObject* disable; /* sys.monitoring.DISABLE */
+static PyObject* monitoring;
+static PyTypeObject* callback_type;
+static int tool = -1;
+
+/* ---- callbacks: args are (code, offset, ...) ---- */
+
+static PyObject* on_enter(PyObject* self, PyObject* const* args, size_t count,
+                          PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (ST_UNLIKELY(!st_code_accepted(args[0])))
+    return Py_NewRef(disable);
+  st_call_stack_enter_code(args[0]);
+  Py_RETURN_NONE;
+}
+
+/* A generator that an exception is thrown into; not to be disabled. */
+static PyObject* on_throw(PyObject* self, PyObject* const* args, size_t count,
+                          PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (st_code_accepted(args[0]))
+    st_call_stack_enter_code(args[0]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* on_leave(PyObject* self, PyObject* const* args, size_t count,
+                          PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (ST_UNLIKELY(!st_call_stack_is_innermost(st_thread_stack, args[0])) &&
+      !st_code_accepted(args[0]))
+    return Py_NewRef(disable);
+  st_call_stack_leave(args[0]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* on_unwind(PyObject* self, PyObject* const* args, size_t count,
+                           PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (st_call_stack_is_innermost(st_thread_stack, args[0]) ||
+      st_code_accepted(args[0]))
+    st_call_stack_leave(args[0]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* on_call(PyObject* self, PyObject* const* args, size_t count,
+                         PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (ST_UNLIKELY(!st_code_accepted(args[0])))
+    return Py_NewRef(disable);
+  st_call_stack_enter_c(args[2]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* on_c_return(PyObject* self, PyObject* const* args,
+                             size_t count, PyObject* names) {
+  (void)self, (void)count, (void)names;
+  if (st_is_c_function(args[2]) && st_code_accepted(args[0]))
+    st_call_stack_leave(args[2]);
+  Py_RETURN_NONE;
+}
+
+static const struct event kPythonEvents[] = {
+    {"PY_START", on_enter},  {"PY_RESUME", on_enter}, {"PY_THROW", on_throw},
+    {"PY_RETURN", on_leave}, {"PY_YIELD", on_leave},  {"PY_UNWIND", on_unwind},
+};
+static const struct event kCEvents[] = {
+    {"CALL", on_call},
+    {"C_RETURN", on_c_return},
+    {"C_RAISE", on_c_return},
+};
+enum {
+  PYTHON_EVENTS = sizeof kPythonEvents / sizeof *kPythonEvents,
+  C_EVENTS = sizeof kCEvents / sizeof *kCEvents,
+};
+
+/* ---- callback objects ---- */
+
+struct callback {
+  PyObject_HEAD vectorcallfunc call;
+};
+
+static void callback_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyMemberDef kMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct callback, call),
+     READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+static PyType_Slot kSlots[] = {{Py_tp_dealloc, callback_dealloc},
+                               {Py_tp_call, PyVectorcall_Call},
+                               {Py_tp_members, kMembers},
+                               {0, NULL}};
+static PyType_Spec kSpec = {"stretto._pyhooks.Callback",
+                            sizeof(struct callback), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            kSlots};
+
+static PyObject* new_callback(vectorcallfunc call) {
+  struct callback* c = PyObject_New(struct callback, callback_type);
+  if (c)
+    c->call = call;
+  return (PyObject*)c;
+}
+
+int st_backend_add(PyObject* module) {
+  callback_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  return callback_type ? 0 : -1;
+}
+
+/* ---- registration ---- */
+
+static bool find_monitoring(void) {
+  if (!monitoring)
+    monitoring = Py_XNewRef(PySys_GetObject("monitoring"));
+  if (monitoring && !disable)
+    disable = PyObject_GetAttrString(monitoring, "DISABLE");
+  if (!disable && !PyErr_Occurred())
+    PyErr_SetString(PyExc_RuntimeError, "this Python has no sys.monitoring");
+  return disable != NULL;
+}
+
+static bool take_tool(void) {
+  for (int id = 3; id <= 4; id++) {
+    PyObject* result =
+        PyObject_CallMethod(monitoring, "use_tool_id", "is", id, "stretto");
+    Py_XDECREF(result);
+    if (result) {
+      tool = id;
+      return true;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_ValueError))
+      return false;
+    PyErr_Clear();
+  }
+  PyErr_SetString(PyExc_RuntimeError,
+                  "function calls can't be traced: other tools of this "
+                  "program hold the sys.monitoring ids 3 and 4; switch one of "
+                  "them off");
+  return false;
+}
+
+static long event_bit(const char* name) {
+  PyObject* events = PyObject_GetAttrString(monitoring, "events");
+  PyObject* bit = events ? PyObject_GetAttrString(events, name) : NULL;
+  long value = bit ? PyLong_AsLong(bit) : -1;
+  Py_XDECREF(bit);
+  Py_XDECREF(events);
+  return value;
+}
+
+/* Bits of the events, or -1 with an error set. */
+static long add_callbacks(const struct event* events, int count, bool active) {
+  long bits = 0;
+  for (int i = 0; i < count; i++) {
+    long bit = event_bit(events[i].name);
+    PyObject* callback =
+        active ? new_callback(events[i].callback) : Py_NewRef(Py_None);
+    PyObject* old = NULL;
+    if (bit >= 0 && callback)
+      old = PyObject_CallMethod(monitoring, "register_callback", "ilO", tool,
+                                bit, callback);
+    Py_XDECREF(callback);
+    Py_XDECREF(old);
+    if (!old)
+      return -1;
+    bits |= bit;
+  }
+  return bits;
+}
+
+static bool set_events(long bits) {
+  PyObject* result =
+      PyObject_CallMethod(monitoring, "set_events", "il", tool, bits);
+  Py_XDECREF(result);
+  return result != NULL;
+}
+
+/* What an earlier filter disabled is on again; other tools don't mind. */
+static bool restart_events(void) {
+  PyObject* result = PyObject_CallMethod(monitoring, "restart_events", NULL);
+  Py_XDECREF(result);
+  return result != NULL;
+}
+
+bool st_backend_start(void) {
+  if (!find_monitoring() || !take_tool())
+    return false;
+  long bits = add_callbacks(kPythonEvents, PYTHON_EVENTS, true);
+  if (bits >= 0 && st_hooks.c_functions) {
+    long more = add_callbacks(kCEvents, C_EVENTS, true);
+    bits = more < 0 ? more : bits | more;
+  }
+  if (bits >= 0 && restart_events() && set_events(bits))
+    return true;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  st_backend_stop();
+  PyErr_Restore(type, value, traceback);
+  return false;
+}
+
+void st_backend_stop(void) {
+  if (tool < 0)
+    return;
+  set_events(0);
+  PyErr_Clear();
+  add_callbacks(kPythonEvents, PYTHON_EVENTS, false);
+  PyErr_Clear();
+  add_callbacks(kCEvents, C_EVENTS, false);
+  PyErr_Clear();
+  PyObject* result = PyObject_CallMethod(monitoring, "free_tool_id", "i", tool);
+  Py_XDECREF(result);
+  PyErr_Clear();
+  tool = -1;
+}
+
+/* Nobody can take these hooks away. */
+void st_backend_check(void) {}
+
+#endif

@@ -1,0 +1,177 @@
+/* The back end of CPython 3.11: the profile function of each thread.
+ *
+ * A profile function belongs to one thread.  At the start it is set on all
+ * threads there are; a thread that the program starts gets it when
+ * `_thread.start_new_thread` returns in its parent, before its first call; and
+ * every so many calls somebody looks for threads that came another way.
+ *
+ * There is one profile function per thread, and the program may set its own
+ * (cProfile).  It is left in peace, and the thread counted; when it is gone,
+ * ours comes back.  What we leave in sys.getprofile() is callable, and sets
+ * our hook again, so that a program which restores what it found restores us.
+ */
+#include "call_stack.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+enum { CALLS_BETWEEN_CHECKS = 1024 };
+
+static PyObject* rehook; /* what sys.getprofile() shows */
+static PyCFunction start_new_thread;
+static uint32_t calls_until_check;
+
+/* ---- the hook ---- */
+
+static void enter_frame(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  if (st_code_accepted((PyObject*)code))
+    st_call_stack_enter_code((PyObject*)code);
+  Py_DECREF(code);
+  if (ST_UNLIKELY(--calls_until_check == 0))
+    st_backend_check();
+}
+
+static void leave_frame(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  if (st_call_stack_is_innermost(st_thread_stack, code) ||
+      st_code_accepted((PyObject*)code))
+    st_call_stack_leave(code);
+  Py_DECREF(code);
+}
+
+static bool calls_are_accepted(PyFrameObject* frame) {
+  if (!st_hooks.c_functions)
+    return false;
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  bool accepted = st_code_accepted((PyObject*)code);
+  Py_DECREF(code);
+  return accepted;
+}
+
+static bool starts_thread(PyObject* function) {
+  return PyCFunction_Check(function) &&
+         PyCFunction_GET_FUNCTION(function) == start_new_thread;
+}
+
+static int on_event(PyObject* self, PyFrameObject* frame, int what,
+                    PyObject* arg) {
+  (void)self;
+  if (ST_UNLIKELY(!st_hooks.running))
+    return 0;
+  switch (what) {
+    case PyTrace_CALL:
+      enter_frame(frame);
+      break;
+    case PyTrace_RETURN:
+      leave_frame(frame);
+      break;
+    case PyTrace_C_CALL:
+      if (calls_are_accepted(frame))
+        st_call_stack_enter_c(arg);
+      break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+      if (calls_are_accepted(frame))
+        st_call_stack_leave(arg);
+      if (starts_thread(arg))
+        st_backend_check();
+      break;
+  }
+  return 0;
+}
+
+/* ---- threads ---- */
+
+/* Without the audit event of PyEval_SetProfile: no Python may run while the
+ * list of threads is walked. */
+static void set_hook(PyThreadState* thread, Py_tracefunc hook) {
+  PyObject* old = thread->c_profileobj;
+  thread->c_profileobj = hook ? Py_NewRef(rehook) : NULL;
+  thread->c_profilefunc = hook;
+  bool tracing = thread->tracing == 0 && (hook || thread->c_tracefunc);
+  thread->cframe->use_tracing = tracing ? 255 : 0;
+  Py_XDECREF(old); /* `rehook`, or NULL */
+}
+
+static void count_replaced(PyThreadState* thread) {
+  struct st_call_stack* s = st_call_stack_find(thread->id);
+  if (!s) {
+    st_hooks.counts.threads_occupied += thread->c_profilefunc != NULL;
+  } else if (!s->replaced) {
+    s->replaced = true;
+    st_hooks.counts.threads_replaced++;
+  }
+}
+
+/* The GIL keeps threads from leaving the list; new ones come in at its head. */
+static PyThreadState* first_thread(void) {
+  return PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+}
+
+void st_backend_check(void) {
+  calls_until_check = CALLS_BETWEEN_CHECKS;
+  if (!st_hooks.running)
+    return;
+  st_hooks.counts.threads_occupied = 0;
+  for (PyThreadState* t = first_thread(); t; t = PyThreadState_Next(t)) {
+    if (t->c_profilefunc == on_event)
+      continue;
+    count_replaced(t);
+    if (!t->c_profilefunc)
+      set_hook(t, on_event);
+  }
+}
+
+/* ---- registration ---- */
+
+/* The program restored what sys.getprofile() had given it. */
+static PyObject* set_again(PyObject* self, PyObject* const* args,
+                           Py_ssize_t count) {
+  (void)self;
+  bool running = st_hooks.running;
+  PyEval_SetProfile(running ? on_event : NULL, running ? rehook : NULL);
+  if (count == 3 && PyFrame_Check(args[0]) && PyUnicode_Check(args[1])) {
+    if (PyUnicode_CompareWithASCIIString(args[1], "call") == 0)
+      on_event(NULL, (PyFrameObject*)args[0], PyTrace_CALL, args[2]);
+    else if (PyUnicode_CompareWithASCIIString(args[1], "return") == 0)
+      on_event(NULL, (PyFrameObject*)args[0], PyTrace_RETURN, args[2]);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kRehook = {
+    "follow_calls", (PyCFunction)(void (*)(void))set_again, METH_FASTCALL,
+    "The profile function of stretto's function tracing."};
+
+int st_backend_add(PyObject* module) {
+  Py_XSETREF(rehook, PyCFunction_NewEx(&kRehook, NULL, NULL));
+  return rehook ? PyModule_AddObjectRef(module, "follow_calls", rehook) : -1;
+}
+
+static bool find_start_new_thread(void) {
+  PyObject* module = PyImport_ImportModule("_thread");
+  PyObject* function =
+      module ? PyObject_GetAttrString(module, "start_new_thread") : NULL;
+  if (function && PyCFunction_Check(function))
+    start_new_thread = PyCFunction_GET_FUNCTION(function);
+  Py_XDECREF(function);
+  Py_XDECREF(module);
+  return function != NULL;
+}
+
+bool st_backend_start(void) {
+  if (!find_start_new_thread())
+    return false;
+  st_hooks.running = true;
+  st_backend_check();
+  return true;
+}
+
+void st_backend_stop(void) {
+  for (PyThreadState* t = first_thread(); t; t = PyThreadState_Next(t)) {
+    if (t->c_profilefunc == on_event)
+      set_hook(t, NULL);
+  }
+}
+
+#endif
