@@ -109,6 +109,17 @@ static void test_finds_the_freed_chunk(void) {
   end();
 }
 
+static void test_search_in_vain_is_short(void) {
+  start_with(BIG_PAGES);
+  for (uint32_t i = 0; i < BIG_PAGES; i++)
+    CHECK(get(i).size > 0);
+  CHECK_EQ(get(0).size, 0);
+  CHECK_EQ(arbiter.next_page, 0); /* once around */
+  CHECK_EQ(get(0).size, 0);
+  CHECK_EQ(arbiter.next_page, 256); /* from now on a part of it */
+  end();
+}
+
 /* --- stalls: the hooks are the clock --- */
 
 static uint32_t sleeps[512];
@@ -282,6 +293,7 @@ int main(void) {
   RUN(test_pages_keep_their_layout);
   RUN(test_drop_policy_gives_up_at_once);
   RUN(test_finds_the_freed_chunk);
+  RUN(test_search_in_vain_is_short);
   RUN(test_stall_until_there_is_one);
   RUN(test_stall_gives_up);
   RUN(test_writer_ids_are_unique);

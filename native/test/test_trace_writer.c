@@ -318,12 +318,12 @@ static void test_too_large_with_open_messages(void) {
   start(3, ST_DROP);
   reader.free_at_once = true;
   struct st_message *root = st_trace_writer_begin_packet(&writer), a;
-  for (size_t n = 0; n <= ST_MAX_PACKET_SIZE; n += sizeof bytes) {
+  for (size_t n = 0; n <= ST_MAX_PACKET_SIZE; n += 1000) {
     st_message_begin_nested(root, &a, NESTED_FIELD);
-    st_message_append_bytes(&a, 2, bytes, sizeof bytes / 2);
-    st_message_append_bytes(&a, 2, bytes, sizeof bytes / 2);
+    st_message_append_bytes(&a, 2, bytes, 1000);
   }
   CHECK(!st_trace_writer_end_packet(&writer));
+  CHECK_EQ(header_packets(), 1); /* it continues nothing any more */
   CHECK(append(3));
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 1);
@@ -365,6 +365,27 @@ static void test_stall_then_drop_stalls_once(void) {
   CHECK(!append(3)); /* has recovered: waits again */
   CHECK_EQ(sleeps, 600);
   finish();
+}
+
+static void sleep_and_free(uint32_t us) {
+  fake_sleep(us);
+  CHECK(reader_free_one(&reader));
+}
+
+/* With a chunk in hand a writer isn't in drop mode any more. */
+static void test_recovering_packet_may_stall(void) {
+  start(2, ST_STALL_THEN_DROP);
+  arbiter.wait_hooks.sleep_us = fake_sleep;
+  CHECK(append(DIV1_PAYLOAD));
+  st_trace_writer_flush(&writer);
+  CHECK(!append(3));
+  CHECK(reader_free_one(&reader));
+  arbiter.wait_hooks.sleep_us = sleep_and_free;
+  sleeps = 0;
+  CHECK(append(DIV1_PAYLOAD));
+  CHECK_EQ(sleeps, 1);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 2);
 }
 
 static void test_ensure_room(void) {
@@ -566,6 +587,7 @@ int main(void) {
   RUN(test_too_large_with_open_messages);
   RUN(test_too_large_field);
   RUN(test_stall_then_drop_stalls_once);
+  RUN(test_recovering_packet_may_stall);
   RUN(test_ensure_room);
   RUN(test_open_packet_is_ended);
   RUN(test_next_owner_of_an_id_goes_on);
