@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
 from stretto.service.limits import READ_BYTES_PER_TASK
-from stretto.service.trace_stats import encode_trace_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,8 +112,7 @@ class ConsumerEndpoint:
 
     def get_trace_stats(self) -> bytes | None:
         """The encoded TraceStats, or None without a session."""
-        session = self._session
-        return encode_trace_stats(session, session.reader.invalid_packets) if session else None
+        return self._session.reader.stats() if self._session else None
 
     def disconnect(self) -> None:
         """The consumer goes, or has died; its session with it."""

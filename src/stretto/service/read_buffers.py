@@ -65,10 +65,9 @@ class Reader:
         self.sync_due = False
         self.stats_due = False
 
-    @property
-    def invalid_packets(self) -> int:
-        """Packets that were dropped because they claimed what only the service may say."""
-        return self._readback.invalid_packets
+    def stats(self) -> bytes:
+        """The encoded TraceStats as of now."""
+        return encode_trace_stats(self._session, self._buffers, self._readback.invalid_packets)
 
     def read(self, limit: int) -> tuple[bytes, bool]:
         """Return about `limit` bytes of framed packets, and whether the pass has more."""
@@ -143,6 +142,5 @@ class Reader:
             out.append(service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED))
         if self.stats_due:
             self.stats_due = False
-            stats = encode_trace_stats(session, self.invalid_packets)
-            out.append(service.packets.trace_stats(stats))
+            out.append(service.packets.trace_stats(self.stats()))
         return out

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from stretto.service.packet_encoder import blob, number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stretto.service.tracing_session import TracingSession
 
 _BUFFER_FIELDS: Final = (
@@ -37,11 +39,19 @@ FINAL_FLUSH_SUCCEEDED: Final = 1
 FINAL_FLUSH_FAILED: Final = 2
 
 
-def encode_trace_stats(session: TracingSession, invalid_packets: int) -> bytes:
-    """Return the encoded TraceStats as of now; `invalid_packets` is the reader's count."""
+def encode_trace_stats(
+    session: TracingSession, buffers: Sequence[int], invalid_packets: int
+) -> bytes:
+    """Return the encoded TraceStats as of now.
+
+    Args:
+        session: Whose flushes and service are meant.
+        buffers: Global ids of its buffers, or of their copies in a snapshot.
+        invalid_packets: How many its reader has refused.
+    """
     service, flushes = session.service, session.flushes
     totals = service.discarded()
-    out = b"".join(blob(1, _buffer_stats(session, ident)) for ident in session.buffers)
+    out = b"".join(blob(1, _buffer_stats(session, ident)) for ident in buffers)
     for field, value in (
         (2, len(service.producers)),
         (3, service.producers_seen),

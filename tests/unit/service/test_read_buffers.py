@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from stretto.base.errors import SessionError
 from stretto.protos.config import TraceConfig
-from stretto.protos.trace import TracePacket
-from stretto.testing.decoded_packets import split_packets
+from stretto.protos.trace import TracePacket, TraceStats
+from stretto.testing.decoded_packets import decode_packets, split_packets
 from tests.support.service_setup import UID, event, events, kinds, make_config, texts
 
 SYNC_MARKER = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
@@ -221,8 +224,6 @@ def test_reading_after_the_end(setup):
 
 
 def test_get_trace_stats(setup):
-    from stretto.protos.trace import TraceStats
-
     setup.producer("ds", "other")
     assert setup.consumer().endpoint.get_trace_stats() is None
     consumer = setup.enable(make_config("ds", buffers=2, size_kb=64))
@@ -244,7 +245,7 @@ class TestSnapshot:
         copy = b"".join(setup.service.snapshot(consumer.endpoint.session_id))
         write(setup, producer, event("b"))
         writer.flush()
-        packets = [TracePacket.decode(p) for p in split_packets(copy)]
+        packets = decode_packets(copy)
         assert sorted(texts(packets)) == ["a", "in hand"]
         own = setup.read(consumer)
         assert sorted(texts(own)) == ["a", "b", "in hand"]
@@ -255,7 +256,7 @@ class TestSnapshot:
     def test_has_a_uuid_of_its_own(self, setup):
         consumer = setup.enable(make_config(trace_uuid_msb=5, trace_uuid_lsb=7))
         copy = b"".join(setup.service.snapshot(consumer.endpoint.session_id))
-        packets = [TracePacket.decode(p) for p in split_packets(copy)]
+        packets = decode_packets(copy)
         (uuid,) = [p.trace_uuid for p in packets if p.has("trace_uuid")]
         assert uuid.lsb == 7
         assert uuid.msb != 5
@@ -266,7 +267,7 @@ class TestSnapshot:
         write(setup, producer, event("before"))
         pieces = setup.service.snapshot(consumer.endpoint.session_id)
         write(setup, producer, event("after"))
-        packets = [TracePacket.decode(p) for p in split_packets(b"".join(pieces))]
+        packets = decode_packets(b"".join(pieces))
         assert texts(packets) == ["before"]
 
     def test_frees_its_buffers(self, setup):
@@ -279,10 +280,17 @@ class TestSnapshot:
         list(setup.service.snapshot(consumer.endpoint.session_id))
         assert setup.service._buffer_ids._in_use == used
 
+    def test_outlives_the_session(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        write(setup, producer, event("kept"))
+        pieces = setup.service.snapshot(consumer.endpoint.session_id)
+        consumer.endpoint.free_buffers()
+        setup.run()
+        packets = decode_packets(b"".join(pieces))
+        assert texts(packets) == ["kept"]
+        assert len(packets[-1].trace_stats.buffer_stats) == 1
+
     def test_no_session(self, setup):
-        import pytest
-
-        from stretto.base.errors import SessionError
-
         with pytest.raises(SessionError, match="no session 5"):
             setup.service.snapshot(5)
