@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
+PAGE_SIZE = 16 << 10  # holds the 1,022 packets a chunk may have, at 16 bytes each
 
 
 class _Result:

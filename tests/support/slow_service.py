@@ -1,0 +1,83 @@
+"""Track events over shared memory to a service that catches up only when told to.
+
+Everything is real (shared memory, socket, commit frames, trace buffer) but nothing happens by
+itself: between two calls of `catch_up` no chunk is freed, so a small buffer overflows exactly
+where a test wants it to.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from stretto import _native
+from stretto.base.memory import create_sealed_memfd
+from stretto.client.track_event import slots
+
+SERVICE, COMMIT, REGISTER, UNREGISTER = 1, 4, 6, 7
+BUFFER, PRODUCER = 1, 1
+
+
+class SlowService:
+    """A producer of this process and its service, joined by a socket pair."""
+
+    def __init__(self, *, pages: int = 4, page_size: int = 4096, buffer: int = 16 << 20) -> None:
+        size = pages * page_size
+        self._memory = create_sealed_memfd(size)
+        self._near, self._far = socket.socketpair()
+        self._far.setblocking(False)
+        self.table = _native.BufferTable()
+        self.table.create(BUFFER, buffer, _native.RING)
+        self.table.set_producer(BUFFER, PRODUCER, os.getuid(), os.getpid())
+        self.core = _native.ProducerEndpointCore(self.table, PRODUCER)
+        self.core.attach_fd(self._memory, size, page_size)
+        self.core.allow_buffer(BUFFER, True)
+        self._queue = _native.SendQueue(self._near.fileno())
+        self.arbiter = _native.Arbiter.over_ipc(
+            self._memory, page_size, self._queue, SERVICE, COMMIT, REGISTER, UNREGISTER, 0
+        )
+        slot = slots.take_slot()
+        assert slot is not None
+        self.slot = slot
+
+    def start(self) -> None:
+        """Record every category of this process."""
+        _native.start_instance(self.slot, self.arbiter, BUFFER, _native.DROP)
+        slots.enable(self.slot, None)
+
+    def stop(self) -> None:
+        slots.disable(self.slot)
+        _native.stop_instance(self.slot)
+
+    def counts(self) -> tuple[int, int]:
+        """Events (written, lost)."""
+        return _native.instance_counts(self.slot)
+
+    def catch_up(self) -> None:
+        """Handle all that has been committed, and free its chunks."""
+        self._queue.drain()
+        while True:
+            try:
+                data = self._far.recv(1 << 20)
+            except BlockingIOError:
+                return
+            self.core.commit_frames(data, SERVICE, COMMIT)
+
+    def read(self) -> bytes:
+        """The trace, with what is still in shared memory."""
+        self.catch_up()
+        for writer in range(1, 64):
+            self.core.register_writer(writer, BUFFER)
+        self.core.scrape([BUFFER])
+        readback = _native.Readback(self.table)
+        readback.begin(BUFFER)
+        pieces, more = [], True
+        while more:
+            data, more = readback.read(BUFFER, 1 << 20)
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
+        os.close(self._memory)
