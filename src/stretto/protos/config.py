@@ -70,7 +70,7 @@ reg_load 2 message:VmOpRegLoad oneof=operation
 merge_ 3 message:VmOpMerge oneof=operation proto=merge
 set 4 message:VmOpSet oneof=operation
 del_ 5 message:VmOpDel oneof=operation proto=del
-abort_level 6 enum
+abort_level 6 enum:VmInstruction.AbortLevel default=SKIP_CURRENT_INSTRUCTION
 nested_instructions 7 message:VmInstruction repeated
 """,
     "VmOpSelect": """\

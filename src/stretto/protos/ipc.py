@@ -270,7 +270,7 @@ system_info 1 message:stretto.protos.trace/SystemInfo
 """,
     "InitRelayResponse": "",
     "SyncClockRequest": """\
-phase 1 enum
+phase 1 enum:SyncClockRequest.Phase default=PING
 clocks 2 message:SyncClockRequest.Clock repeated
 """,
     "SyncClockRequest.Clock": """\

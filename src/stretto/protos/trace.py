@@ -665,8 +665,8 @@ uninterpreted_option 999 message:UninterpretedOption repeated
     "FieldDescriptorProto": """\
 name 1 string
 number 3 int32
-label 4 enum
-type 5 enum
+label 4 enum:FieldDescriptorProto.Label default=LABEL_OPTIONAL
+type 5 enum:FieldDescriptorProto.Type default=TYPE_DOUBLE
 type_name 6 string
 extendee 2 string
 default_value 7 string
@@ -6468,7 +6468,7 @@ protovm_incremental_state 7 message:TestEvent.ProtoVmIncrementalState
 """,
     "TestEvent.TestPayload": """\
 str 1 string repeated
-nested_ 2 message:TestEvent.TestPayload repeated proto=nested
+nested 2 message:TestEvent.TestPayload repeated
 single_string 4 string
 single_int 5 int32
 repeated_ints 6 int32 repeated

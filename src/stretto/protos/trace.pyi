@@ -20429,7 +20429,7 @@ class InterruptInfo(_Message):
 class TestEvent(_Message):
     class TestPayload(_Message):
         str: list[builtins.str]
-        nested_: list[TestEvent.TestPayload]
+        nested: list[TestEvent.TestPayload]
         single_string: builtins.str
         single_int: int
         repeated_ints: list[int]
@@ -20439,7 +20439,7 @@ class TestEvent(_Message):
             self,
             *,
             str: _Iterable[builtins.str] | None = None,
-            nested_: _Iterable[TestEvent.TestPayload] | None = None,
+            nested: _Iterable[TestEvent.TestPayload] | None = None,
             single_string: builtins.str | None = None,
             single_int: int | None = None,
             repeated_ints: _Iterable[int] | None = None,

@@ -69,9 +69,17 @@ def _field(field: Field, module: Module) -> str:
         parts.append(f"oneof={field.oneof}")
     if name != field.name:
         parts.append(f"proto={field.name}")
-    if field.default:
-        parts.append(f"default={_escape(field.default)}")
+    if default := _default(field, module):
+        parts.append(f"default={_escape(default)}")
     return " ".join(parts)
+
+
+def _default(field: Field, module: Module) -> str:
+    """The default where it isn't 0, "" or the like: an enum's is its first value."""
+    if field.kind == ENUM and not field.default and not field.repeated:
+        name, value = module.schema.enums[field.type_name].values[0]
+        return name if value else ""
+    return field.default
 
 
 def _kind(field: Field, module: Module) -> str:
@@ -79,7 +87,7 @@ def _kind(field: Field, module: Module) -> str:
         assert field.map_key is not None
         assert field.map_value is not None
         return f"map:{field.map_key.kind},{_kind(field.map_value, module)}"
-    if field.kind == MESSAGE or (field.kind == ENUM and field.default):
+    if field.kind == MESSAGE or (field.kind == ENUM and _default(field, module)):
         return f"{field.kind}:{module.reference(field.type_name)}"
     return field.kind
 

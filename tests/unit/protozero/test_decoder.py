@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import DecodeError
+from stretto.protozero import wire
+from stretto.protozero.decoder import MAX_FIELD_NUMBER, DecodedField, Decoder
+
+
+def only(data: bytes) -> DecodedField:
+    (field,) = Decoder(data)
+    return field
+
+
+class TestIteration:
+    def test_fields_come_in_wire_order(self) -> None:
+        data = wire.varint_field(3, 1) + wire.bytes_field(1, b"x") + wire.varint_field(3, 2)
+        decoder = Decoder(data)
+        assert [(f.number, f.wire_type, f.value) for f in decoder] == [
+            (3, 0, 1),
+            (1, 2, 0),
+            (3, 0, 2),
+        ]
+        assert decoder.bytes_left == 0
+        assert decoder.error is None
+
+    def test_values_are_views_of_the_input(self) -> None:
+        data = bytearray(wire.bytes_field(1, b"abc"))
+        field = only(data)
+        data[2] = ord("z")
+        assert field.as_string() == "zbc"
+
+    def test_any_buffer_will_do(self) -> None:
+        data = wire.varint_field(1, 5)
+        for buffer in (data, bytearray(data), memoryview(data), memoryview(data).cast("H")[:1]):
+            assert next(Decoder(buffer)).value == 5
+
+    @pytest.mark.parametrize(
+        "tail",
+        ["00", "0001", "08", "08ff", "0a", "0a0561", "0d00", "0900", "0b", "0c", "0e00", "0f"],
+    )
+    def test_stops_before_what_is_malformed(self, tail: str) -> None:
+        broken = bytes.fromhex(tail)
+        decoder = Decoder(wire.varint_field(1, 5) + broken)
+        assert [f.number for f in decoder] == [1]
+        assert decoder.bytes_left == len(broken)
+        assert isinstance(decoder.error, DecodeError)
+        assert list(decoder) == []
+
+    def test_large_field_numbers_are_skipped(self) -> None:
+        data = wire.varint_field(MAX_FIELD_NUMBER + 1, 1) + wire.varint_field(MAX_FIELD_NUMBER, 2)
+        decoder = Decoder(data)
+        assert [f.number for f in decoder] == [MAX_FIELD_NUMBER]
+        assert decoder.bytes_left == 0
+
+    def test_large_fields_are_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("stretto.protozero.decoder.MAX_SIZE", 3)
+        data = wire.bytes_field(1, b"1234") + wire.bytes_field(2, b"123")
+        assert [f.number for f in Decoder(data)] == [2]
+
+    def test_find_gives_the_first(self) -> None:
+        decoder = Decoder(
+            wire.varint_field(2, 1) + wire.varint_field(1, 2) + wire.varint_field(1, 3)
+        )
+        found = decoder.find(1)
+        assert found is not None
+        assert found.value == 2
+        assert decoder.find(9) is None
+        assert len(list(decoder)) == 3
+
+
+class TestTypes:
+    def test_negative_integers(self) -> None:
+        field = only(wire.varint_field(1, -2))
+        assert (field.as_int64(), field.as_int32()) == (-2, -2)
+        assert (field.as_uint64(), field.as_uint32()) == (2**64 - 2, 2**32 - 2)
+
+    def test_conversions_cut(self) -> None:
+        field = only(wire.varint_field(1, 2**32 + 3))
+        assert (field.as_uint32(), field.as_int32(), field.as_sint32()) == (3, 3, -2)
+
+    def test_bool_is_not_zero(self) -> None:
+        assert only(wire.varint_field(1, 2)).as_bool()
+        assert not only(wire.varint_field(1, 0)).as_bool()
+
+    def test_zigzag(self) -> None:
+        assert only(wire.varint_field(1, 5)).as_sint64() == -3
+
+    def test_floating_point(self) -> None:
+        assert only(bytes.fromhex("09000000000000f83f")).as_double() == 1.5
+        assert only(bytes.fromhex("0d0000c03f")).as_float() == 1.5
+
+    def test_messages_nest(self) -> None:
+        inner = only(wire.bytes_field(1, wire.varint_field(7, 8))).as_message()
+        assert [(f.number, f.value) for f in inner] == [(7, 8)]
+
+    def test_other_wire_types_give_nothing(self) -> None:
+        number, text = only(wire.varint_field(1, 5)), only(wire.bytes_field(1, b"x"))
+        assert (number.as_bytes(), number.as_string(), list(number.as_message())) == (b"", "", [])
+        assert (text.as_uint64(), text.as_double(), text.as_bool()) == (0, 0.0, False)
+
+    def test_strings_keep_what_is_not_utf8(self) -> None:
+        text = only(wire.bytes_field(1, b"a\xff")).as_string()
+        assert text.encode("utf-8", "surrogateescape") == b"a\xff"
+
+
+class TestPacked:
+    def test_elements(self) -> None:
+        field = only(wire.bytes_field(1, bytes.fromhex("01ac02")))
+        assert list(field.packed_varints()) == [1, 300]
+        fixed = only(wire.bytes_field(1, bytes(range(8))))
+        assert list(fixed.packed_fixed32()) == [0x03020100, 0x07060504]
+        assert list(fixed.packed_fixed64()) == [0x0706050403020100]
+        assert list(only(wire.bytes_field(1, b"")).packed_varints()) == []
+
+    def test_torn_element(self) -> None:
+        elements = only(wire.bytes_field(1, b"\x01\x80")).packed_varints()
+        assert next(elements) == 1
+        with pytest.raises(DecodeError):
+            next(elements)
+        with pytest.raises(DecodeError):
+            list(only(wire.bytes_field(1, bytes(5))).packed_fixed32())

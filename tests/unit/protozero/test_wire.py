@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import DecodeError
+from stretto.protozero import wire
+
+
+class TestVarint:
+    @pytest.mark.parametrize(
+        ("value", "encoded"),
+        [
+            (0, "00"),
+            (127, "7f"),
+            (128, "8001"),
+            (300, "ac02"),
+            (2**32 - 1, "ffffffff0f"),
+            (2**64 - 1, "ffffffffffffffffff01"),
+        ],
+    )
+    def test_is_as_short_as_can_be(self, value: int, encoded: str) -> None:
+        data = bytes.fromhex(encoded)
+        assert wire.varint(value) == data
+        assert wire.read_varint(data, 0, len(data)) == (value, len(data))
+
+    @pytest.mark.parametrize(
+        ("value", "encoded"),
+        [(0, "80808000"), (26, "9a808000"), (128, "80818000"), (wire.MAX_SIZE, "ffffff7f")],
+    )
+    def test_redundant_form_has_four_bytes(self, value: int, encoded: str) -> None:
+        data = bytes.fromhex(encoded)
+        assert wire.redundant_varint(value) == data
+        assert wire.read_varint(data, 0, 4) == (value, 4)
+
+    def test_is_read_at_a_position_and_not_past_the_end(self) -> None:
+        assert wire.read_varint(b"\xff\x05\xff", 1, 2) == (5, 2)
+        with pytest.raises(DecodeError, match="offset 2"):
+            wire.read_varint(b"\xff\x05\xff\x01", 2, 3)
+
+    @pytest.mark.parametrize("data", [b"", b"\x80", b"\x80" * 10, b"\x80" * 10 + b"\x01"])
+    def test_unterminated_is_an_error(self, data: bytes) -> None:
+        with pytest.raises(DecodeError, match="offset 0"):
+            wire.read_varint(data, 0, len(data))
+
+    def test_bits_above_64_are_cut(self) -> None:
+        assert wire.read_varint(b"\xff" * 9 + b"\x7f", 0, 10) == (2**64 - 1, 10)
+
+
+class TestZigzag:
+    @pytest.mark.parametrize(
+        ("value", "mapped"),
+        [(0, 0), (-1, 1), (1, 2), (-2, 3), (2**63 - 1, 2**64 - 2), (-(2**63), 2**64 - 1)],
+    )
+    def test_both_ways(self, value: int, mapped: int) -> None:
+        assert wire.zigzag(value) == mapped
+        assert wire.unzigzag(mapped) == value
+
+
+class TestFields:
+    def test_tags(self) -> None:
+        assert wire.tag(1, wire.VARINT) == b"\x08"
+        assert wire.tag(900, wire.DELIMITED) == bytes.fromhex("a238")
+
+    def test_whole_fields(self) -> None:
+        assert wire.varint_field(1, 150) == bytes.fromhex("089601")
+        assert wire.varint_field(1, -1) == b"\x08" + b"\xff" * 9 + b"\x01"
+        assert wire.bytes_field(2, b"abc") == b"\x12\x03abc"
+
+    @pytest.mark.parametrize(
+        ("encoded", "field"),
+        [
+            ("089601", (1, wire.VARINT, 150, 3)),
+            ("0901000000000000 80", (1, wire.FIXED64, 1 << 63 | 1, 9)),
+            ("0d01000080", (1, wire.FIXED32, 1 << 31 | 1, 5)),
+            ("12036162 63ff", (2, wire.DELIMITED, 2, 5)),
+            ("128380800061 6263", (2, wire.DELIMITED, 5, 8)),
+            ("1200", (2, wire.DELIMITED, 2, 2)),
+        ],
+    )
+    def test_read(self, encoded: str, field: tuple[int, int, int, int]) -> None:
+        data = bytes.fromhex(encoded)
+        assert wire.read_field(data, 0, len(data)) == field
+
+    @pytest.mark.parametrize(
+        ("encoded", "complaint"),
+        [
+            ("00 01", "field number 0"),
+            ("08", "unterminated varint at offset 1"),
+            ("0a", "unterminated varint at offset 1"),
+            ("0a02 61", "field 1 at offset 0 reaches past the end"),
+            ("0a ffffffffffffffffff01", "reaches past the end"),
+            ("0d000000", "reaches past the end"),
+            ("0900000000000000", "reaches past the end"),
+            ("0b", "wire type 3 of field 1"),
+            ("0c", "wire type 4"),
+            ("0e", "wire type 6"),
+            ("0f", "wire type 7"),
+        ],
+    )
+    def test_malformed(self, encoded: str, complaint: str) -> None:
+        data = bytes.fromhex(encoded)
+        with pytest.raises(DecodeError, match=complaint):
+            wire.read_field(data, 0, len(data))
+
+    def test_packed_elements(self) -> None:
+        data = bytes.fromhex("ac02 01000000 0200000000000000")
+        assert wire.read_value(data, 0, 14, wire.VARINT) == (300, 2)
+        assert wire.read_value(data, 2, 14, wire.FIXED32) == (1, 6)
+        assert wire.read_value(data, 6, 14, wire.FIXED64) == (2, 14)
+        with pytest.raises(DecodeError, match="offset 11"):
+            wire.read_value(data, 11, 14, wire.FIXED32)
