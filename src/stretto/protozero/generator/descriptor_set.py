@@ -99,6 +99,8 @@ def _message(node: _Node, prefix: str, proto3: bool) -> Message:
         field = _field(child, oneofs, proto3)
         if field.type_name in entries:
             field.map_key, field.map_value = entries[field.type_name].fields
+            # Both are there, whatever their values.
+            field.map_key.implicit = field.map_value.implicit = False
             field.kind, field.type_name = MAP, ""
         message.fields.append(field)
     return message

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.protos import config, ipc, trace
+from stretto.protozero import generate
+from stretto.protozero.generator import descriptor_set, proto_parser
+
+ROOT = Path(__file__).parents[3]
+PROTOC = shutil.which("protoc")
+
+
+@pytest.fixture(scope="module")
+def outputs() -> dict[str, str]:
+    pytest.importorskip("perfetto", reason="the perfetto distribution holds the schemas")
+    return generate.outputs(ROOT)
+
+
+def test_what_is_checked_in_is_what_the_generator_writes(outputs: dict[str, str]) -> None:
+    stale = [path for path, text in outputs.items() if (ROOT / path).read_text("utf-8") != text]
+    assert not stale, "run `make generate`"
+
+
+def test_the_command_writes_every_file(outputs: dict[str, str], tmp_path: Path) -> None:
+    shutil.copytree(ROOT / generate.IPC_PROTOS, tmp_path / generate.IPC_PROTOS)
+    (tmp_path / "native/core").mkdir(parents=True)
+    generate.main([str(tmp_path)])
+    written = {path: (tmp_path / path).read_text("utf-8") for path in outputs}
+    assert written == outputs
+
+
+def test_the_command_wants_a_checkout(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="name a checkout"):
+        generate.main([str(tmp_path)])
+
+
+@pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
+def test_protoc_reads_our_proto_files_as_we_do(tmp_path: Path) -> None:
+    pytest.importorskip("perfetto")
+    from google.protobuf import descriptor_pb2
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    perfetto = descriptor_pb2.FileDescriptorSet()
+    perfetto.file.add().ParseFromString(perfetto_trace_pb2.DESCRIPTOR.serialized_pb)
+    (tmp_path / "perfetto").write_bytes(perfetto.SerializeToString())
+    paths = sorted((ROOT / generate.IPC_PROTOS).glob("*.proto"))
+    folder = f"-I{ROOT / generate.IPC_PROTOS}"
+    known = descriptor_set.read_module(generate.PERFETTO_MODULE)
+    for path, ours in zip(paths, proto_parser.parse(paths, known), strict=True):
+        subprocess.run(
+            [
+                str(PROTOC),
+                f"--descriptor_set_in={tmp_path / 'perfetto'}",
+                folder,
+                f"-o{tmp_path / 'out'}",
+                path.name,
+            ],
+            check=True,
+        )
+        assert descriptor_set.read_descriptor_set((tmp_path / "out").read_bytes()) == [ours]
+
+
+def test_method_ids_are_perfettos() -> None:
+    assert ipc.PRODUCER_PORT_METHODS["InitializeConnection"] == 1
+    assert ipc.PRODUCER_PORT_METHODS["CommitData"] == 4
+    assert ipc.PRODUCER_PORT_METHODS["UpdateDataSource"] == 12
+    assert ipc.CONSUMER_PORT_METHODS["CloneSession"] == 15
+    assert ipc.RELAY_PORT_METHODS == {"InitRelay": 1, "SyncClock": 2}
+    for name, methods in vars(ipc).items():
+        if name.endswith("_METHODS"):
+            for method in methods:
+                assert method == "CommitData" or f"{method}Request" in dir(ipc)
+                assert f"{method}Response" in dir(ipc)
+
+
+def test_messages_are_shared_between_modules() -> None:
+    packet = trace.TracePacket(trace_config=config.TraceConfig(duration_ms=1))
+    assert type(trace.TracePacket.decode(packet.encode()).trace_config) is config.TraceConfig
+    setup = ipc.GetAsyncCommandResponse.SetupDataSource(config=config.DataSourceConfig(name="x"))
+    assert setup.encode() == bytes.fromhex("12030a0178")
+
+
+def test_a_frame_is_written_as_perfetto_declares_it() -> None:
+    """request_id (2), then the message, and data_for_testing (1) at the end."""
+    frame = ipc.IPCFrame(data_for_testing=[b"x"], request_id=1)
+    frame.msg_bind_service = ipc.IPCFrame.BindService(service_name="ProducerPort")
+    name = b"ProducerPort"
+    assert frame.encode() == b"\x10\x01\x1a\x0e\x0a\x0c" + name + b"\x0a\x01x"
+
+
+def test_nothing_of_protobuf_is_needed() -> None:
+    code = """
+import sys
+from stretto.protos import config, ipc, trace
+message = config.TraceConfig(duration_ms=1)
+assert config.TraceConfig.decode(message.encode()) == message
+packet = trace.TracePacket.Writer()
+packet.set_track_event().set_name("x")
+assert trace.TracePacket.decode(packet.finish()).track_event.name == "x"
+assert ipc.IPCFrame.decode(b"").which_oneof("msg") is None
+print(*sys.modules)
+"""
+    heavy = {"google", "perfetto", "typing", "dataclasses", "enum", "re", "inspect", "threading"}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert heavy.isdisjoint(done.stdout.split())

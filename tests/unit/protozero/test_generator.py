@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.protozero.generator import c_emitter, descriptor_set, proto_parser, stub_emitter
+from stretto.protozero.generator.modules import split
+from stretto.protozero.generator.schema import File, Schema, SchemaError
+from tests.support.generated import module_of
+from tests.support.google_classes import descriptor_of
+
+SAMPLES = Path(__file__).parent
+PROTOC = shutil.which("protoc")
+
+
+def parse(tmp_path: Path, text: str) -> File:
+    path = tmp_path / "x.proto"
+    path.write_text(text)
+    (file,) = proto_parser.parse([path])
+    return file
+
+
+class TestProtoParser:
+    @pytest.mark.parametrize("name", ["sample", "sample3"])
+    def test_reads_what_a_descriptor_says(self, name: str) -> None:
+        """Our parser's schema, written as a descriptor and read back, is the same schema."""
+        (file,) = proto_parser.parse([SAMPLES / f"{name}.proto"])
+        data = descriptor_of(file, "x.proto", []).SerializeToString()
+        (again,) = descriptor_set.read_descriptor_set(b"\x0a" + varint(len(data)) + data)
+        again.services = file.services
+        assert again == file
+
+    @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
+    @pytest.mark.parametrize("name", ["sample", "sample3"])
+    def test_reads_what_protoc_reads(self, name: str, tmp_path: Path) -> None:
+        source = (SAMPLES / f"{name}.proto").read_text()
+        source = source.replace('  option (custom).option = "ignored";\n', "")
+        (tmp_path / "x.proto").write_text(source)
+        command = [str(PROTOC), f"-I{tmp_path}", f"-o{tmp_path}/out", "x.proto"]
+        if name == "sample":
+            # protoc wants to be told that RED and ROT are meant to be the same.
+            source = source.replace("enum Color {", "enum Color {\n  option allow_alias = true;")
+            (tmp_path / "x.proto").write_text(source)
+        subprocess.run(command, check=True)
+        (theirs,) = descriptor_set.read_descriptor_set((tmp_path / "out").read_bytes())
+        (ours,) = proto_parser.parse([tmp_path / "x.proto"])
+        assert ours == theirs
+
+    @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ("message A {\n  optional uint8 x = 1;\n}", "no message or enum is called 'uint8'"),
+            ("message A {\n  optional int32 x;\n}", r"x\.proto:2: unexpected ';', expected '='"),
+            (
+                "message A {\n\n  optional int32 x = one;\n}",
+                "3: unexpected 'one', expected a number",
+            ),
+            ("message A {", "unexpected end of file"),
+            ("message A {\n  optional int32 x = 1 $\n}", r"2: unexpected character '\$'"),
+            ("message A { optional group B = 1 {} }", "not supported, use a FileDescriptorSet"),
+            ("message A { extend B { optional int32 x = 1; } }", "not supported"),
+            ("edition = '2023';", "unexpected 'edition'"),
+            ("service A { stream B(C) returns (D); }", "unexpected 'stream'"),
+            ("service A { rpc B(C) returns (D); }", "called 'C'"),
+            ("message A { optional int32 x = 1 [packed true]; }", "expected '='"),
+        ],
+    )
+    def test_errors_name_file_and_line(self, tmp_path: Path, text: str, complaint: str) -> None:
+        with pytest.raises(SchemaError, match=complaint):
+            parse(tmp_path, text)
+
+    def test_names_are_looked_up_from_the_inside_out(self, tmp_path: Path) -> None:
+        file = parse(
+            tmp_path,
+            "package p; message B {} message A { message B {}"
+            " optional B inner = 1; optional .p.B outer = 2; optional A.B path = 3; }",
+        )
+        assert [f.type_name for f in file.messages[1].fields] == ["p.A.B", "p.B", "p.A.B"]
+
+    def test_without_a_package(self, tmp_path: Path) -> None:
+        file = parse(tmp_path, "message B {} message A { optional B b = 1; }")
+        assert file.messages[1].fields[0].type_name == "B"
+        assert Schema([file]).split_package("A") == ("", "A")
+
+
+class TestDescriptorSet:
+    def test_groups_are_refused(self) -> None:
+        field = b"\x0a\x01g\x18\x01\x28\x0a"
+        message = b"\x0a\x01M\x12" + varint(len(field)) + field
+        file = b"\x22" + varint(len(message)) + message
+        with pytest.raises(SchemaError, match="groups are not supported"):
+            descriptor_set.read_descriptor_set(b"\x0a" + varint(len(file)) + file)
+
+
+class TestModules:
+    def test_a_closure_holds_what_the_roots_need(self) -> None:
+        (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
+        schema = Schema([file])
+        everything = {"stretto.test.Everything", "stretto.test.Color"}
+        assert schema.closure(["stretto.test.Everything.Inner"]) == everything
+        assert schema.closure(["stretto.test.Empty"]) == {"stretto.test.Empty"}
+        with pytest.raises(SchemaError, match="Nothing"):
+            schema.closure(["stretto.test.Nothing"])
+
+    def test_each_type_has_one_home(self) -> None:
+        (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
+        one, two = split(
+            Schema([file]),
+            [("one", "", ["stretto.test.Empty"]), ("two", "", file.type_names())],
+        )
+        assert [message.name for message in one.messages] == ["stretto.test.Empty"]
+        assert [message.name for message in two.messages] == ["stretto.test.Everything"]
+        assert two.reference("stretto.test.Empty") == "one/Empty"
+        assert two.reference("stretto.test.Everything.Inner") == "Everything.Inner"
+
+
+class TestStubs:
+    def test_name_every_attribute(self) -> None:
+        _, module = module_of(SAMPLES / "sample.proto", "stretto_sample")
+        tree = ast.parse(stub_emitter.emit(module))
+        classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        assert sorted(classes) == ["Color", "Empty", "Everything"]
+        attributes = {
+            node.target.id: ast.unparse(node.annotation)
+            for node in classes["Everything"].body
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        }
+        assert attributes["inner"] == "Everything.Inner | None"
+        assert attributes["packed_colors"] == "builtins.list[int]"
+        assert attributes["a_bytes"] == "builtins.bytes"
+        assert attributes["messages"] == "dict[int, Everything.Inner]"
+        assert attributes["from_"] == "int"
+        assert attributes["ROUND"] == "_Final"
+
+    def test_type_check(self, tmp_path: Path) -> None:
+        pytest.importorskip("mypy")
+        for name in ("sample", "sample3"):
+            module = module_of(SAMPLES / f"{name}.proto", name)[1]
+            (tmp_path / f"{name}.pyi").write_text(stub_emitter.emit(module))
+        (tmp_path / "use.py").write_text(
+            "from sample import Everything\n"
+            "message = Everything(many=(1, 2), inner=Everything.Inner(value=1), from_=1)\n"
+            "number: int = message.a_int32 + message.many[0]\n"
+            "if message.inner is not None:\n"
+            "    number = message.inner.value\n"
+            "data: bytes = Everything.decode(message.encode()).a_bytes\n"
+            "with Everything.Writer() as writer, writer.set_inner() as inner:\n"
+            "    inner.set_value(1)\n"
+            "    writer.add_numbers('a', 1)\n"
+            "message.a_int32 = 'text'  # type: ignore[assignment]\n"
+            "Everything(a_int32='text')  # type: ignore[arg-type]\n"
+            "Everything(nothing=1)  # type: ignore[call-arg]\n"
+            "writer.set_a_int32('text')  # type: ignore[arg-type]\n"
+        )
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+class TestHeader:
+    def test_constants(self) -> None:
+        (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
+        names = ["stretto.test.Everything.Inner", "stretto.test.Color"]
+        text = c_emitter.emit(Schema([file]), names, "GUARD_H_")
+        assert "#ifndef GUARD_H_" in text
+        assert "  ST_FIELD_EVERYTHING_INNER_VALUE = 1,\n" in text
+        assert "  ST_ENUM_COLOR_NEGATIVE = -1,\n" in text
+
+    def test_the_second_of_two_equal_names_runs_together(self, tmp_path: Path) -> None:
+        text = "message Ab { optional int32 cd_ef = 1; } message AbCd { optional int32 ef = 2; }"
+        schema = Schema([parse(tmp_path, text)])
+        header = c_emitter.emit(schema, ["Ab", "AbCd"], "G")
+        assert "ST_FIELD_AB_CD_EF = 1," in header
+        assert "ST_FIELD_ABCD_EF = 2," in header
+
+
+def varint(value: int) -> bytes:
+    from stretto.protozero import wire
+
+    return wire.varint(value)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.protos import config
+from stretto.protozero.message import Message
+from stretto.protozero.table import Table
+from tests.support.generated import load, module_of
+
+SAMPLES = Path(__file__).parent
+
+
+@pytest.fixture
+def sample() -> Any:
+    return load(module_of(SAMPLES / "sample.proto", "stretto_sample")[1])
+
+
+class TestModule:
+    def test_classes_are_made_when_they_are_first_used(self, sample: Any) -> None:
+        assert "Everything" not in vars(sample)
+        made = sample.Everything
+        assert vars(sample)["Everything"] is made
+        assert sample.Everything is made
+
+    def test_dir_lists_the_outermost_types(self, sample: Any) -> None:
+        assert sorted(dir(sample)) == ["Color", "Empty", "Everything"]
+
+    def test_other_names_are_missing(self, sample: Any) -> None:
+        for name in ("Nothing", "Everything.Inner"):
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+                getattr(sample, name)
+
+    def test_classes_know_their_names(self, sample: Any) -> None:
+        inner = sample.Everything.Inner
+        assert (inner.__module__, inner.__qualname__) == ("stretto_sample", "Everything.Inner")
+        assert inner.__name__ == "Inner"
+        assert sample.Everything.Shape.__qualname__ == "Everything.Shape"
+        assert inner.Writer.__qualname__ == "Everything.Inner.Writer"
+
+    def test_services_are_method_ids(self, sample: Any) -> None:
+        assert sample.SAMPLER_METHODS == {"First": 1, "Second": 2}
+
+    def test_nested_classes_are_the_ones_that_fields_hold(self, sample: Any) -> None:
+        message = sample.Everything(inner=sample.Everything.Inner(value=1))
+        decoded = sample.Everything.decode(message.encode())
+        assert type(decoded.inner) is sample.Everything.Inner
+        assert isinstance(decoded.inner, Message)
+
+    def test_reserved_names_get_an_underscore(self, sample: Any) -> None:
+        message = sample.Everything(from_=1, encode_=True, bytes=b"x", str="s", list=[1], self_=2)
+        assert sample.Everything.decode(message.encode()) == message
+        assert sample.Everything.LAYOUT.by_name["from_"].proto_name == "from"
+
+    def test_writers_use_the_schemas_names(self, sample: Any) -> None:
+        writer = sample.Everything.Writer()
+        writer.set_from(1)
+        writer.set_encode(True)
+        writer.add_list(3)
+        expected = sample.Everything(from_=1, encode_=True, list=[3])
+        assert sample.Everything.decode(writer.finish()) == expected
+
+    def test_defaults(self, sample: Any) -> None:
+        message = sample.Everything()
+        assert message.a_int32 == -5
+        assert message.a_string == 'two words, "quoted" \\ é'
+        assert message.color == sample.Color.NEGATIVE == -1
+        assert message.shape == sample.Everything.SQUARE - 15 == sample.Everything.ROUND
+
+
+class TestAcrossModules:
+    def test_types_of_another_module_are_found_there(self) -> None:
+        table = Table(__name__, {"Mine": "config 1 message:stretto.protos.config/TraceConfig"}, {})
+        mine = table.find("Mine")(config=config.TraceConfig(duration_ms=1))
+        assert table.find("Mine").decode(mine.encode()).config.duration_ms == 1
+
+    def test_the_module_is_imported_when_it_is_needed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(sys.modules, "stretto.protos.ipc", raising=False)
+        table = Table(
+            __name__, {"Mine": "frame 1 message:stretto.protos.ipc/IPCFrame.BindService"}, {}
+        )
+        mine = table.find("Mine")
+        assert mine().frame is None
+        assert "stretto.protos.ipc" not in sys.modules
+        assert type(mine.decode(b"\x0a\x00").frame).__qualname__ == "IPCFrame.BindService"
+
+
+def classes_of_four_threads() -> list[type]:
+    table = Table(__name__, {"Wide": "\n".join(f"f{n} {n} int32" for n in range(1, 200))}, {})
+    start = threading.Barrier(4)
+    found = []
+
+    def ask() -> None:
+        start.wait()
+        found.append(table.find("Wide"))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_threads_that_ask_at_once_get_the_same_class() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            found = classes_of_four_threads()
+            assert len(found) == 4
+            assert len(set(found)) == 1
+    finally:
+        sys.setswitchinterval(interval)
