@@ -1,0 +1,359 @@
+/* Chunks that come again: scraped, grown, moved, evicted in between. */
+#include "fake_chunk.h"
+
+enum { PAYLOAD = 512 - 16 };
+
+/* Chunk `id` of writer 1 with one packet of 10 bytes for each letter. */
+static void grown(uint32_t id, const char* fills) {
+  chunk(1, 1, id);
+  for (; *fills; fills++)
+    add(10, *fills);
+  pad_to(PAYLOAD);
+}
+
+static void expect_all(struct st_trace_buffer* b, const char* fills) {
+  begin_read(b);
+  for (; *fills; fills++)
+    expect(b, 10, *fills);
+  expect_nothing(b);
+}
+
+static void before_read(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "a");
+  CHECK(scrape(b));
+  grown(0, "abc");
+  CHECK(scrape(b));
+  grown(0, "abcd");
+  CHECK(commit(b));
+  expect_all(b, "abcd");
+  CHECK_EQ(stats_of(b).chunks_rewritten, 2);
+  CHECK_EQ(stats_of(b).chunks_written, 1);
+  CHECK_EQ(stats_of(b).chunks_read, 1);
+  CHECK_EQ(st_trace_buffer_unread(b), 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void after_read(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  expect_all(b, "ab");
+  CHECK(scrape(b)); /* nothing new */
+  expect_all(b, "");
+  grown(0, "abc");
+  CHECK(scrape(b));
+  expect_all(b, "c");
+  grown(0, "abcde");
+  CHECK(commit(b));
+  expect_all(b, "de");
+  CHECK(!commit(b));
+  expect_all(b, "");
+  CHECK(commit_one(b, 1, 1, 10, 'f'));
+  expect_all(b, "f");
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  CHECK_EQ(stats_of(b).bytes_read, stats_of(b).bytes_written - 512);
+  st_trace_buffer_destroy(b);
+}
+
+static void complete_with_nothing_new(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  expect_all(b, "ab");
+  CHECK(commit(b));
+  CHECK(commit_one(b, 1, 1, 10, 'c'));
+  expect_all(b, "c");
+  CHECK_EQ(stats_of(b).chunks_read, 2);
+  st_trace_buffer_destroy(b);
+}
+
+static void an_incomplete_chunk_holds_back_the_next(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  CHECK(commit_one(b, 1, 1, 10, 'd'));
+  CHECK(commit_one(b, 2, 0, 10, 'z'));
+  expect_all(b, "abz");
+  expect_all(b, "");
+  grown(0, "abc");
+  CHECK(commit(b));
+  expect_all(b, "cd");
+  st_trace_buffer_destroy(b);
+}
+
+static void shorter_is_ignored(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "abc");
+  CHECK(scrape(b));
+  grown(0, "ab");
+  CHECK(!scrape(b));
+  CHECK(!commit(b));
+  expect_all(b, "abc");
+  CHECK(!commit(b));
+  grown(0, "abcdef");
+  pad_to(67);
+  CHECK(commit(b)); /* a shorter payload, but more in it */
+  expect_all(b, "def");
+  st_trace_buffer_destroy(b);
+}
+
+static void vanished_flags_are_ignored(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(1, "xa");
+  flags(FIRST_CONTINUES);
+  CHECK(scrape(b));
+  grown(1, "xab");
+  CHECK(!commit(b));
+  begin_read(b);
+  expect_loss(b, 10, 'a', ST_LOSS_ORPHAN_CONTINUATION);
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void a_complete_chunk_is_final(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(commit(b));
+  grown(0, "xyz");
+  CHECK(!commit(b));
+  CHECK(!scrape(b));
+  expect_all(b, "ab");
+  CHECK(!commit(b));
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  CHECK_EQ(stats_of(b).chunks_rewritten, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void too_large_for_its_place(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  chunk(1, 1, 0);
+  for (int i = 0; i < 100; i++)
+    add(10, 'a');
+  CHECK(!commit(b));
+  CHECK(commit_one(b, 2, 0, 10, 'z'));
+  expect_all(b, "abz");
+  st_trace_buffer_destroy(b);
+}
+
+static void duplicates_of_what_was_read(void) {
+  struct st_trace_buffer* b = ring(4096);
+  for (uint32_t id = 0; id < 5; id++)
+    CHECK(commit_one(b, 1, id, 10, 'a'));
+  expect_all(b, "aaaaa");
+  for (uint32_t id = 0; id < 5; id++)
+    CHECK(!commit_one(b, 1, id, 10, 'a'));
+  expect_all(b, "");
+  CHECK_EQ(stats_of(b).chunks_discarded, 0); /* nothing was lost */
+  st_trace_buffer_destroy(b);
+}
+
+static void fragments_grow(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "a");
+  CHECK(scrape(b));
+  expect_all(b, "a");
+  chunk(1, 1, 0);
+  flags(LAST_CONTINUES);
+  add(10, 'a');
+  add(30, 'b');
+  pad_to(PAYLOAD);
+  CHECK(commit(b));
+  begin_read(b);
+  expect_nothing(b);
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
+  add(30, 'b');
+  add(10, 'c');
+  CHECK(scrape(b));
+  begin_read(b);
+  expect(b, 60, 'b');
+  expect(b, 10, 'c');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  st_trace_buffer_destroy(b);
+}
+
+/* --- relocation --- */
+
+static void a_read_chunk_moves_to_the_write_position(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  for (uint32_t i = 0; i < 6; i++)
+    CHECK(commit_one(b, 2, i, 478, 'z'));
+  begin_read(b);
+  expect(b, 10, 'a');
+  expect(b, 10, 'b');
+  for (int i = 0; i < 6; i++)
+    expect(b, 478, 'z');
+  expect_nothing(b);
+  grown(0, "abc");
+  CHECK(commit(b));
+  CHECK_EQ(stats_of(b).chunks_relocated, 1);
+  /* Where it was is overwritten first. */
+  for (uint32_t i = 6; i < 9; i++)
+    CHECK(commit_one(b, 2, i, 478, 'z'));
+  CHECK(commit_one(b, 1, 1, 10, 'd'));
+  begin_read(b);
+  expect(b, 10, 'c');
+  for (int i = 0; i < 3; i++)
+    expect(b, 478, 'z');
+  expect(b, 10, 'd');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void with_a_later_chunk_already_there(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "a");
+  CHECK(scrape(b));
+  expect_all(b, "a");
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
+  add(10, 'b');
+  add(10, 'c');
+  CHECK(commit(b));
+  expect_all(b, "");
+  chunk(1, 1, 0);
+  flags(LAST_CONTINUES);
+  add(10, 'a');
+  add(10, 'b');
+  pad_to(PAYLOAD);
+  CHECK(commit(b));
+  CHECK_EQ(stats_of(b).chunks_relocated, 1);
+  begin_read(b);
+  expect(b, 20, 'b');
+  expect(b, 10, 'c');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void in_place_where_something_is_unread(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  expect_all(b, "ab");
+  grown(0, "abc");
+  CHECK(scrape(b)); /* not complete: in place */
+  grown(0, "abcd");
+  CHECK(commit(b)); /* `c` is unread: in place */
+  expect_all(b, "cd");
+  CHECK_EQ(stats_of(b).chunks_relocated, 0);
+  CHECK_EQ(stats_of(b).chunks_rewritten, 2);
+  st_trace_buffer_destroy(b);
+}
+
+/* --- eviction --- */
+
+static void flood(struct st_trace_buffer* b) {
+  static uint32_t id;
+  for (int i = 0; i < 8; i++)
+    CHECK(commit_one(b, 9, id++, 478, 'z'));
+  begin_read(b);
+  CHECK(st_trace_buffer_read_packet(b, &got));
+  for (int i = 0; i < 7; i++)
+    expect(b, 478, 'z');
+  expect_nothing(b);
+}
+
+static void comes_back_after_eviction(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  expect_all(b, "ab");
+  flood(b);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0); /* an empty shell */
+  grown(0, "ab");
+  CHECK(!scrape(b));
+  grown(0, "abc");
+  CHECK(scrape(b));
+  expect_all(b, "c");
+  flood(b);
+  grown(0, "abcd");
+  CHECK(commit(b));
+  expect_all(b, "d");
+  flood(b);
+  CHECK(!commit(b));
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void comes_back_after_partial_loss(void) {
+  struct st_trace_buffer* b = ring(4096);
+  grown(0, "ab");
+  CHECK(scrape(b));
+  expect_all(b, "ab");
+  grown(0, "abc");
+  CHECK(scrape(b));
+  flood(b); /* `c` is overwritten, and still where it was scraped from */
+  CHECK_EQ(stats_of(b).chunks_overwritten, 1);
+  grown(0, "abcd");
+  CHECK(commit(b));
+  begin_read(b);
+  expect_loss(b, 10, 'c', ST_LOSS_OVERWRITE);
+  expect(b, 10, 'd');
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void a_full_ring(void) {
+  struct st_trace_buffer* b = ring(4096);
+  chunk(1, 1, 0);
+  add(10, 'a');
+  pad_to(4096 - 16);
+  CHECK(scrape(b));
+  chunk(1, 1, 0);
+  for (int i = 0; i < 370; i++)
+    add(10, 'a');
+  pad_to(4096 - 16);
+  CHECK(commit(b));
+  begin_read(b);
+  for (int i = 0; i < 370; i++)
+    expect(b, 10, 'a');
+  expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  st_trace_buffer_destroy(b);
+}
+
+static void incomplete_chunks_wrap(void) {
+  struct st_trace_buffer* b = ring(4096);
+  for (uint32_t id = 0; id < 100; id++) {
+    grown(id, "ab");
+    CHECK(scrape(b));
+    expect_all(b, "ab");
+    grown(id, "abc");
+    CHECK(commit(b));
+    expect_all(b, "c");
+  }
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  CHECK_EQ(st_trace_buffer_unread(b), 0);
+  st_trace_buffer_destroy(b);
+}
+
+int main(void) {
+  RUN(before_read);
+  RUN(after_read);
+  RUN(complete_with_nothing_new);
+  RUN(an_incomplete_chunk_holds_back_the_next);
+  RUN(shorter_is_ignored);
+  RUN(vanished_flags_are_ignored);
+  RUN(a_complete_chunk_is_final);
+  RUN(too_large_for_its_place);
+  RUN(duplicates_of_what_was_read);
+  RUN(fragments_grow);
+  RUN(a_read_chunk_moves_to_the_write_position);
+  RUN(with_a_later_chunk_already_there);
+  RUN(in_place_where_something_is_unread);
+  RUN(comes_back_after_eviction);
+  RUN(comes_back_after_partial_loss);
+  RUN(a_full_ring);
+  RUN(incomplete_chunks_wrap);
+  return 0;
+}
