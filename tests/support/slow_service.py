@@ -13,6 +13,7 @@ import socket
 from stretto import _native
 from stretto.base.memory import create_sealed_memfd
 from stretto.client.track_event import slots
+from stretto.protos.ipc import IPCFrame, RegisterTraceWriterRequest
 
 SERVICE, COMMIT, REGISTER, UNREGISTER = 1, 4, 6, 7
 BUFFER, PRODUCER = 1, 1
@@ -36,6 +37,7 @@ class SlowService:
         self.arbiter = _native.Arbiter.over_ipc(
             self._memory, page_size, self._queue, SERVICE, COMMIT, REGISTER, UNREGISTER, 0
         )
+        self._received = b""
         slot = slots.take_slot()
         assert slot is not None
         self.slot = slot
@@ -56,18 +58,28 @@ class SlowService:
     def catch_up(self) -> None:
         """Handle all that has been committed, and free its chunks."""
         self._queue.drain()
-        while True:
-            try:
-                data = self._far.recv(1 << 20)
-            except BlockingIOError:
-                return
-            self.core.commit_frames(data, SERVICE, COMMIT)
+        try:
+            self._received += self._far.recv(1 << 20)
+        except BlockingIOError:
+            return
+        while self._received:
+            self._received = self._received[self._handle_frames() :]
+
+    def _handle_frames(self) -> int:
+        """Bytes of the leading commits, or of one frame of another method."""
+        consumed, _, _ = self.core.commit_frames(self._received, SERVICE, COMMIT)
+        if consumed:
+            return consumed
+        size = 4 + int.from_bytes(self._received[:4], "little")
+        call = IPCFrame.decode(self._received[4:size]).msg_invoke_method
+        if call.method_id == REGISTER:
+            request = RegisterTraceWriterRequest.decode(call.args_proto)
+            self.core.register_writer(request.trace_writer_id, request.target_buffer)
+        return size
 
     def read(self) -> bytes:
         """The trace, with what is still in shared memory."""
         self.catch_up()
-        for writer in range(1, 64):
-            self.core.register_writer(writer, BUFFER)
         self.core.scrape([BUFFER])
         readback = _native.Readback(self.table)
         readback.begin(BUFFER)

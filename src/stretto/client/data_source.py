@@ -152,3 +152,8 @@ class DataSource:
             self.on_stop()
         finally:
             self._running = False
+
+    def forget(self) -> None:
+        """After a fork: the session is the parent's."""
+        type(self)._instances = ()
+        self._running = False

@@ -33,7 +33,7 @@ def call_safely(callback: Callable[..., object], *args: object) -> None:
     """Call into the program's code: whatever it raises is reported, and tracing goes on."""
     try:
         callback(*args)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # the program's code may raise anything
         sys.unraisablehook(_Unraisable(error, callback))  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ class ProducerConnection:
     def abandon(self) -> None:
         """Forget everything, after a fork: it all belongs to the parent."""
         for instance in self._instances.values():
-            type(instance)._instances = ()
+            instance.forget()
         self._instances.clear()
         self.endpoint = self._arbiter = None
 

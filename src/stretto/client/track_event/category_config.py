@@ -28,7 +28,7 @@ def _is_prefix(pattern: str, name: str) -> bool:
     return len(pattern) > 1 and pattern.endswith("*") and name.startswith(pattern[:-1])
 
 
-def _is_everything(pattern: str, name: str) -> bool:
+def _is_everything(pattern: str, _name: str) -> bool:
     return pattern == "*"
 
 
@@ -49,9 +49,9 @@ def is_category_enabled(config: TrackEventConfig | None, name: str, tags: Sequen
             return False
         if any(matches(pattern, tag) for pattern in disabled_tags for tag in tags):
             return False
-        if default_tags and matches is _is_exact:
-            if any(tag in DEFAULT_DISABLED_TAGS for tag in tags):
-                return False
+        untagged = default_tags and matches is _is_exact
+        if untagged and any(tag in DEFAULT_DISABLED_TAGS for tag in tags):
+            return False
         if any(matches(pattern, tag) for pattern in enabled_tags for tag in tags):
             return True
     return True

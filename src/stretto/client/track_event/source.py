@@ -89,5 +89,3 @@ class TrackEventSource(DataSource):
     def on_clear_incremental_state(self) -> None:
         if self.slot is not None:
             _native.clear_instance(self.slot)
-
-

@@ -71,7 +71,7 @@ def _wrap_generator(category: _native.Category, function: Callable[..., Any]) ->
             except GeneratorExit:
                 _resume(category, code, generator.close)
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # belongs to the generator
                 step, argument = generator.throw, error
 
     return traced
@@ -96,7 +96,7 @@ def _wrap_async_generator(category: _native.Category, function: Callable[..., An
             except GeneratorExit:
                 await generator.aclose()
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # belongs to the generator
                 step, argument = generator.athrow, error
 
     return traced
