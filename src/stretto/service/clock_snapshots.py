@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from stretto.base.clock import BOOTTIME
 from stretto.service.limits import MAX_QUEUED_CLOCK_SNAPSHOTS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.base.clock import Clock
 

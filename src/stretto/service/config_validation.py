@@ -6,11 +6,10 @@ Both raise, with a message for the user; the consumer gets it as the session's e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 

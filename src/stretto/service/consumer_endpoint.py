@@ -6,11 +6,10 @@ act on does nothing. Callbacks reach the consumer as tasks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import StrettoError
 from stretto.service.limits import READ_BYTES_PER_TASK
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from stretto.protos.config import DataSourceConfig
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from stretto.protos.config import DataSourceDescriptor, TraceConfig
     from stretto.service.producer_endpoint import ProducerEndpoint
 

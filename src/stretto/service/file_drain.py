@@ -8,13 +8,15 @@ pauses after each few MiB, so that the service hears its producers meanwhile.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
 
 from stretto.base.errors import TransportError
 from stretto.service import limits
 from stretto.service.flush import PERIODIC
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from stretto.protos.config import TraceConfig
     from stretto.service.output_file import OutputFile
     from stretto.service.tracing_session import TracingSession

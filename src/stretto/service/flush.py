@@ -11,8 +11,6 @@ answer several at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from stretto.service import limits
 from stretto.service.service_packets import (
     ALL_DATA_SOURCES_FLUSHED,
@@ -20,8 +18,10 @@ from stretto.service.service_packets import (
     LAST_FLUSH_SLOW_DATA_SOURCES,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from stretto.service.producer_endpoint import ProducerEndpoint
     from stretto.service.tracing_session import TracingSession

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
 
 from stretto.service.limits import MAX_QUEUED_FLUSH_EVENTS, MAX_SLOW_DATA_SOURCES
 from stretto.service.service_packets import ALL_DATA_SOURCES_FLUSHED, FLUSH_STARTED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Final
 
     from stretto.base.clock import Clock
     from stretto.service.service_packets import ServicePackets

@@ -8,13 +8,13 @@ stays as it is until it disconnects. What it sends is the native core's business
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
 
 from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.base.memory import create_sealed_memfd
 from stretto.service.shm_geometry import valid_geometry, wished_geometry
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -196,7 +196,7 @@ class ProducerEndpoint:
     def _hand_over(self, fd: int, size: int, page_size: int) -> None:
         try:
             if self.connected:
-                remote = cast("RemoteProducer", self._producer)
+                remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
                 remote.on_shared_memory(fd, size, page_size)
         finally:
             os.close(fd)

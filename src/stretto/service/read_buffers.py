@@ -10,14 +10,13 @@ One *pass* takes as many reads as it needs (perfetto-abi 5.4)::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto import _native
 from stretto.base.clock import BOOTTIME
 from stretto.service.packet_encoder import framed
 from stretto.service.service_packets import READ_TRACING_BUFFERS_COMPLETED
 from stretto.service.trace_stats import encode_trace_stats
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -6,14 +6,14 @@ functions return one encoded TracePacket without the frame of a trace file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from stretto.base.clock import BOOTTIME
 from stretto.base.ids import SERVICE_SEQUENCE_ID
 from stretto.service.packet_encoder import blob, number, text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Final
 
     from stretto.service.system_info import SystemInfo
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import SessionError
 from stretto.service.limits import FILE_BYTES_PER_STEP
 from stretto.service.read_buffers import Reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

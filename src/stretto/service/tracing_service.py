@@ -9,7 +9,6 @@ native code.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.errors import ConfigError, DecodeError, SessionError
@@ -28,6 +27,7 @@ from stretto.service.snapshot import take_snapshot
 from stretto.service.system_info import SystemInfo
 from stretto.service.tracing_session import TracingSession
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 

@@ -14,8 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from stretto.base.errors import LocalProtocolError
 from stretto.protos.config import TraceConfig
 from stretto.service import data_source, limits
@@ -35,7 +33,10 @@ from stretto.service.service_packets import (
 from stretto.service.timers import Timers
 from stretto.service.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from stretto.service.consumer_endpoint import ConsumerEndpoint
     from stretto.service.data_source import DataSourceInstance, RegisteredDataSource
     from stretto.service.producer_endpoint import ProducerEndpoint
