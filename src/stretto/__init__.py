@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from stretto.base.errors import StrettoError
 
-try:
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the pure side has the same names, and looser types
     from stretto.client.api import (
         Category,
         Flow,
@@ -36,28 +37,42 @@ try:
         thread_track,
         traced,
     )
-except ImportError:
-    from stretto.client.pure import (
-        Category,
-        Flow,
-        Track,
-        available,
-        begin,
-        counter,
-        end,
-        instant,
-        now,
-        process_track,
-        slice,
-        thread_track,
-        traced,
-    )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
     from stretto.client.data_source import DataSource
     from stretto.client.recording import recording
     from stretto.client.tracing_session import TracingSession
+else:
+    try:
+        from stretto.client.api import (
+            Category,
+            Flow,
+            Track,
+            available,
+            begin,
+            counter,
+            end,
+            instant,
+            now,
+            process_track,
+            slice,
+            thread_track,
+            traced,
+        )
+    except ImportError:
+        from stretto.client.pure import (
+            Category,
+            Flow,
+            Track,
+            available,
+            begin,
+            counter,
+            end,
+            instant,
+            now,
+            process_track,
+            slice,
+            thread_track,
+            traced,
+        )
 
 __version__ = "0.1.0"
 

@@ -46,7 +46,7 @@ class _Result:
     def run(self, function: Callable[[], object]) -> None:
         try:
             self.value = function()
-        except BaseException as error:  # raised again by the caller
+        except BaseException as error:  # noqa: BLE001  # raised again by the caller
             self.error = error
         finally:
             self.done.release()
@@ -124,7 +124,12 @@ class InProcessBackend:
     def _run_once(self) -> bool:
         """True when the runner was told to quit; what a task raises is reported and passes."""
         quits: list[bool] = []
-        call_safely(lambda: quits.append(self._runner.run() is None))
+
+        def run() -> None:
+            self._runner.run()
+            quits.append(True)
+
+        call_safely(run)
         return bool(quits)
 
     def _stop_thread(self) -> None:

@@ -80,7 +80,7 @@ class DataSource:
     @classmethod
     def instances(cls) -> Sequence[Self]:
         """The instances that record now; empty while no session wants the data source."""
-        return cls._instances  # type: ignore[return-value]  # set by this class alone
+        return cls._instances
 
     def write(self, packet: Message | bytes) -> bool:
         """Write one TracePacket, on the calling thread's sequence.
@@ -155,5 +155,6 @@ class DataSource:
 
     def forget(self) -> None:
         """After a fork: the session is the parent's."""
-        type(self)._instances = ()
+        cls = type(self)
+        cls._instances = ()
         self._running = False

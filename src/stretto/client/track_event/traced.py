@@ -123,9 +123,12 @@ def _trace_class(category: _native.Category, cls: type) -> type:
 
 
 def _trace_property(category: _native.Category, prop: property) -> property:
-    parts = (prop.fget, prop.fset, prop.fdel)
-    traced = [part and trace(category, part) for part in parts]
-    return property(*traced, doc=prop.__doc__)
+    return property(
+        prop.fget and trace(category, prop.fget),
+        prop.fset and trace(category, prop.fset),
+        prop.fdel and trace(category, prop.fdel),
+        prop.__doc__,
+    )
 
 
 def trace(category: _native.Category, target: T) -> T:
