@@ -29,10 +29,10 @@ from stretto.base.errors import StrettoError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
+    from typing import Any, Self
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
-    from stretto.protozero.message import Message
+    from stretto.protos.trace import TracePacket
 
 
 class DataSource:
@@ -44,7 +44,7 @@ class DataSource:
     buffer_exhausted_policy: ClassVar[int] = _native.DROP
     """What a write does when the shared memory is full: `_native.DROP`, `STALL_THEN_DROP`."""
 
-    _instances: ClassVar[Sequence[DataSource]] = ()
+    _instances: ClassVar[Sequence[Any]] = ()
 
     config: DataSourceConfig
     """The session's config for this data source."""
@@ -82,7 +82,7 @@ class DataSource:
         """The instances that record now; empty while no session wants the data source."""
         return cls._instances
 
-    def write(self, packet: Message | bytes) -> bool:
+    def write(self, packet: TracePacket | bytes) -> bool:
         """Write one TracePacket, on the calling thread's sequence.
 
         A message that has no timestamp gets the current one.
@@ -98,7 +98,7 @@ class DataSource:
         if isinstance(packet, bytes):
             return self.writer().write(packet)
         if not packet.has("timestamp"):
-            packet.timestamp = _native.boottime_ns()  # type: ignore[attr-defined]
+            packet.timestamp = _native.boottime_ns()
         return self.writer().write(packet.encode())
 
     def writer(self) -> _native.TraceWriter:
