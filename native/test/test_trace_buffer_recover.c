@@ -264,7 +264,7 @@ static void watermark(void) {
 
 /* --- threads --- */
 
-enum { WRITERS = 3, CHUNKS = 3000, PACKETS = 20 };
+enum { WRITERS = 3, CHUNKS = 2000, PACKETS = 20 };
 static struct st_trace_buffer* shared;
 static _Atomic int running;
 

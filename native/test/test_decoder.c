@@ -1,0 +1,129 @@
+#include "decoder.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+
+static struct st_decoder d;
+static struct st_field f;
+
+static void decode(const void* data, size_t size) {
+  st_decoder_init(&d, data, size);
+}
+
+static void every_wire_type(void) {
+  uint8_t m[64], *p = m;
+  p = st_put_u64_field(p, 1, 300);
+  p = st_put_fixed64_field(p, 2, 0x1122334455667788);
+  p = st_put_bytes_field(p, 3, "abc", 3);
+  p = st_put_tag(p, 4, ST_WIRE_FIXED32);
+  memcpy(p, "\x01\x02\x03\x04", 4);
+  p = st_put_bytes_field(p + 4, 5000, "", 0);
+  decode(m, (size_t)(p - m));
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 1);
+  CHECK_EQ(f.wire_type, ST_WIRE_VARINT);
+  CHECK_EQ(f.value, 300);
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 2);
+  CHECK_EQ(f.value, 0x1122334455667788);
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 3);
+  CHECK_EQ(f.size, 3);
+  CHECK(!memcmp(f.data, "abc", 3));
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 4);
+  CHECK_EQ(f.value, 0x04030201);
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 5000);
+  CHECK_EQ(f.size, 0);
+  CHECK(!st_decoder_next(&d, &f));
+  CHECK_EQ(st_decoder_left(&d), 0);
+}
+
+/* Exactly as many bytes as there are, so that ASan sees a read past them. */
+static void expect_malformed(const void* data, size_t size) {
+  uint8_t* copy = malloc(size);
+  memcpy(copy, data, size);
+  decode(copy, size);
+  while (st_decoder_next(&d, &f)) {
+  }
+  CHECK(st_decoder_left(&d) > 0);
+  size_t left = st_decoder_left(&d);
+  CHECK(!st_decoder_next(&d, &f)); /* and it doesn't move */
+  CHECK_EQ(st_decoder_left(&d), left);
+  free(copy);
+}
+
+static void malformed(void) {
+  expect_malformed("\x80", 1);         /* cut tag */
+  expect_malformed("\x08", 1);         /* nothing behind the tag */
+  expect_malformed("\x08\xFF", 2);     /* cut varint */
+  expect_malformed("\x0A", 1);         /* no length */
+  expect_malformed("\x0A\x05xxxx", 6); /* length past the end */
+  expect_malformed("\x09xxxxxxx", 8);  /* cut fixed64 */
+  expect_malformed("\x0Dxxx", 4);      /* cut fixed32 */
+  expect_malformed("\x00\x01", 2);     /* field 0 */
+  expect_malformed("\x0B\x01", 2);     /* wire type 3 */
+  expect_malformed("\x0C\x01", 2);     /* wire type 4 */
+  expect_malformed("\x0E\x01", 2);     /* wire type 6 */
+  expect_malformed("\x0F\x01", 2);     /* wire type 7 */
+  expect_malformed("\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
+  expect_malformed("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
+  expect_malformed("\x08\x01\x0A\x05", 4); /* after a good field */
+}
+
+static void every_prefix(void) {
+  uint8_t m[32], *p = m;
+  p = st_put_u64_field(p, 1, UINT64_MAX);
+  uint8_t* first = p;
+  p = st_put_bytes_field(p, 2, "abcdef", 6);
+  for (size_t n = 1; n < (size_t)(p - m); n++)
+    if (m + n != first)
+      expect_malformed(m, n);
+}
+
+static void big_field_numbers_are_skipped(void) {
+  uint8_t m[64], *p = m;
+  p = st_put_u64_field(p, (1u << 24) - 1, 1);
+  p = st_put_u64_field(p, 1u << 24, 2);
+  p = st_put_bytes_field(p, (1u << 29) - 1, "xyz", 3);
+  p = st_put_u64_field(p, 7, 3);
+  p = st_put_u64_field(p, 1u << 24, 4);
+  decode(m, (size_t)(p - m));
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, (1u << 24) - 1);
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 7);
+  CHECK(!st_decoder_next(&d, &f));
+  CHECK_EQ(st_decoder_left(&d), 0);
+}
+
+static void very_large_fields_are_skipped(void) {
+  size_t size = (size_t)ST_MAX_MESSAGE_SIZE + 1;
+  uint8_t* m = malloc(size + 16);
+  uint8_t* p = st_put_varint(st_put_tag(m, 1, ST_WIRE_DELIMITED), size);
+  p = st_put_u64_field(p + size, 2, 5);
+  decode(m, (size_t)(p - m));
+  CHECK(st_decoder_next(&d, &f));
+  CHECK_EQ(f.number, 2);
+  CHECK(!st_decoder_next(&d, &f));
+  CHECK_EQ(st_decoder_left(&d), 0);
+  free(m);
+}
+
+static void nothing(void) {
+  decode(NULL, 0);
+  CHECK(!st_decoder_next(&d, &f));
+  CHECK_EQ(st_decoder_left(&d), 0);
+}
+
+int main(void) {
+  RUN(every_wire_type);
+  RUN(malformed);
+  RUN(every_prefix);
+  RUN(big_field_numbers_are_skipped);
+  RUN(very_large_fields_are_skipped);
+  RUN(nothing);
+  return 0;
+}
