@@ -353,6 +353,25 @@ class TestEnd:
         trace_writer.close()
         assert len(os.listdir("/proc/self/fd")) == before
 
+    def test_a_late_commit_reaches_no_other_file(self, service: PlainService) -> None:
+        producer = connect(service)
+        trace_writer = writer(producer)
+        trace_writer.write(packet("in a chunk that is still open"))
+        number = client_of(producer)._end.fileno()
+        client_of(producer).disconnect()
+        assert client_of(producer)._queue.broken  # for a thread that is inside the arbiter now
+        near, far = socket.socketpair()
+        os.dup2(near.fileno(), number)  # as the next open() would get it
+        trace_writer.flush()
+        trace_writer.close()
+        far.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            far.recv(1)
+        if number != near.fileno():
+            os.close(number)
+        near.close()
+        far.close()
+
     def test_service_disconnects(self, service: PlainService) -> None:
         producer = connect(service)
         client = client_of(producer)
