@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import select
+import tempfile
+
+import pytest
+
+from stretto import _native
+from tests.unit.native.pipeline import (
+    BUFFER,
+    make_arbiter,
+    make_table,
+    numbers_of,
+    packet,
+    packets_of,
+    read_all,
+)
+
+STATS = """
+    bytes_written chunks_written bytes_overwritten chunks_overwritten chunks_discarded
+    chunks_rewritten chunks_committed_out_of_order write_wrap_count patches_succeeded
+    patches_failed readaheads_succeeded readaheads_failed bytes_read chunks_read
+    padding_bytes_written padding_bytes_cleared abi_violations trace_writer_packet_loss
+    sequence_packet_loss buffer_size unread
+""".split()
+
+
+def write(table: _native.BufferTable, count: int) -> None:
+    writer = _native.TraceWriter(make_arbiter(table), BUFFER)
+    for number in range(1, count + 1):
+        assert writer.write(packet(number))
+    writer.close()
+
+
+class TestCreate:
+    def test_an_id_is_used_once(self) -> None:
+        table = make_table()
+        with pytest.raises(ValueError, match="exists already"):
+            table.create(BUFFER, 4096, _native.RING)
+        table.remove(BUFFER)
+        table.create(BUFFER, 4096, _native.RING)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ((0, 4096, 1), "buffer_id must be from 1 to 65535"),
+            ((65536, 4096, 1), "buffer_id must be from 1 to 65535"),
+            ((1, 0, 1), "size must be from 1"),
+            ((1, -1, 1), "size must be from 1"),
+            ((1, 4096, 3), "policy must be from 1 to 2"),
+            ((1, 4096, 1, -2), "fd must be from -1"),
+            ((1, 1 << 70, 1), "size must be from 1"),
+        ],
+    )
+    def test_arguments_out_of_range(self, arguments: tuple[int, ...], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            _native.BufferTable().create(*arguments)
+
+    def test_a_file_that_cannot_be_mapped(self) -> None:
+        read, write = os.pipe()
+        with pytest.raises(OSError, match=r"\[Errno"):
+            _native.BufferTable().create(BUFFER, 4096, _native.RING, fd=write)
+        os.close(read)
+        os.close(write)
+
+    def test_memory_that_nobody_has(self) -> None:
+        with pytest.raises(MemoryError):
+            _native.BufferTable().create(BUFFER, 1 << 60, _native.RING)
+
+
+class TestStats:
+    def test_names(self) -> None:
+        assert sorted(make_table().stats(BUFFER)) == sorted(STATS)
+
+    def test_values(self) -> None:
+        table = make_table(8192)
+        write(table, 10)
+        stats = table.stats(BUFFER)
+        assert stats["buffer_size"] == 8192
+        assert stats["chunks_written"] == 1
+        assert stats["unread"] == stats["bytes_written"] > 0
+        read_all(table)
+        assert table.stats(BUFFER)["unread"] == 0
+        assert table.stats(BUFFER)["chunks_read"] == 1
+
+    def test_unknown_buffer(self) -> None:
+        with pytest.raises(ValueError, match="no trace buffer 9"):
+            make_table().stats(9)
+
+
+class TestProducers:
+    def test_trusted_fields(self) -> None:
+        table = make_table()
+        write(table, 1)
+        (only,) = packets_of(read_all(table))
+        assert only[3] == 1000
+        assert only[79] == 4321
+        assert only[10] == 2
+
+    def test_unknown_buffer(self) -> None:
+        with pytest.raises(ValueError, match="no trace buffer 9"):
+            make_table().set_producer(9, 1, 0, 0)
+
+
+class TestClone:
+    def test_reads_what_the_source_still_holds(self) -> None:
+        table = make_table()
+        write(table, 5)
+        table.clone(BUFFER, 2)
+        assert numbers_of(read_all(table, 2)) == [1, 2, 3, 4, 5]
+        assert numbers_of(read_all(table)) == [1, 2, 3, 4, 5]
+
+    def test_ids(self) -> None:
+        table = make_table()
+        with pytest.raises(ValueError, match="no trace buffer 5"):
+            table.clone(5, 6)
+        with pytest.raises(ValueError, match="exists already"):
+            table.clone(BUFFER, BUFFER)
+
+
+class TestRecover:
+    def test_what_a_process_left(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            table = _native.BufferTable()
+            table.create(BUFFER, 1 << 16, _native.RING, fd=file.fileno())
+            write(table, 50)
+            del table
+            other = _native.BufferTable()
+            other.recover(3, file.fileno())
+            assert numbers_of(read_all(other, 3)) == list(range(1, 51))
+
+    def test_another_file(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"no ring" * 10000)
+            file.flush()
+            with pytest.raises(ValueError, match="not a trace buffer's file"):
+                _native.BufferTable().recover(1, file.fileno())
+
+
+class TestWatermark:
+    def test_signals_when_so_much_is_unread(self) -> None:
+        table = make_table()
+        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        table.set_watermark(BUFFER, event, 1000)
+        writer = _native.TraceWriter(make_arbiter(table), BUFFER)
+        writer.write(packet(1))
+        writer.flush()
+        assert not select.select([event], [], [], 0)[0]
+        writer.write(packet(2, 2000))
+        writer.flush()
+        assert select.select([event], [], [], 0)[0]
+        table.set_watermark(BUFFER, -1, 0)
+        os.close(event)
+
+
+class TestRemove:
+    def test_writers_go_on_without_it(self) -> None:
+        table = make_table()
+        writer = _native.TraceWriter(make_arbiter(table), BUFFER)
+        assert writer.write(packet(1))
+        table.remove(BUFFER)
+        for number in range(20000):
+            writer.write(packet(number))
+        assert writer.packets_dropped == 0
+
+    def test_twice(self) -> None:
+        table = make_table()
+        table.remove(BUFFER)
+        table.remove(BUFFER)
+
+
+def test_it_takes_no_arguments_and_no_subclass() -> None:
+    with pytest.raises(TypeError, match="at most 0"):
+        _native.BufferTable(1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Sub", (_native.BufferTable,), {})

@@ -1,0 +1,123 @@
+"""Nothing is left behind: references, memory, descriptors."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+import pytest
+
+from stretto import _native
+from tests.unit.native.pipeline import (
+    BUFFER,
+    RemoteProducer,
+    make_arbiter,
+    make_endpoint,
+    make_table,
+    packet,
+    read_all,
+    sealed_memory,
+)
+
+
+def use_everything() -> None:
+    table = make_table()
+    table.clone(BUFFER, 2)
+    writer = _native.TraceWriter(make_arbiter(table), BUFFER)
+    for number in range(300):
+        writer.write(packet(number))
+    writer.flush()
+    read_all(table)
+    table.stats(BUFFER)
+    with RemoteProducer() as remote:
+        other = _native.TraceWriter(remote.arbiter, target_buffer=BUFFER, policy=_native.DROP)
+        for number in range(3000):
+            other.write(packet(number))
+        remote.arbiter.flush()
+        remote.serve()
+        remote.endpoint.scrape([BUFFER])
+        remote.endpoint.stats()
+        thread = _native.IpcThread(remote.client.fileno(), remote.queue, lambda: False)
+        thread.start()
+        remote.service.send(b"x")
+        thread.stop()
+    _native.tokenize(b"\x0a\x00")
+
+
+def fail_everywhere() -> None:
+    table = make_table()
+    endpoint = make_endpoint(table)
+    fd = sealed_memory(5000)
+    attempts = [
+        lambda: table.create(BUFFER, 4096, _native.RING),
+        lambda: table.create(0, 4096, _native.RING),
+        lambda: table.create(2, 1 << 60, _native.RING),
+        lambda: table.recover(2, fd),
+        lambda: table.stats(9),
+        lambda: _native.Readback(None),  # type: ignore[arg-type]
+        lambda: endpoint.attach_fd(fd, 5000, 4096),
+        lambda: endpoint.scrape([1, 0]),
+        lambda: endpoint.commit(None),  # type: ignore[arg-type]
+        lambda: _native.Arbiter.in_process(endpoint, 4097, 4096),
+        lambda: _native.Arbiter.over_ipc(fd, 4096, _native.SendQueue(fd), 1, 4, 6, 7),
+        lambda: _native.SendQueue(fd).push(bytes(200000)),
+        lambda: _native.TraceWriter(None, 1),  # type: ignore[arg-type]
+        lambda: _native.IpcThread(fd, None, print),  # type: ignore[arg-type]
+        lambda: _native.add_pending_call(None),  # type: ignore[arg-type]
+    ]
+    for attempt in attempts:
+        with pytest.raises((ValueError, TypeError, MemoryError, OSError)):
+            attempt()
+    os.close(fd)
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def type_references() -> list[int]:
+    types = [
+        _native.BufferTable,
+        _native.Readback,
+        _native.ProducerEndpointCore,
+        _native.SendQueue,
+        _native.IpcThread,
+        _native.Arbiter,
+        _native.TraceWriter,
+    ]
+    return [sys.getrefcount(t) for t in types]
+
+
+@pytest.mark.parametrize("use", [use_everything, fail_everywhere])
+def test_repeated_use_leaves_nothing(use: object) -> None:
+    assert callable(use)
+    for _ in range(20):
+        use()
+    gc.collect()
+    objects, references = len(gc.get_objects()), type_references()
+    memory, descriptors = resident_bytes(), len(os.listdir("/proc/self/fd"))
+    for _ in range(100):
+        use()
+    gc.collect()
+    assert type_references() == references
+    assert len(gc.get_objects()) <= objects + 20
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert resident_bytes() < memory + (8 << 20)
+
+
+def test_arguments_keep_their_reference_counts() -> None:
+    table = make_table()
+    endpoint = make_endpoint(table)
+    data = packet(1)
+    before = sys.getrefcount(table), sys.getrefcount(endpoint), sys.getrefcount(data)
+    arbiter = _native.Arbiter.in_process(endpoint, 65536, 4096)
+    writer = _native.TraceWriter(arbiter, BUFFER)
+    for _ in range(100):
+        writer.write(data)
+        endpoint.commit(data)
+        _native.Readback(table)
+        _native.tokenize(data)
+    del writer, arbiter
+    assert (sys.getrefcount(table), sys.getrefcount(endpoint), sys.getrefcount(data)) == before

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stretto import _native
+from tests.unit.native.pipeline import field, packet
+
+
+class TestBoottime:
+    def test_is_the_kernels(self) -> None:
+        before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        now = _native.boottime_ns()
+        assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class TestTokenize:
+    def test_counts_packets(self) -> None:
+        trace = b"".join(field(1, packet(n, n)) for n in range(300))
+        assert _native.tokenize(trace) == (300, len(trace))
+        assert _native.tokenize(memoryview(trace)) == (300, len(trace))
+        assert _native.tokenize(b"") == (0, 0)
+
+    @pytest.mark.parametrize(
+        "rest",
+        [
+            b"\x0a",
+            b"\x0a\x05abcd",
+            b"\x12\x00",
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        ],
+    )
+    def test_stops_at_what_is_no_packet(self, rest: bytes) -> None:
+        whole = field(1, packet(1))
+        assert _native.tokenize(whole + rest) == (1, len(whole))
+
+    def test_other_arguments(self) -> None:
+        with pytest.raises(TypeError, match="data must be bytes-like"):
+            _native.tokenize("text")  # type: ignore[arg-type]
+
+
+class TestPendingCall:
+    def test_runs_soon_on_the_main_thread(self) -> None:
+        calls: list[int] = []
+        _native.add_pending_call(lambda: calls.append(1))
+        deadline = time.monotonic() + 30
+        while not calls and time.monotonic() < deadline:
+            pass
+        assert calls == [1]
+
+    def test_an_exception_is_unraisable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        errors: list[str] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda u: errors.append(str(u.exc_value)))
+
+        def fail() -> None:
+            raise ValueError("no good")
+
+        _native.add_pending_call(fail)
+        deadline = time.monotonic() + 30
+        while not errors and time.monotonic() < deadline:
+            pass
+        assert errors == ["no good"]
+
+    def test_bad_arguments(self) -> None:
+        with pytest.raises(TypeError, match="must be callable"):
+            _native.add_pending_call(3)  # type: ignore[arg-type]
+
+
+class TestModule:
+    def test_can_be_imported_in_a_subinterpreter(self) -> None:
+        program = """
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+code = '''
+from stretto import _native
+table = _native.BufferTable()
+table.create(1, 4096, _native.RING)
+assert table.stats(1)["buffer_size"] == 4096
+'''
+for _ in range(3):
+    try:
+        one = interpreters.create("legacy")
+    except TypeError:
+        one = interpreters.create(isolated=False)
+    error = interpreters.run_string(one, code)
+    assert error is None, error
+    interpreters.destroy(one)
+"""
+        result = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stderr) == (0, "")
