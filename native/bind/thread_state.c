@@ -217,8 +217,32 @@ struct thread_state* thread_state_get(void) {
   return t;
 }
 
+/* The writers' chunks are the parent's: nothing may be written to them. */
+static void disable_writers(struct thread_state* t) {
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if (t->sequences[slot])
+      st_trace_writer_disable_after_fork(&t->sequences[slot]->core.writer);
+  }
+}
+
+/* Runs in the child at once, also where C code forks and no Python hook does:
+ * of all threads only the forking one can go on writing. */
+static void on_native_fork(void) {
+  if (st_thread)
+    disable_writers(st_thread);
+}
+
+void thread_states_install_fork_handler(void) {
+  static bool installed;
+  if (!installed)
+    pthread_atfork(NULL, NULL, on_native_fork);
+  installed = true;
+}
+
 void thread_states_after_fork(void) {
   /* Every other thread's state is a copy without its thread. */
+  for (struct thread_state* t = all_threads; t; t = t->next)
+    disable_writers(t);
   while (all_threads)
     thread_state_free(all_threads);
   atomic_store(&dead_threads, 0);

@@ -3,6 +3,7 @@
 #include "bind.h"
 
 int st_bind_add_track_event(PyObject* module) {
+  thread_states_install_fork_handler();
   if (add_track_type(module) < 0)
     return -1;
   if (add_flow_type(module) < 0)

@@ -195,6 +195,7 @@ void thread_states_reap(void);
 /* In the child of a fork: only the calling thread exists, and nothing of it
  * may reach the memory of the parent. */
 void thread_states_after_fork(void);
+void thread_states_install_fork_handler(void);
 
 static inline bool context_changed(const struct thread_state* t,
                                    PyThreadState* python) {
