@@ -5,9 +5,9 @@
  *
  *   token = before(*args, **kwargs)
  *   result = function(*args, **kwargs)
- *   after(token)                          unless token is None
+ *   after(token, result)                  unless token is None
  *
- * and returns or raises what the function does.  What the observers raise is
+ * (the result of a function that raises is None) and returns or raises what the function does.  What the observers raise is
  * dropped.  It binds like a function, and has the function's attributes.
  */
 #include "hooks.h"
@@ -35,10 +35,11 @@ static PyObject* around_new(PyTypeObject* type, PyObject* args,
 }
 
 /* Drops what an observer raised; the program's own exception stays. */
-static void tell_after(PyObject* after, PyObject* token) {
+static void tell_after(PyObject* after, PyObject* token, PyObject* outcome) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* result = PyObject_CallOneArg(after, token);
+  PyObject* result = PyObject_CallFunctionObjArgs(
+      after, token, outcome ? outcome : Py_None, (PyObject*)NULL);
   Py_XDECREF(result);
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
@@ -51,7 +52,7 @@ static PyObject* around_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_Clear();
   PyObject* result = PyObject_Call(a->function, args, kwargs);
   if (token && token != Py_None && a->after != Py_None)
-    tell_after(a->after, token);
+    tell_after(a->after, token, result);
   Py_XDECREF(token);
   return result;
 }
@@ -104,7 +105,7 @@ static void around_dealloc(PyObject* self) {
 static PyType_Slot kSlots[] = {
     {Py_tp_doc,
      "Around(function, before, after=None)\n--\n\n"
-     "Calls before(...), function(...), after(token)."},
+     "Calls before(...), function(...), after(token, result)."},
     {Py_tp_new, around_new},
     {Py_tp_call, around_call},
     {Py_tp_descr_get, around_get},

@@ -54,16 +54,17 @@ def stats() -> dict[str, int]:
 class Around:
     """A function that observers are told of, without a Python frame in between.
 
-    Calling it calls `before(*args, **kwargs)`, then `function`, then `after(token)` with what
-    `before` returned, unless that is None. The result is the function's; what the observers
-    raise is dropped. It binds like a function and has the function's attributes.
+    Calling it calls `before(*args, **kwargs)`, then `function`, then `after(token, result)` with
+    what the two returned (None for a function that raised), unless the token is None. The
+    outcome is the function's; what the observers raise is dropped. It binds like a function and
+    has the function's attributes.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         before: Callable[..., Any],
-        after: Callable[[Any], object] | None = None,
+        after: Callable[[Any, Any], object] | None = None,
     ) -> None: ...
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...

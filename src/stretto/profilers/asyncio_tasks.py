@@ -1,0 +1,102 @@
+"""`python.asyncio`: each step of a task is a slice on the thread that runs it.
+
+A step is the time from a task's resumption to its next `await` that waits. Steps are named by
+the coroutine; arrows lead from where a task was created, from step to step, and from a task's
+last step to the step of the task that awaited it. (What a task itself traces lies on the task's
+own track.) Loops that bring their own handles (uvloop) show creation only.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import stretto
+from stretto.client.track_event import slots
+from stretto.profilers.patch import Patch
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from typing import TypeGuard
+    from weakref import WeakKeyDictionary
+
+category = stretto.Category("python.asyncio", "steps of asyncio tasks", ["slow"])
+
+
+def _is_task(value: object) -> TypeGuard[Task[Any]]:
+    tasks = sys.modules.get("asyncio.tasks")
+    if tasks is None:
+        return False
+    return isinstance(value, (tasks.Task, tasks._PyTask))  # noqa: SLF001  # the one in Python
+
+
+def _name(task: Task[Any]) -> str:
+    coroutine = task.get_coro()
+    return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
+
+
+class _Steps:
+    """Observes handles and the creation of tasks."""
+
+    def __init__(self) -> None:
+        self._flows: WeakKeyDictionary[Task[Any], stretto.Flow] | None = None
+
+    def _flow(self, task: Task[Any]) -> stretto.Flow:
+        if self._flows is None:
+            from weakref import WeakKeyDictionary  # asyncio has imported it already
+
+            self._flows = WeakKeyDictionary()
+        flow = self._flows.get(task)
+        if flow is None:
+            flow = self._flows[task] = stretto.Flow()
+        return flow
+
+    def before_run(self, handle: Any) -> Any:
+        """A task's asyncio.Handle holds a bound step or wakeup, and the future it waited for."""
+        task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
+        if not category.enabled or not _is_task(task):
+            return None
+        awaited = [arg for arg in handle._args or () if _is_task(arg)]  # noqa: SLF001
+        step = category.slice(
+            _name(task),
+            track=stretto.thread_track(),
+            flow=self._flow(task),
+            terminating_flow=[self._flow(other) for other in awaited],
+            task=task.get_name(),
+        )
+        step.__enter__()
+        return step
+
+    def after_run(self, step: Any, _result: object) -> None:
+        step.__exit__(None, None, None)
+
+    def before_create(self, *_args: Any, **_kwargs: Any) -> Any:
+        return category.enabled or None
+
+    def after_create(self, _token: object, task: Any) -> None:
+        if _is_task(task):
+            category.instant(
+                "create task",
+                track=stretto.thread_track(),
+                flow=self._flow(task),
+                name=_name(task),
+                task=task.get_name(),
+            )
+
+
+_patches: list[Patch] = []
+
+
+def _switch(on: bool) -> None:
+    for patch in _patches:
+        patch.switch(on)
+
+
+def install() -> None:
+    """Record the steps of tasks whenever a session records the category."""
+    if not _patches:
+        steps = _Steps()
+        create = (steps.before_create, steps.after_create)
+        _patches.append(Patch("asyncio.events", "Handle._run", steps.before_run, steps.after_run))
+        _patches.append(Patch("asyncio.base_events", "BaseEventLoop.create_task", *create))
+        slots.observe(category, _switch)

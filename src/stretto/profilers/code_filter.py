@@ -1,0 +1,93 @@
+"""Which code function tracing follows: patterns of modules and paths.
+
+    numpy           the module and all below it
+    app.*_pb2       modules, with the wildcards of a shell
+    src/app         a file, or all files below a folder
+    **/tests/*      paths, with wildcards; `*` also crosses folders
+
+A pattern with a slash, or one that ends in `.py`, is a path. What `exclude` matches is out;
+of the rest `include` decides, where it is given. Stretto's own code is never traced.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import CodeType
+
+    Matcher = Callable[[str], object]
+
+
+def _own_folder() -> str:
+    """Where Stretto's code says that it lies (as imported, not as resolved)."""
+    here = _own_folder.__code__.co_filename
+    return os.path.dirname(os.path.dirname(here)) + os.sep
+
+
+def _is_path(pattern: str) -> bool:
+    return "/" in pattern or pattern.endswith(".py")
+
+
+def _glob(pattern: str) -> Matcher:
+    import fnmatch
+    import re
+
+    return re.compile(fnmatch.translate(pattern)).match
+
+
+def _within(whole: str, separator: str) -> Matcher:
+    below = whole + separator
+    return lambda name: name == whole or name.startswith(below)
+
+
+def _matcher(pattern: str) -> Matcher:
+    path = _is_path(pattern)
+    wild = any(character in pattern for character in "*?[")
+    if path and not pattern.startswith("*"):
+        pattern = os.path.abspath(os.path.expanduser(pattern))
+    return _glob(pattern) if wild else _within(pattern, os.sep if path else ".")
+
+
+class _Patterns:
+    """Some patterns of one kind of decision."""
+
+    __slots__ = ("_modules", "_paths", "empty")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        patterns = list(patterns)
+        self.empty = not patterns
+        self._paths = [_matcher(p) for p in patterns if _is_path(p)]
+        self._modules = [_matcher(p) for p in patterns if not _is_path(p)]
+
+    def match(self, path: str, module: str) -> bool:
+        if self._paths and not path.startswith("<"):
+            path = os.path.abspath(path)
+        return any(matches(path) for matches in self._paths) or any(
+            matches(module) for matches in self._modules
+        )
+
+
+class CodeFilter:
+    """Decides about code objects; called once for each.
+
+    Args:
+        include: patterns of what is traced; none at all means everything.
+        exclude: patterns of what is not.
+    """
+
+    __slots__ = ("_exclude", "_include", "_own")
+
+    def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
+        self._include = _Patterns(include)
+        self._exclude = _Patterns(exclude)
+        self._own = _own_folder()
+
+    def __call__(self, code: CodeType, module: str | None) -> bool:
+        """Whether calls of `code`, met in `module`, are traced."""
+        path, name = code.co_filename, module or ""
+        if path.startswith(self._own) or self._exclude.match(path, name):
+            return False
+        return self._include.empty or self._include.match(path, name)

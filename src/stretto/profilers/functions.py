@@ -1,0 +1,139 @@
+"""`python.functions`: every call of a Python function is a slice.
+
+The work is done in native code (`stretto._pyhooks`). Slices are named by the code's qualified
+name, carry file and line, and lie on the track of the thread, inside asyncio tasks too:
+a suspended generator or coroutine ends its slice, a resumed one begins it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import stretto
+from stretto import _pyhooks
+from stretto.base.errors import ConfigError
+from stretto.client.track_event import slots
+from stretto.profilers.code_filter import CodeFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
+
+MAX_DEPTH_LIMIT = 1 << 20
+
+
+def _patterns(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not all(isinstance(pattern, str) for pattern in value):
+        raise ConfigError(f"{name}: give a list of module names or paths, not {value!r}.")
+    return tuple(value)
+
+
+def _number(name: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ConfigError(f"{name}: give a number from {low} to {high}, not {value!r}.")
+    return value
+
+
+class FunctionOptions:
+    """What function tracing records.
+
+    Args:
+        include: patterns of modules and paths (see `code_filter`); none means all.
+        exclude: patterns of what is left out.
+        min_duration_ns: shorter calls leave nothing.
+        max_depth: deeper calls are counted, not recorded.
+        c_functions: also functions written in C.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range.
+    """
+
+    __slots__ = ("c_functions", "exclude", "include", "max_depth", "min_duration_ns")
+
+    def __init__(
+        self,
+        *,
+        include: Any = (),
+        exclude: Any = (),
+        min_duration_ns: Any = 0,
+        max_depth: Any = _pyhooks.DEFAULT_MAX_DEPTH,
+        c_functions: Any = False,
+    ) -> None:
+        self.include = _patterns("include", include)
+        self.exclude = _patterns("exclude", exclude)
+        self.min_duration_ns = _number("min_duration_ns", min_duration_ns, 0, 1 << 62)
+        self.max_depth = _number("max_depth", max_depth, 1, MAX_DEPTH_LIMIT)
+        self.c_functions = bool(c_functions)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
+        """Options by name; None stands for the default.
+
+        Raises:
+            ConfigError: a name is unknown, or a value is wrong.
+        """
+        unknown = sorted(set(options) - set(cls.__slots__))
+        if unknown:
+            known = ", ".join(cls.__slots__)
+            raise ConfigError(f"Unknown profiler option {unknown[0]!r}: choose from {known}.")
+        given = {name: value for name, value in options.items() if value is not None}
+        return cls(**given)
+
+
+class _Tracer:
+    """Follows the category: the one tracer of this process."""
+
+    def __init__(self) -> None:
+        self.options = FunctionOptions()
+        self.failure = ""
+        self.installed = False
+
+    def on_change(self, enabled: bool) -> None:
+        if not enabled:
+            _pyhooks.stop()
+        elif not _pyhooks.running():
+            self._start()
+
+    def _start(self) -> None:
+        options = self.options
+        try:
+            _pyhooks.start(
+                category,
+                accepts=CodeFilter(options.include, options.exclude),
+                min_duration_ns=options.min_duration_ns,
+                max_depth=options.max_depth,
+                c_functions=options.c_functions,
+            )
+            self.failure = ""
+        except RuntimeError as error:
+            self.failure = str(error)
+
+
+_tracer = _Tracer()
+
+
+def configure(options: FunctionOptions) -> None:
+    """Use these options for sessions that start from now on."""
+    _tracer.options = options
+
+
+def install() -> None:
+    """Trace calls whenever a session records the category."""
+    if not _tracer.installed:
+        _tracer.installed = True
+        slots.observe(category, _tracer.on_change)
+
+
+def problems() -> list[str]:
+    """What could not be followed, and why: a line each."""
+    lines = [_tracer.failure] if _tracer.failure else []
+    stats = _pyhooks.stats()
+    threads = stats["threads_replaced"] + stats["threads_occupied"]
+    if threads:
+        plural = "" if threads == 1 else "s"
+        lines.append(f"{threads} thread{plural}: profiler replaced by the program")
+    if stats["too_deep"]:
+        depth = _tracer.options.max_depth
+        lines.append(f"{stats['too_deep']} calls deeper than {depth} frames (--max-depth)")
+    return lines

@@ -1,0 +1,77 @@
+"""A function of the program with observers around it, while a session wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto._pyhooks import Around
+from stretto.profilers.on_import import when_imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+class Patch:
+    """Observers around a function of a module that may not be imported yet.
+
+    Switched off, the function is put back where it was, unless somebody else has wrapped it
+    since: then the observers stay, and are expected to look at their category.
+
+    Args:
+        module: the module's name; it is never imported from here.
+        path: the function in it, like `Logger.callHandlers`.
+        before: called with the function's arguments; its result is the token.
+        after: called with the token (unless it is None) and the function's result.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        path: str,
+        before: Callable[..., Any],
+        after: Callable[[Any, Any], object] | None = None,
+    ) -> None:
+        self._module = module
+        self._path = path
+        self._observers = (before, after)
+        self._around: Around | None = None
+        self._wanted = self._awaited = False
+
+    def switch(self, on: bool) -> None:
+        """Put the observers in place, or take them away."""
+        self._wanted = on
+        if on and not self._awaited:
+            self._awaited = True
+            when_imported(self._module, self._on_imported)
+        elif not on:
+            self._remove()
+
+    def _on_imported(self, module: ModuleType) -> None:
+        self._awaited = False
+        if self._wanted:
+            self._apply(module)
+
+    def _place(self, module: ModuleType) -> tuple[Any, str]:
+        *owners, name = self._path.split(".")
+        owner: Any = module
+        for part in owners:
+            owner = getattr(owner, part)
+        return owner, name
+
+    def _apply(self, module: ModuleType) -> None:
+        if self._around is None:
+            owner, name = self._place(module)
+            self._around = Around(vars(owner)[name], *self._observers)
+            setattr(owner, name, self._around)
+
+    def _remove(self) -> None:
+        import sys
+
+        module = sys.modules.get(self._module)
+        if self._around is None or module is None:
+            return
+        owner, name = self._place(module)
+        if vars(owner).get(name) is self._around:
+            setattr(owner, name, self._around.__wrapped__)
+            self._around = None
