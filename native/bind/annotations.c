@@ -11,17 +11,18 @@
  * object as its repr, with numbers of other libraries by __index__ and
  * __float__.  A value above MAX_ARGUMENT_BYTES is cut and says so.  Nothing
  * raises: what fails is counted and shown as "<ExceptionName in repr>". */
+#include "../core/fields.h"
 #include "track_event.h"
 
 enum {
-  VALUE_BOOL = 2,
-  VALUE_UINT = 3,
-  VALUE_INT = 4,
-  VALUE_DOUBLE = 5,
-  VALUE_STRING = 6,
-  ENTRY_NAME = 10,
-  DICT_ENTRIES = 11,
-  ARRAY_VALUES = 12,
+  VALUE_BOOL = ST_FIELD_DEBUG_ANNOTATION_BOOL_VALUE,
+  VALUE_UINT = ST_FIELD_DEBUG_ANNOTATION_UINT_VALUE,
+  VALUE_INT = ST_FIELD_DEBUG_ANNOTATION_INT_VALUE,
+  VALUE_DOUBLE = ST_FIELD_DEBUG_ANNOTATION_DOUBLE_VALUE,
+  VALUE_STRING = ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE,
+  ENTRY_NAME = ST_FIELD_DEBUG_ANNOTATION_NAME,
+  DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
+  ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
 };
 
 const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release) {

@@ -14,6 +14,7 @@ struct endpoint {
   PyObject_HEAD PyObject* table; /* BufferTable */
   bool is_initialized;
   struct st_producer_endpoint endpoint;
+  struct st_fork_entry fork;
   void* memory; /* mapped here, once; unmapped with the object */
   size_t memory_size;
 };
@@ -32,6 +33,14 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
 }
 
 /* --- life --- */
+
+static void lock_for_fork(void* self) {
+  pthread_mutex_lock(&((struct endpoint*)self)->endpoint.mutex);
+}
+
+static void unlock_after_fork(void* self) {
+  pthread_mutex_unlock(&((struct endpoint*)self)->endpoint.mutex);
+}
 
 static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
@@ -55,14 +64,23 @@ static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
     Py_DECREF(self);
     return PyErr_NoMemory();
   }
+  self->fork = (struct st_fork_entry){
+      .prepare = lock_for_fork,
+      .parent = unlock_after_fork,
+      .child = unlock_after_fork,
+      .self = self,
+  };
+  st_fork_register(&self->fork);
   return (PyObject*)self;
 }
 
 static void endpoint_dealloc(PyObject* object) {
   struct endpoint* self = (struct endpoint*)object;
   PyTypeObject* type = Py_TYPE(object);
-  if (self->is_initialized)
+  if (self->is_initialized) {
+    st_fork_unregister(&self->fork);
     st_producer_endpoint_destroy(&self->endpoint);
+  }
   if (self->memory)
     munmap(self->memory, self->memory_size);
   Py_XDECREF(self->table);

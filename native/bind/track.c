@@ -8,6 +8,7 @@
  * tracks of the same name, id and parent are the same track.
  *
  * Source of the formulas: perfetto-abi 7.6. */
+#include "../core/fields.h"
 #include "bind.h"
 #include "track_event.h"
 
@@ -17,10 +18,10 @@
 #define COUNTER_TRACK_MAGIC 0xB1A4A67D7970839Eu
 
 enum {
-  DESCRIPTOR_UUID = 1,
-  DESCRIPTOR_NAME = 2,
-  DESCRIPTOR_PARENT_UUID = 5,
-  DESCRIPTOR_COUNTER = 8,
+  DESCRIPTOR_UUID = ST_FIELD_TRACK_DESCRIPTOR_UUID,
+  DESCRIPTOR_NAME = ST_FIELD_TRACK_DESCRIPTOR_NAME,
+  DESCRIPTOR_PARENT_UUID = ST_FIELD_TRACK_DESCRIPTOR_PARENT_UUID,
+  DESCRIPTOR_COUNTER = ST_FIELD_TRACK_DESCRIPTOR_COUNTER,
 };
 
 enum { MAX_COUNTERS = 4096 };
