@@ -112,7 +112,7 @@ static void convert_fields(struct thread_state* t, struct event* e) {
 static void choose_track(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   TrackObject* track = r->track;
-  if (!track && !r->track_uuid)
+  if (!track && !r->track_uuid && !r->on_thread_track)
     track = t->task_track;
   e->track = track ? track_resolve(track) : NULL;
   e->track_uuid = e->track ? e->track->uuid : r->track_uuid;
