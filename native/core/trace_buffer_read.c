@@ -8,6 +8,8 @@
  * read; packets are then taken out of the copy.  A packet whose fragments lie
  * in several records is put together record by record. */
 
+enum { RECORDS_AT_ONCE = 1024 /* looked at under one lock */ };
+
 enum look {
   LOOK_AGAIN, /* something was settled; go on */
   LOOK_END,   /* the pass is over */
@@ -22,14 +24,27 @@ struct chain {
   uint32_t key;
 };
 
+/* Frees what has been read.  False: there is more to free. */
+static bool reclaim(struct st_trace_buffer* b) {
+  struct st_index* x = &b->index;
+  for (int i = 0; i < RECORDS_AT_ONCE; i++) {
+    if (x->head == x->tail ||
+        st_record_at(x, x->head)->sequence != ST_NO_SEQUENCE)
+      return true;
+    st_evict_oldest(b);
+  }
+  return false;
+}
+
 void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;
+  for (bool reclaimed = false; !reclaimed;) {
+    pthread_mutex_lock(&b->mutex);
+    reclaimed = reclaim(b);
+    pthread_mutex_unlock(&b->mutex);
+  }
   pthread_mutex_lock(&b->mutex);
-  if (++reader->pass == 0)
-    reader->pass = 1;
-  while (b->index.head != b->index.tail &&
-         st_record_at(&b->index, b->index.head)->sequence == ST_NO_SEQUENCE)
-    st_evict_oldest(b);
+  if (++reader->pass == 0) reader->pass = 1;
   reader->cursor = b->index.head;
   reader->pass_end = b->index.tail;
   pthread_mutex_unlock(&b->mutex);
@@ -153,7 +168,9 @@ static enum look look(struct st_trace_buffer* b, struct chain* chain) {
   if (!st_record_exists(x, reader->cursor) &&
       st_is_before(reader->cursor, x->head))
     reader->cursor = x->head;
+  uint32_t left = RECORDS_AT_ONCE;
   for (; st_is_before(reader->cursor, reader->pass_end); reader->cursor++) {
+    if (!left--) return LOOK_AGAIN;
     const struct st_record* r = st_record_at(x, reader->cursor);
     if (r->sequence == ST_NO_SEQUENCE)
       continue;

@@ -1,6 +1,7 @@
 /* The service's side of shared memory: requests, scraping, the sink. */
 #include <stdatomic.h>
 
+#include "decoder.h"
 #include "fake_chunk.h"
 #include "producer_endpoint.h"
 #include "trace_writer.h"
@@ -377,6 +378,37 @@ enum { THREADS = 4, PACKETS = 20000 };
 static struct st_arbiter arbiter;
 static _Atomic int running;
 
+/* A nested message larger than two chunks: its size travels as a patch. */
+enum { LONG_FIELD = 900, LONG_SIZE = 6000 };
+
+static void write_long_packet(struct st_trace_writer* w, uint8_t fill) {
+  uint8_t piece[LONG_SIZE / 10];
+  memset(piece, fill, sizeof piece);
+  struct st_message nested;
+  st_message_begin_nested(st_trace_writer_begin_packet(w), &nested, LONG_FIELD);
+  for (int i = 0; i < 10; i++)
+    st_message_append_bytes(&nested, 1, piece, sizeof piece);
+  CHECK(st_trace_writer_end_packet(w));
+}
+
+static void check_long_packet(const struct st_packet* packet) {
+  struct st_decoder d;
+  struct st_field field;
+  st_decoder_init(&d, packet->data, packet->size);
+  while (st_decoder_next(&d, &field) && field.number != LONG_FIELD) {
+  }
+  CHECK_EQ(field.number, LONG_FIELD);
+  CHECK_EQ(st_decoder_left(&d), 0);
+  st_decoder_init(&d, field.data, field.size);
+  int pieces = 0;
+  for (; st_decoder_next(&d, &field); pieces++) {
+    CHECK_EQ(field.size, LONG_SIZE / 10);
+    for (size_t i = 0; i < field.size; i++)
+      CHECK_EQ(field.data[i], field.data[0]);
+  }
+  CHECK_EQ(pieces, 10);
+}
+
 static void* write_packets(void* arg) {
   struct st_trace_writer w;
   CHECK(st_trace_writer_init(&w, &arbiter, BUFFER, ST_STALL));
@@ -384,7 +416,10 @@ static void* write_packets(void* arg) {
     uint8_t data[300];
     memset(data, 0x50 + (int)(intptr_t)arg, sizeof data);
     struct st_iovec piece = {data, 1 + i % 299};
-    CHECK(st_trace_writer_append(&w, &piece, 1));
+    if (i % 64 == 9)
+      write_long_packet(&w, data[0]);
+    else
+      CHECK(st_trace_writer_append(&w, &piece, 1));
   }
   st_trace_writer_destroy(&w);
   atomic_fetch_sub(&running, 1);
@@ -398,8 +433,11 @@ static uint64_t read_all(uint64_t* bytes) {
     CHECK_EQ(got.loss, 0);
     packets++;
     *bytes += got.size;
-    for (size_t i = 8; i < got.size; i++)
-      CHECK_EQ(got.data[i], got.data[got.size - 1]);
+    if (got.size > LONG_SIZE)
+      check_long_packet(&got);
+    else
+      for (size_t i = 8; i < got.size; i++)
+        CHECK_EQ(got.data[i], got.data[got.size - 1]);
   }
   return packets;
 }
