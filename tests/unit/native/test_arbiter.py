@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import functools
 import os
 import socket
+import threading
 
 import pytest
 
@@ -180,3 +182,30 @@ assert packet(900) not in read_all(table)
         namespace: dict[str, object] = {"writer": writer, "packet": packet, "in_child": in_child}
         namespace["again"] = {"writer": writer, "packet": packet}
         assert in_child('assert in_child("writer.write(packet(1))", again) == 0', namespace) == 0
+
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    def test_forks_while_threads_write(self) -> None:
+        stop = threading.Event()
+        table = make_table()
+        with RemoteProducer() as remote:
+            arbiters = [make_arbiter(table), remote.arbiter]
+
+            def write(arbiter: _native.Arbiter) -> None:
+                writer = _native.TraceWriter(arbiter, BUFFER)
+                while not stop.is_set():
+                    writer.write(packet(1, 100))
+                writer.close()
+
+            threads = [threading.Thread(target=write, args=(a,)) for a in arbiters * 2]
+            for thread in threads:
+                thread.start()
+            for _ in range(50):
+                remote.serve()
+                check = "writer = new(); assert not writer.write(packet(2)); writer.close()"
+                for arbiter in arbiters:
+                    new = functools.partial(_native.TraceWriter, arbiter, BUFFER)
+                    assert in_child(check, {"new": new, "packet": packet}) == 0
+            stop.set()
+            for thread in threads:
+                thread.join()
+            assert [a.live_writers for a in arbiters] == [0, 0]

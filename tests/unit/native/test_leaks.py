@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -49,7 +50,7 @@ def fail_everywhere() -> None:
     table = make_table()
     endpoint = make_endpoint(table)
     fd = sealed_memory(5000)
-    attempts = [
+    attempts: list[Callable[[], object]] = [
         lambda: table.create(BUFFER, 4096, _native.RING),
         lambda: table.create(0, 4096, _native.RING),
         lambda: table.create(2, 1 << 60, _native.RING),
@@ -91,8 +92,7 @@ def type_references() -> list[int]:
 
 
 @pytest.mark.parametrize("use", [use_everything, fail_everywhere])
-def test_repeated_use_leaves_nothing(use: object) -> None:
-    assert callable(use)
+def test_repeated_use_leaves_nothing(use: Callable[[], None]) -> None:
     for _ in range(20):
         use()
     gc.collect()

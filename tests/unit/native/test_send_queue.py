@@ -90,10 +90,11 @@ class TestInvoke:
 class TestBroken:
     def test_by_a_closed_peer(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
-        assert not queue.broken
+        states = [queue.broken]
         pair[1].close()
         queue.push(b"x")
-        assert queue.broken
+        states.append(queue.broken)
+        assert states == [False, True]
         assert not queue.push(b"x")
         assert queue.invoke(1, 1, b"", True) == 0
         assert queue.pending == 0
