@@ -20,6 +20,7 @@ _UNSUPPORTED = ("trigger_config", "trace_filter", "exclusive_prio", "priority_bo
 """What this service can't do yet, and can't ignore without betraying the config's author."""
 
 _LOCKDOWN_SET = 2
+_MAX_FILL_POLICY = 2
 _MAX_BUFFER_KB = (1 << 22) - 1
 
 
@@ -96,6 +97,10 @@ def _check_buffers(config: TraceConfig) -> None:
             raise ConfigError(
                 f"Invalid buffer sizes: size_kb is {buffer.size_kb}, "
                 f"it must be between 1 and {_MAX_BUFFER_KB}."
+            )
+        if buffer.fill_policy > _MAX_FILL_POLICY:
+            raise ConfigError(
+                f"fill_policy {buffer.fill_policy} is unknown: use RING_BUFFER (1) or DISCARD (2)."
             )
 
 

@@ -116,7 +116,7 @@ class FileDrain:
         if not fits:
             self._stop()
             self._session.disable()
-        return more and fits
+        return more
 
     def _after_pass(self) -> None:
         if self.open and self._session.config.fflush_post_write == _SYNC_AFTER_WRITE:

@@ -222,7 +222,6 @@ class TracingSession:
             return
         if all(instance.state == data_source.STARTED for instance in self.instances):
             self._all_started = True
-            self.timers.cancel("slow start")
             self.note(ALL_DATA_SOURCES_STARTED)
 
     def _note_slow_starters(self) -> None:

@@ -56,9 +56,9 @@ class InMemorySession:
         Raises:
             SessionError: The service refuses the config.
         """
-        for source in self._config.data_sources:
-            if source.config is not None and source.config.name not in self.producer.configs:
-                self.producer.register(source.config.name)
+        sources = (source.config for source in self._config.data_sources)
+        for name in dict.fromkeys(config.name for config in sources if config is not None):
+            self.producer.register(name)
         self.consumer.enable(self._config)
         self.task_runner.run_until_idle()
         self._raise_error()

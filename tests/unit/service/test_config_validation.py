@@ -32,6 +32,11 @@ def test_invalid_buffer_sizes(size_kb):
     refused(make_config(size_kb=size_kb), "Invalid buffer sizes")
 
 
+def test_unknown_fill_policy():
+    config = TraceConfig.decode(b"\x0a\x04\x08\x40\x20\x03")
+    refused(config, "fill_policy 3 is unknown")
+
+
 def test_largest_buffer():
     check_config(make_config(size_kb=(1 << 22) - 1), has_fd=False)
 

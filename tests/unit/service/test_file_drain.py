@@ -276,6 +276,26 @@ def test_watermark_is_gone_after_the_end(setup, out):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_full_file_takes_its_watermarks_back(setup, out, monkeypatch):
+    """The number of a closed eventfd may soon be that of the program's own file."""
+    calls = []
+
+    class Table:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def set_watermark(self, buffer_id, eventfd, unread):
+            calls.append((buffer_id, eventfd))
+            real.set_watermark(buffer_id, eventfd, unread)
+
+    producer, _ = start(setup, out, max_file_size_bytes=10)
+    real = setup.service.table
+    monkeypatch.setattr(setup.service, "table", Table())
+    write(producer, "one")
+    setup.advance(100)
+    assert calls == [(buffer, -1) for buffer in setup.session().buffers]
+
+
 def test_long_writes_let_other_tasks_run(setup, out, monkeypatch):
     monkeypatch.setattr(limits, "FILE_BYTES_PER_STEP", 100)
     monkeypatch.setattr(limits, "FILE_STEPS_PER_TASK", 2)

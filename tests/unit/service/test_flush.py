@@ -16,6 +16,8 @@ def test_explicit_flush(setup):
     (flush,) = producer.flushes
     assert flush[1:] == ([producer.instances["ds"]], 0x34)
     assert texts(setup.read(consumer)) == ["payload"]
+    setup.advance(10_000)
+    assert consumer.flushes == [True]
 
 
 def test_batch_flushes(setup):

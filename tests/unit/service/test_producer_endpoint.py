@@ -119,6 +119,17 @@ class TestCommit:
         assert stats.chunks_discarded == 2
         assert other.configs
 
+    def test_nothing_comes_from_the_dead(self, setup):
+        producer, local = remote(setup, "ds"), setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        buffer = producer.configs["ds"].target_buffer
+        for each in (producer, local):
+            each.disconnect()
+        put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
+        producer.endpoint.core.commit(chunk_to_move(0, buffer))
+        assert not local.writer("ds").write(event("late"))
+        assert texts(setup.read(consumer)) == []
+
     def test_losses_of_the_dead_are_remembered(self, setup):
         producer = remote(setup, "ds")
         setup.enable(make_config("ds"))
@@ -202,6 +213,17 @@ class TestScraping:
         producer.endpoint.register_trace_writer(1, producer.configs["ds"].target_buffer)
         producer.endpoint.unregister_trace_writer(1)
         producer.disconnect()
+        assert texts(setup.read(consumer)) == []
+
+    def test_a_writer_for_a_forbidden_buffer_is_not_scraped(self, setup):
+        producer = remote(setup, "mine")
+        setup.producer("others")
+        config = make_config("mine", "others", buffers=2)
+        config.data_sources[1].config.target_buffer = 1
+        consumer = setup.enable(config)
+        put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
+        producer.endpoint.register_trace_writer(1, setup.session().buffers[1])
+        setup.session().scrape()
         assert texts(setup.read(consumer)) == []
 
     def test_scrape_buffers_from_another_thread(self, setup):

@@ -7,11 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stretto.protos.config import TraceConfig
+from stretto.service import service_packets
 from stretto.service.id_allocator import IdAllocator
+from stretto.service.lifecycle_events import LifecycleEvents
 from stretto.service.packet_encoder import framed, varint, whole_packets
+from stretto.service.service_packets import ServicePackets
 from stretto.service.shm_geometry import valid_geometry, wished_geometry
 from stretto.service.timers import Timers
 from stretto.testing.decoded_packets import split_packets
+from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
 
 KB = 1024
@@ -64,6 +68,28 @@ class TestGeometry:
         assert wished_geometry(config, "a", 1, 2) == (64 * KB, 2)
         assert wished_geometry(config, "b", 1, 2) == (1, 8 * KB)
         assert wished_geometry(config, "c", 1, 2) == (1, 2)
+
+
+class TestLifecycleEvents:
+    def test_of_each_kind_the_last_of_flushes_the_last_64(self):
+        clock = FakeClock(boottime_ns=0)
+        events = LifecycleEvents(clock)
+        for _ in range(70):
+            clock.advance_ns(1)
+            events.add(service_packets.LAST_FLUSH_SLOW_DATA_SOURCES, [("p", "d")])
+            events.add(service_packets.FLUSH_STARTED)
+        build = ServicePackets(uid=0)
+        packets = events.packets(build)
+        assert len(packets) == 65
+        assert packets[0] == build.service_event(7, service_packets.FLUSH_STARTED)
+        last = service_packets.LAST_FLUSH_SLOW_DATA_SOURCES
+        assert packets[-2] == build.service_event(70, last, [("p", "d")])
+
+    def test_lists_of_data_sources_are_bounded(self):
+        events = LifecycleEvents(FakeClock())
+        events.add(service_packets.SLOW_STARTING_DATA_SOURCES, [("p", "d")] * 40)
+        (packet,) = events.packets(ServicePackets(uid=0))
+        assert packet.count(b"\x0a\x01p\x12\x01d") == 32
 
 
 class TestTimers:

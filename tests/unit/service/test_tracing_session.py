@@ -65,6 +65,13 @@ class TestStart:
         producer.started("slow")
         assert "all_data_sources_started" not in events(setup.read(consumer))
 
+    def test_a_slow_starter_that_dies_is_not_waited_for(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_start=True)
+        consumer = setup.enable(make_config("slow"))
+        producer.disconnect()
+        assert "all_data_sources_started" in events(setup.read(consumer))
+
     def test_only_the_owner_confirms(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_start=True)
@@ -176,6 +183,38 @@ class TestEnd:
         consumer.endpoint.disable_tracing()
         setup.run()
         assert consumer.disabled == [""]
+
+    def test_a_late_start_does_not_undo_a_stop(self, setup):
+        producer = setup.producer()
+        producer.register("a", ack_start=True, ack_stop=True)
+        producer.register("b", ack_stop=True)
+        consumer = setup.enable(make_config("a", "b"))
+        consumer.endpoint.disable_tracing()
+        producer.stopped("a")
+        producer.started("a")
+        producer.stopped("b")
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_the_first_error_is_the_one_that_is_told(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("slow"))
+        setup.session().fail("first")
+        setup.session().fail("second")
+        producer.stopped("slow")
+        setup.run()
+        assert consumer.disabled == ["first"]
+
+    def test_no_timer_outlives_the_end(self, setup):
+        setup.producer("ds")
+        incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=10)
+        config = make_config("ds", duration_ms=1000, flush_period_ms=10)
+        config.incremental_state_config = incremental
+        consumer = setup.enable(config)
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert not setup.runner.delayed_count
 
     def test_disable_twice_and_free(self, setup):
         setup.producer("ds")

@@ -41,6 +41,13 @@ def test_more_producers_may_join():
     assert texts(session.packets()) == ["late"]
 
 
+def test_a_data_source_that_is_named_twice_is_offered_once():
+    session = InMemorySession(make_config("a", "a"))
+    session.start()
+    assert session.producer.calls.count(("start", "a")) == 2
+    assert len(session.service.data_sources) == 1
+
+
 def test_refused_config():
     with pytest.raises(SessionError, match="Invalid buffer sizes"):
         InMemorySession(make_config(size_kb=0)).start()
