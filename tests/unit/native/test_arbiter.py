@@ -153,10 +153,13 @@ del writer, remote
                 {"writer": writer, "remote": remote, "packet": packet, "_native": _native},
             )
             assert status == 0
+            writer.flush()
+            remote.serve()
+            assert numbers_of(read_all(remote.table)) == [1]
             writer.write(packet(2))
             writer.close()
             remote.serve()
-            assert numbers_of(read_all(remote.table)) == [1, 2]
+            assert numbers_of(read_all(remote.table)) == [2]
 
     def test_the_child_of_an_in_process_session_is_deaf(self) -> None:
         table = make_table()
