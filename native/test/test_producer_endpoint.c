@@ -305,6 +305,7 @@ static void scrapes_only_allowed_buffers(void) {
   st_producer_endpoint_scrape(&f.endpoint, ids, 2);
   begin_read(f.other);
   expect_nothing(f.other);
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* not even tried */
   st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
   st_producer_endpoint_scrape(&f.endpoint, ids, 2);
   begin_read(f.other);

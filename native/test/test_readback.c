@@ -206,8 +206,8 @@ static void who_wrote_changes_with_the_producer(void) {
   struct st_trace_buffer* b = ring(65536);
   struct st_readback* r = st_readback_create(0);
   struct st_bytes out = {0};
-  for (uint32_t i = 0; i < 3; i++) {
-    st_trace_buffer_set_producer(b, 1, i, (int32_t)i + 10);
+  for (uint32_t i = 0; i < 5; i++) {
+    st_trace_buffer_set_producer(b, 1, i / 2, (int32_t)(i + 1) / 2);
     chunk(1, 1, i);
     add_packet(i, 1, 'a');
     CHECK(commit(b));
@@ -215,8 +215,8 @@ static void who_wrote_changes_with_the_producer(void) {
     CHECK(!st_readback_run(r, b, &out, SIZE_MAX));
   }
   st_decoder_init(&trace, out.data, out.size);
-  for (uint32_t i = 0; i < 3; i++) {
-    expect_suffix(i, 2, i + 10, 0, 0);
+  for (uint32_t i = 0; i < 5; i++) {
+    expect_suffix(i / 2, 2, (i + 1) / 2, 0, 0);
     expect_packet(i, 1, suffix, suffix_size);
   }
   free(out.data);

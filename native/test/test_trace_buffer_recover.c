@@ -111,6 +111,36 @@ static void what_still_waited(void) {
   close(fd);
 }
 
+/* A process that died while it moved a chunk: both records look good. */
+static void half_a_move(void) {
+  int fd = new_file();
+  struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_RING, fd);
+  for (int fragments = 1; fragments < 3; fragments++) {
+    chunk(1, 1, 0);
+    for (int i = 0; i < fragments; i++)
+      add(10, (char)('a' + i));
+    pad_to(100);
+    CHECK(fragments == 1 ? scrape(b) : commit(b));
+    if (fragments > 1)
+      break;
+    begin_read(b);
+    expect(b, 10, 'a');
+    expect_nothing(b);
+  }
+  CHECK_EQ(stats_of(b).chunks_relocated, 1);
+  /* The first record's flags: incomplete, and no longer to be skipped. */
+  off_t first = lseek(fd, 0, SEEK_END) - 4096;
+  CHECK(pwrite(fd, "\x08", 1, first + 12) == 1);
+  CHECK(pwrite(fd, "\x01", 1, first + 8) == 1);
+  struct st_trace_buffer* r = recovered(fd);
+  expect(r, 10, 'a');
+  expect(r, 10, 'b');
+  expect_nothing(r);
+  st_trace_buffer_destroy(r);
+  st_trace_buffer_destroy(b);
+  close(fd);
+}
+
 static void not_a_ring(void) {
   int fd = new_file();
   CHECK(!st_trace_buffer_recover(fd));
@@ -349,6 +379,7 @@ int main(void) {
   RUN(survives_its_process);
   RUN(after_many_wraps);
   RUN(what_still_waited);
+  RUN(half_a_move);
   RUN(not_a_ring);
   RUN(damaged_files);
   RUN(a_clone_goes_on_where_its_source_is);
