@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import sys
 from types import ModuleType
 
 import pytest
@@ -34,7 +35,14 @@ def stub_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
             names[node.name] = node
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names[node.target.id] = node
+        elif isinstance(node, ast.If):
+            names.update(stub_names(node.body if holds(node.test) else node.orelse))
     return {name: node for name, node in names.items() if not name.startswith("_")}
+
+
+def holds(condition: ast.expr) -> bool:
+    """Whether `sys.version_info >= …` is so here."""
+    return bool(eval(ast.unparse(condition), {"sys": sys}))
 
 
 def public(thing: object) -> set[str]:
