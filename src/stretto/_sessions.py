@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from stretto.backends import in_process as _in_process
 from stretto.client import fork as _fork
 from stretto.client.backend import factories as _factories
 from stretto.client.data_source import DataSource
 from stretto.client.recording import recording
 from stretto.client.tracing_session import TracingSession
 from stretto.client.track_event import builtin_categories as _builtin_categories
+from stretto.client.track_event import slots as _slots
 from stretto.client.track_event.source import TrackEventSource as _TrackEventSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.client.backend import Backend as _Backend
 
 __all__ = ["DataSource", "TracingSession", "recording"]
 
-_factories["in_process"] = _in_process.InProcessBackend
+
+def _in_process() -> _Backend:
+    from stretto.backends.in_process import InProcessBackend
+
+    return InProcessBackend()
+
+
+_factories["in_process"] = _in_process
+_slots.install()
 _builtin_categories.announce()
 _TrackEventSource.register()
 _fork.install()

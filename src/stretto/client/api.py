@@ -7,8 +7,6 @@ import sys
 from stretto import _native
 from stretto._native import Category, Flow, Track, process_track, thread_track
 from stretto.client import track_event as _track_event  # noqa: F401  # describes the process
-from stretto.client.track_event import slots as _slots
-from stretto.client.track_event.traced import trace as _trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +33,14 @@ __all__ = [
 if sys.implementation.name != "cpython":
     raise ImportError("the native side needs CPython")
 
-_slots.install()
+
+def _trace(category: Category, target: T) -> T:
+    """`category.traced`, loaded when first used."""
+    from stretto.client.track_event.traced import trace
+
+    return trace(category, target)
+
+
 _native.set_traced(_trace)
 
 python = Category("python", "events of the default category")

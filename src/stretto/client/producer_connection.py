@@ -47,10 +47,8 @@ class ProducerConnection:
         self._instances: dict[int, DataSource] = {}
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
-        """Offer all data sources to the service behind `endpoint`."""
+        """Use `endpoint`; the data sources are offered once it is connected."""
         self.endpoint = endpoint
-        for source in self._types.values():
-            endpoint.register_data_source(source.descriptor())
 
     def add_data_source(self, source: type[DataSource]) -> None:
         """Offer one more data source."""
@@ -73,7 +71,10 @@ class ProducerConnection:
     # --- called by the service ---
 
     def on_connect(self) -> None:
-        """Nothing to do: data sources were registered in `attach`."""
+        """Offer all data sources."""
+        if self.endpoint is not None:
+            for source in self._types.values():
+                self.endpoint.register_data_source(source.descriptor())
 
     def on_disconnect(self) -> None:
         """The service is gone: all sessions have ended."""

@@ -26,15 +26,18 @@ class Tracing:
         self._producers: dict[str, ProducerConnection] = {}
 
     def register_data_source(self, source: type[DataSource]) -> None:
-        """Offer a data source to all backends, connected or not.
+        """Offer a data source to all backends, connected or not. Again: harmless.
 
         Raises:
             StrettoError: another class has that name.
         """
-        known = self._data_sources.setdefault(source.name, source)
-        if known is not source:
+        known = self._data_sources.get(source.name)
+        if known is source:
+            return
+        if known is not None:
             message = f"Data source {source.name!r} is registered already, by {known.__qualname__}."
             raise StrettoError(message)
+        self._data_sources[source.name] = source
         for name, producer in self._producers.items():
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 

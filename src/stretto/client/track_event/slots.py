@@ -7,11 +7,10 @@ sessions run gets its bits at once. Who needs to know when a category goes on or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto import _native
 from stretto.client.track_event.category_config import is_category_enabled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

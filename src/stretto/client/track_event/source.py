@@ -6,13 +6,14 @@ written by the native side, which it switches on and off.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 from stretto import _native
 from stretto.client.data_source import DataSource
 from stretto.client.track_event import slots
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from stretto.protos.config import DataSourceDescriptor
 
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from stretto import _native
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
@@ -140,14 +141,20 @@ def trace(category: _native.Category, target: T) -> T:
     Raises:
         TypeError: `target` is none of these.
     """
-    value: Any = target
-    if isinstance(value, type):
-        return cast("T", _trace_class(category, value))
-    if isinstance(value, (staticmethod, classmethod)):
-        return cast("T", type(value)(trace(category, value.__func__)))
-    if isinstance(value, property):
-        return cast("T", _trace_property(category, value))
-    if isinstance(value, FunctionType):
-        return cast("T", _trace_function(category, value))
+    traced: Any
+    if isinstance(target, type):
+        traced = _trace_class(category, target)
+    elif isinstance(target, (staticmethod, classmethod)):
+        traced = type(target)(trace(category, target.__func__))
+    elif isinstance(target, property):
+        traced = _trace_property(category, target)
+    elif isinstance(target, FunctionType):
+        traced = _trace_function(category, target)
+    else:
+        raise _not_traceable(target)
+    return traced  # type: ignore[no-any-return]  # of the same kind as target
+
+
+def _not_traceable(target: object) -> TypeError:
     message = f"traced decorates functions, methods and classes written in Python, not {target!r}"
-    raise TypeError(message)
+    return TypeError(message)

@@ -1,0 +1,307 @@
+"""What bench/track_event.py measures: one library per process, one number per operation.
+
+    python bench/_workers.py NAME
+
+prints {"operation": nanoseconds of CPU time}. An operation is a loop over a statement, less
+the empty loop. Nobody wins by dropping: who can reads its own trace back and counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+EVENTS = 200_000
+SLOW_EVENTS = 20_000
+REPEATS = 5
+
+Figures = dict[str, float]
+
+
+def per_event(body: Callable[[int], object], count: int = EVENTS) -> float:
+    """Ns of CPU time of one event in `body(count)`, the best of some repeats."""
+
+    def empty(count: int) -> None:
+        for _ in range(count):
+            pass
+
+    best = {body: float("inf"), empty: float("inf")}
+    body(count // 20)
+    for _ in range(REPEATS):
+        for function in best:
+            begin = time.thread_time_ns()
+            function(count)
+            best[function] = min(best[function], (time.thread_time_ns() - begin) / count)
+    return best[body] - best[empty]
+
+
+# --- ours ---
+
+
+def stretto_enabled() -> Figures:
+    import asyncio
+
+    import stretto
+
+    category = stretto.Category("bench")
+
+    def instant(count: int) -> None:
+        f = category.instant
+        for _ in range(count):
+            f("x")
+
+    def slice_(count: int) -> None:
+        f = category.slice
+        for _ in range(count):
+            with f("x"):
+                pass
+
+    def arguments(count: int) -> None:
+        f = category.instant
+        for _ in range(count):
+            f("x", a=1, b=2)
+
+    def counter(count: int) -> None:
+        f = category.counter
+        for _ in range(count):
+            f("queue", 3)
+
+    def in_task(count: int) -> float:
+        async def main() -> float:
+            return per_event(instant, count)
+
+        return asyncio.run(main())
+
+    bodies = {"instant": instant, "slice": slice_, "instant_2_ints": arguments, "counter": counter}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace")
+        with stretto.recording(path, stream=True, buffer="256mb"):
+            figures = {name: per_event(body) for name, body in bodies.items()}
+            figures["instant_in_task"] = in_task(EVENTS)
+        with open(path, "rb") as file:
+            trace = file.read()
+    per_body = EVENTS // 20 + REPEATS * EVENTS
+    expected = (len(bodies) + 1 + 1) * per_body  # a slice is two events
+    found = _count_events(trace)
+    if found != expected:
+        raise SystemExit(f"wrote {expected} events, found {found}")
+    return figures
+
+
+def _count_events(trace: bytes) -> int:
+    """Packets with a track event: those that need state and are no descriptor."""
+    return trace.count(b"\x68\x02\x5a")
+
+
+def stretto_disabled() -> Figures:
+    import stretto
+
+    category = stretto.Category("bench")
+
+    def instant(count: int) -> None:
+        c = category
+        for _ in range(count):
+            c.instant("x")
+
+    def empty(count: int) -> None:
+        c = category
+        for _ in range(count):
+            c.empty("x")
+
+    def slice_(count: int) -> None:
+        c = category
+        for _ in range(count):
+            with c.slice("x"):
+                pass
+
+    def empty_slice(count: int) -> None:
+        c = category
+        for _ in range(count):
+            with c.empty_slice("x"):
+                pass
+
+    return {
+        "disabled_instant": per_event(instant),
+        "empty": per_event(empty),
+        "disabled_slice": per_event(slice_),
+        "empty_slice": per_event(empty_slice),
+    }
+
+
+def _work() -> None:
+    """What is called when calls are traced."""
+
+
+def _calls(count: int) -> None:
+    f = _work
+    for _ in range(count):
+        f()
+
+
+def stretto_functions() -> Figures:
+    import stretto
+
+    untraced = per_event(_calls)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace")
+        with stretto.recording(path, stream=True, functions=True, buffer="256mb"):
+            traced = per_event(_calls)
+        with open(path, "rb") as file:
+            trace = file.read()
+    expected = 2 * (EVENTS // 20 + REPEATS * EVENTS)
+    if not expected <= _count_events(trace) < expected + 1000:
+        raise SystemExit(f"wrote {expected} events, found {_count_events(trace)}")
+    return {"function_call": traced - untraced, "function_call_bytes": len(trace) / expected * 2}
+
+
+# --- peers ---
+
+
+def viztracer() -> Figures:
+    from viztracer import VizTracer
+
+    tracer = VizTracer(tracer_entries=4 * EVENTS, log_sparse=True, verbose=0)
+    tracer.start()
+
+    def slice_(count: int) -> None:
+        for _ in range(count):
+            with tracer.log_event("x"):
+                pass
+
+    def instant(count: int) -> None:
+        for _ in range(count):
+            tracer.log_instant("x")
+
+    figures = {"slice": per_event(slice_, SLOW_EVENTS)}
+    tracer.stop()
+    tracer.clear()
+    tracer = VizTracer(tracer_entries=4 * EVENTS, verbose=0)
+    tracer.start()
+    figures["instant"] = per_event(instant, SLOW_EVENTS)
+    tracer.stop()
+    tracer.clear()
+    return figures
+
+
+def viztracer_functions() -> Figures:
+    from viztracer import VizTracer
+
+    untraced = per_event(_calls)
+    tracer = VizTracer(tracer_entries=(REPEATS + 1) * EVENTS, verbose=0)
+    tracer.start()
+    traced = per_event(_calls)
+    tracer.stop()
+    tracer.clear()
+    return {"function_call": traced - untraced}
+
+
+def perfetto_builder() -> Figures:
+    from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+
+    def packet(builder: Any, kind: int) -> Any:
+        packet = builder.add_packet()
+        packet.timestamp = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        packet.track_event.type = kind
+        packet.track_event.track_uuid = 1
+        packet.trusted_packet_sequence_id = 1
+        return packet
+
+    def instant(count: int) -> None:
+        builder = TraceProtoBuilder()
+        for _ in range(count):
+            packet(builder, 3).track_event.name = "x"
+        builder.serialize()
+
+    def slice_(count: int) -> None:
+        builder = TraceProtoBuilder()
+        for _ in range(count):
+            packet(builder, 1).track_event.name = "x"
+            packet(builder, 2)
+        builder.serialize()
+
+    def arguments(count: int) -> None:
+        builder = TraceProtoBuilder()
+        for _ in range(count):
+            event = packet(builder, 3).track_event
+            event.name = "x"
+            for name, value in (("a", 1), ("b", 2)):
+                annotation = event.debug_annotations.add()
+                annotation.name, annotation.int_value = name, value
+        builder.serialize()
+
+    return {
+        "instant": per_event(instant, SLOW_EVENTS),
+        "slice": per_event(slice_, SLOW_EVENTS),
+        "instant_2_ints": per_event(arguments, SLOW_EVENTS),
+    }
+
+
+def opentelemetry() -> Figures:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(InMemorySpanExporter()))
+    tracer = provider.get_tracer("bench")
+
+    def slice_(count: int) -> None:
+        for _ in range(count):
+            with tracer.start_as_current_span("x"):
+                pass
+
+    return {"slice": per_event(slice_, SLOW_EVENTS // 4)}
+
+
+def nvtx() -> Figures:
+    import nvtx
+
+    def slice_(count: int) -> None:
+        for _ in range(count):
+            with nvtx.annotate("x"):
+                pass
+
+    return {"disabled_slice": per_event(slice_)}
+
+
+def perfnetto() -> Figures:
+    from perfnetto import _perfnetto as sdk
+
+    sdk.init(use_system_backend=False)
+    sdk.start(all_threads=False, size_kb=65536, output_path=None)
+
+    def instant(count: int) -> None:
+        f = sdk.instant
+        for _ in range(count):
+            f("x")
+
+    def slice_(count: int) -> None:
+        begin, end = sdk.start_region, sdk.end_region
+        for _ in range(count):
+            begin("x")
+            end()
+
+    figures = {"instant": per_event(instant), "slice": per_event(slice_)}
+    sdk.stop(read_data=True)
+    return figures
+
+
+WORKERS: dict[str, Callable[[], Figures]] = {
+    "stretto": stretto_enabled,
+    "stretto_disabled": stretto_disabled,
+    "stretto_functions": stretto_functions,
+    "viztracer": viztracer,
+    "viztracer_functions": viztracer_functions,
+    "perfetto_builder": perfetto_builder,
+    "opentelemetry": opentelemetry,
+    "nvtx": nvtx,
+    "perfnetto": perfnetto,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(WORKERS[sys.argv[1]]()))

@@ -1,0 +1,141 @@
+"""What an event costs: ours beside the libraries that people use now.
+
+    python bench/track_event.py [--json] [--rounds N]
+
+Each library runs in a process of its own; rounds go through all of them in turn, so that a
+change of the machine's speed meets everyone; figures are medians over the rounds, in ns of the
+calling thread's CPU time. Rows are named operation/peer; the peer `clock` is one read of the
+trace clock in a C loop, measured in the same rounds. `target` is the most that `ratio` may be.
+A peer that isn't installed is left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).parent
+PEERS = (
+    "viztracer",
+    "viztracer_functions",
+    "perfetto_builder",
+    "opentelemetry",
+    "nvtx",
+    "perfnetto",
+)
+OURS = ("stretto", "stretto_disabled", "stretto_functions")
+PY313 = sys.version_info >= (3, 13)
+PY312 = sys.version_info >= (3, 12)
+
+CLOCK_TARGETS = {
+    "instant": 2.5,
+    "instant_in_task": 3.5,
+    "slice": 8.0 if PY313 else 7.0,
+    "instant_2_ints": 4.5,
+}
+"""In clocks (design, section 4)."""
+
+Rows = list[dict[str, object]]
+
+
+def compile_clock(folder: str) -> list[str]:
+    """The command that measures the clock."""
+    program = str(Path(folder) / "clock")
+    subprocess.run(["cc", "-O2", "-o", program, str(HERE / "_clock.c")], check=True)
+    return [program]
+
+
+def measure(command: list[str]) -> dict[str, float] | str:
+    """A worker's figures, or why there are none."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["failed"])[-1]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def run_rounds(rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """({library: {operation: median ns}}, {library: why it is missing})."""
+    figures: dict[str, dict[str, list[float]]] = {}
+    missing: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {"clock": compile_clock(folder)}
+        for name in (*OURS, *PEERS):
+            commands[name] = [sys.executable, str(HERE / "_workers.py"), name]
+        for number in range(rounds):
+            for name, command in commands.items():
+                if name in missing:
+                    continue
+                result = measure(command)
+                if isinstance(result, str):
+                    missing[name] = result
+                    continue
+                for operation, ns in result.items():
+                    figures.setdefault(name, {}).setdefault(operation, []).append(ns)
+            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    medians = {
+        name: {operation: median(values) for operation, values in operations.items()}
+        for name, operations in figures.items()
+    }
+    return medians, missing
+
+
+def row(name: str, ours: float, peer: float, target: float | None = None) -> dict[str, object]:
+    """One row of the table."""
+    return {
+        "name": name,
+        "ours": round(ours, 2),
+        "peer": round(peer, 2),
+        "unit": "ns",
+        "ratio": round(ours / peer, 3),
+        "target": target,
+    }
+
+
+def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
+    """Ours by each peer's, operation by operation."""
+    ours, off, calls = (figures[name] for name in OURS)
+    clock = figures["clock"]["clock"]
+    rows = [row(f"{name}/clock", ours[name], clock, top) for name, top in CLOCK_TARGETS.items()]
+    rows.append(row("disabled_instant/empty", off["disabled_instant"], off["empty"], 1.3))
+    rows.append(row("disabled_slice/empty", off["disabled_slice"], off["empty_slice"], 1.2))
+    if peer := figures.get("viztracer_functions"):
+        target = 0.8 if PY312 else 1.0
+        name = "function_call/viztracer"
+        rows.append(row(name, calls["function_call"], peer["function_call"], target))
+    for name in ("viztracer", "perfetto_builder", "opentelemetry", "perfnetto"):
+        for operation, ns in figures.get(name, {}).items():
+            rows.append(row(f"{operation}/{name}", ours[operation], ns))
+    if peer := figures.get("nvtx"):
+        rows.append(row("disabled_slice/nvtx", off["disabled_slice"], peer["disabled_slice"]))
+    return rows
+
+
+def main() -> int:
+    """Measure and print; the status is 1 if ours could not be measured."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object per row")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds through all libraries")
+    options = parser.parse_args()
+    figures, missing = run_rounds(options.rounds)
+    for name, why in missing.items():
+        print(f"left out {name}: {why}", file=sys.stderr)
+    if any(name in missing for name in (*OURS, "clock")):
+        return 1
+    for line in make_rows(figures):
+        if options.json:
+            print(json.dumps(line))
+        else:
+            goal = f"  (target {line['target']})" if line["target"] else ""
+            print(
+                f"{line['name']:32} {line['ours']:>9} {line['peer']:>9} ns  x{line['ratio']}{goal}"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
