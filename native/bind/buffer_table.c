@@ -234,6 +234,7 @@ static const struct st_bind_counter kCounters[] = {
     FIELD(chunks_overwritten),
     FIELD(chunks_discarded),
     FIELD(chunks_rewritten),
+    FIELD(chunks_relocated),
     FIELD(chunks_committed_out_of_order),
     FIELD(write_wrap_count),
     FIELD(patches_succeeded),

@@ -1,6 +1,7 @@
-#include <stdlib.h>
+#include "buffer_table.h"
 
-#include "producer_endpoint.h"
+#include <pthread.h>
+#include <stdlib.h>
 
 enum { BUFFER_IDS = 65536 };
 

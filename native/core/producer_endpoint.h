@@ -16,11 +16,9 @@
  * The in-process sink is the same code without the encoding: the writing
  * thread itself moves its completed chunk.
  *
- * Buffers are named by their global id.  The table is shared by all endpoints
- * of a service; entries are retained while in use, so a session can free its
- * buffers while writers run.
+ * Buffers are named by their global id (buffer_table.h).
  *
- * Locks: the table has a leaf mutex (lookup only); each buffer has its own.
+ * Locks: a leaf mutex of its own; the table and each buffer have theirs.
  *
  * Source: perfetto-abi 1.10, 1.11, 3.1.
  */
@@ -33,23 +31,9 @@
 #include <stdint.h>
 
 #include "arbiter.h"
+#include "buffer_table.h"
 #include "shm_abi.h"
 #include "trace_buffer.h"
-
-/* Global buffer id -> buffer, reference counted. */
-struct st_buffer_table;
-struct st_buffer_table* st_buffer_table_create(void);
-/* The caller must have destroyed all endpoints. */
-void st_buffer_table_destroy(struct st_buffer_table* t);
-/* Takes ownership of buffer.  False: id 0 or in use. */
-bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
-                         struct st_trace_buffer* buffer);
-/* The buffer dies with its last user; until then its id stays in use. */
-void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
-/* NULL if there is none; pair with release. */
-struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
-                                                uint16_t id);
-void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);
 
 struct st_endpoint_stats {
   uint64_t chunks_discarded; /* forbidden or unknown buffer, bad indices */

@@ -44,7 +44,8 @@ void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
     pthread_mutex_unlock(&b->mutex);
   }
   pthread_mutex_lock(&b->mutex);
-  if (++reader->pass == 0) reader->pass = 1;
+  if (++reader->pass == 0)
+    reader->pass = 1;
   reader->cursor = b->index.head;
   reader->pass_end = b->index.tail;
   pthread_mutex_unlock(&b->mutex);
@@ -170,7 +171,8 @@ static enum look look(struct st_trace_buffer* b, struct chain* chain) {
     reader->cursor = x->head;
   uint32_t left = RECORDS_AT_ONCE;
   for (; st_is_before(reader->cursor, reader->pass_end); reader->cursor++) {
-    if (!left--) return LOOK_AGAIN;
+    if (!left--)
+      return LOOK_AGAIN;
     const struct st_record* r = st_record_at(x, reader->cursor);
     if (r->sequence == ST_NO_SEQUENCE)
       continue;

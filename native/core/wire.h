@@ -128,8 +128,8 @@ static inline const uint8_t* st_get_varint_max(const uint8_t* p,
   return NULL;
 }
 
-static inline const uint8_t* st_get_varint(const uint8_t* p,
-                                           const uint8_t* end, uint64_t* out) {
+static inline const uint8_t* st_get_varint(const uint8_t* p, const uint8_t* end,
+                                           uint64_t* out) {
   return st_get_varint_max(p, end, ST_MAX_VARINT, out);
 }
 

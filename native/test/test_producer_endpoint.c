@@ -354,24 +354,6 @@ static void emulated_memory(void) {
   tear_down();
 }
 
-static void buffers_live_while_in_use(void) {
-  struct st_buffer_table* t = st_buffer_table_create();
-  struct st_trace_buffer* b = ring(4096);
-  CHECK(!st_buffer_table_add(t, 0, b));
-  CHECK(st_buffer_table_add(t, 3, b));
-  CHECK(st_buffer_table_acquire(t, 3) == b);
-  CHECK(!st_buffer_table_acquire(t, 4));
-  st_buffer_table_remove(t, 3);
-  CHECK(!st_buffer_table_acquire(t, 3));
-  CHECK(commit_one(b, 1, 0, 10, 'a')); /* still alive */
-  struct st_trace_buffer* next = ring(4096);
-  CHECK(!st_buffer_table_add(t, 3, next)); /* not yet */
-  st_buffer_table_release(t, 3);
-  CHECK(st_buffer_table_add(t, 3, next));
-  st_buffer_table_remove(t, 9);
-  st_buffer_table_destroy(t);
-}
-
 /* --- with real writers --- */
 
 enum { THREADS = 4, PACKETS = 20000 };
@@ -486,7 +468,6 @@ int main(void) {
   RUN(scrapes_only_allowed_buffers);
   RUN(scrapes_hostile_sizes);
   RUN(emulated_memory);
-  RUN(buffers_live_while_in_use);
   RUN(threads_and_scrapes);
   return 0;
 }

@@ -31,6 +31,7 @@ _BUFFER_FIELDS: Final = (
     ("readaheads_failed", 8),
     ("abi_violations", 9),
     ("trace_writer_packet_loss", 19),
+    ("chunks_relocated", 20),
 )
 """Counters of a native buffer and their fields in TraceStats.BufferStats. The native
 `sequence_packet_loss` has none: each packet carries it as previous_packet_dropped."""
