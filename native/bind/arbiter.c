@@ -13,8 +13,8 @@
 #include "commit_batch.h"
 
 struct arbiter {
-  PyObject_HEAD PyObject*
-      way; /* ProducerEndpointCore in process, else SendQueue */
+  PyObject_HEAD
+  PyObject* way; /* ProducerEndpointCore in process, else SendQueue */
   bool is_initialized;
   bool has_batch;
   struct st_arbiter arbiter;

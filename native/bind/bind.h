@@ -77,7 +77,9 @@ const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
                                                   size_t size,
                                                   size_t page_size);
 
-/* A table has one reader at a time.  Both are called without the GIL. */
+/* A table has one reader at a time.  Lock is called with the GIL, and lets go
+ * of it only if it has to wait: getting the GIL back from a busy thread costs
+ * the switch interval, 5 ms.  Nobody waits for this lock with the GIL. */
 void st_bind_table_lock_reader(PyObject* table);
 void st_bind_table_unlock_reader(PyObject* table);
 

@@ -7,7 +7,8 @@
 #include "trace_buffer.h"
 
 struct buffer_table {
-  PyObject_HEAD struct st_buffer_table* table;
+  PyObject_HEAD
+  struct st_buffer_table* table;
   pthread_mutex_t reader; /* see st_bind_table_lock_reader */
   struct st_fork_entry fork;
 };
@@ -26,7 +27,12 @@ struct st_buffer_table* st_bind_buffer_table(PyObject* object) {
 }
 
 void st_bind_table_lock_reader(PyObject* table) {
-  pthread_mutex_lock(&((struct buffer_table*)table)->reader);
+  pthread_mutex_t* reader = &((struct buffer_table*)table)->reader;
+  if (pthread_mutex_trylock(reader) == 0)
+    return;
+  Py_BEGIN_ALLOW_THREADS
+  pthread_mutex_lock(reader);
+  Py_END_ALLOW_THREADS
 }
 
 void st_bind_table_unlock_reader(PyObject* table) {
@@ -100,11 +106,12 @@ static PyObject* table_create(PyObject* self, PyObject* const* args,
 
   struct st_trace_buffer* buffer;
   errno = 0;
-  Py_BEGIN_ALLOW_THREADS buffer =
+  Py_BEGIN_ALLOW_THREADS
+  buffer =
       st_trace_buffer_create((size_t)size, (enum st_fill_policy)policy, fd);
-  Py_END_ALLOW_THREADS if (!buffer && fd >= 0 && errno != 0 &&
-                           errno !=
-                               ENOMEM) return PyErr_SetFromErrno(PyExc_OSError);
+  Py_END_ALLOW_THREADS
+  if (!buffer && fd >= 0 && errno != 0 && errno != ENOMEM)
+    return PyErr_SetFromErrno(PyExc_OSError);
   if (!buffer)
     return PyErr_NoMemory();
   return add((struct buffer_table*)self, id, buffer);
@@ -122,12 +129,14 @@ static PyObject* table_recover(PyObject* self, PyObject* const* args,
       !st_bind_fd(in[1], "fd", false, &fd))
     return NULL;
   struct st_trace_buffer* buffer;
-  Py_BEGIN_ALLOW_THREADS buffer = st_trace_buffer_recover(fd);
-  Py_END_ALLOW_THREADS if (!buffer) return PyErr_Format(
-      PyExc_ValueError,
-      "descriptor %d is not a trace buffer's file: give the "
-      "ring that a recorder left",
-      fd);
+  Py_BEGIN_ALLOW_THREADS
+  buffer = st_trace_buffer_recover(fd);
+  Py_END_ALLOW_THREADS
+  if (!buffer)
+    return PyErr_Format(PyExc_ValueError,
+                        "descriptor %d is not a trace buffer's file: give the "
+                        "ring that a recorder left",
+                        fd);
   return add((struct buffer_table*)self, id, buffer);
 }
 
@@ -135,9 +144,10 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
   uint16_t id;
   if (!st_bind_id16(buffer_id, "buffer_id", &id))
     return NULL;
-  Py_BEGIN_ALLOW_THREADS st_buffer_table_remove(
-      ((struct buffer_table*)self)->table, id);
-  Py_END_ALLOW_THREADS Py_RETURN_NONE;
+  Py_BEGIN_ALLOW_THREADS
+  st_buffer_table_remove(((struct buffer_table*)self)->table, id);
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
 }
 
 /* --- one buffer --- */
@@ -172,10 +182,12 @@ static PyObject* table_clone(PyObject* self, PyObject* const* args,
   if (!source)
     return NULL;
   struct st_trace_buffer* clone;
-  Py_BEGIN_ALLOW_THREADS st_bind_table_lock_reader(self);
+  st_bind_table_lock_reader(self);
+  Py_BEGIN_ALLOW_THREADS
   clone = st_trace_buffer_clone(source);
+  Py_END_ALLOW_THREADS
   st_bind_table_unlock_reader(self);
-  Py_END_ALLOW_THREADS release(self, id);
+  release(self, id);
   return clone ? add((struct buffer_table*)self, clone_id, clone)
                : PyErr_NoMemory();
 }

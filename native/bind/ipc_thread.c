@@ -14,7 +14,8 @@
 #include "bind.h"
 
 struct st_ipc_thread_object {
-  PyObject_HEAD struct st_io_thread* thread;
+  PyObject_HEAD
+  struct st_io_thread* thread;
   PyInterpreterState* interpreter;
   PyObject* queue;
   PyObject* on_readable;
@@ -83,8 +84,11 @@ static void unlist(struct st_ipc_thread_object* self) {
 
 static int stop(struct st_ipc_thread_object* self) {
   int error;
-  Py_BEGIN_ALLOW_THREADS error = st_io_thread_stop(self->thread);
-  Py_END_ALLOW_THREADS if (!error) unlist(self);
+  Py_BEGIN_ALLOW_THREADS
+  error = st_io_thread_stop(self->thread);
+  Py_END_ALLOW_THREADS
+  if (!error)
+    unlist(self);
   return error;
 }
 
@@ -154,7 +158,8 @@ static void thread_dealloc(PyObject* object) {
   unlist(self);
   self->dying = true;
   if (self->thread) {
-    Py_BEGIN_ALLOW_THREADS st_io_thread_destroy(self->thread);
+    Py_BEGIN_ALLOW_THREADS
+    st_io_thread_destroy(self->thread);
     Py_END_ALLOW_THREADS
   }
   Py_CLEAR(self->on_readable);
@@ -168,8 +173,10 @@ static void thread_dealloc(PyObject* object) {
 static PyObject* thread_start(PyObject* object, PyObject* Py_UNUSED(none)) {
   struct st_ipc_thread_object* self = (struct st_ipc_thread_object*)object;
   int error;
-  Py_BEGIN_ALLOW_THREADS error = st_io_thread_start(self->thread);
-  Py_END_ALLOW_THREADS if (error) {
+  Py_BEGIN_ALLOW_THREADS
+  error = st_io_thread_start(self->thread);
+  Py_END_ALLOW_THREADS
+  if (error) {
     errno = error;
     return PyErr_SetFromErrno(PyExc_OSError);
   }

@@ -11,7 +11,8 @@
 #include "ipc_frame.h"
 
 struct endpoint {
-  PyObject_HEAD PyObject* table; /* BufferTable */
+  PyObject_HEAD
+  PyObject* table; /* BufferTable */
   bool is_initialized;
   struct st_producer_endpoint endpoint;
   struct st_fork_entry fork;
@@ -220,9 +221,11 @@ static PyObject* endpoint_commit(PyObject* object, PyObject* request) {
   if (!st_bind_bytes(request, "request", &bytes))
     return NULL;
   uint64_t flush_id = 0;
-  Py_BEGIN_ALLOW_THREADS st_producer_endpoint_commit(
-      &self->endpoint, bytes.buf, (size_t)bytes.len, &flush_id);
-  Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+  Py_BEGIN_ALLOW_THREADS
+  st_producer_endpoint_commit(&self->endpoint, bytes.buf, (size_t)bytes.len,
+                              &flush_id);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&bytes);
   return PyLong_FromUnsignedLongLong(flush_id);
 }
 
@@ -265,9 +268,10 @@ static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
       !st_bind_bytes(in[0], "data", &bytes))
     return NULL;
   struct frame_run run = {(uint32_t)service, (uint32_t)method, 0, 0, 0};
-  Py_BEGIN_ALLOW_THREADS commit_frames((struct endpoint*)self, bytes.buf,
-                                       (size_t)bytes.len, &run);
-  Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
+  Py_BEGIN_ALLOW_THREADS
+  commit_frames((struct endpoint*)self, bytes.buf, (size_t)bytes.len, &run);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&bytes);
   return Py_BuildValue("nKK", (Py_ssize_t)run.consumed,
                        (unsigned long long)run.frames,
                        (unsigned long long)run.flush_id);
@@ -301,9 +305,10 @@ static PyObject* endpoint_scrape(PyObject* object, PyObject* buffer_ids) {
   uint16_t* ids = id_list(buffer_ids, &count);
   if (!ids)
     return NULL;
-  Py_BEGIN_ALLOW_THREADS st_producer_endpoint_scrape(&self->endpoint, ids,
-                                                     count);
-  Py_END_ALLOW_THREADS free(ids);
+  Py_BEGIN_ALLOW_THREADS
+  st_producer_endpoint_scrape(&self->endpoint, ids, count);
+  Py_END_ALLOW_THREADS
+  free(ids);
   Py_RETURN_NONE;
 }
 

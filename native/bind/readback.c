@@ -9,8 +9,8 @@
 enum { MAX_KEPT_BYTES = 4 << 20 };
 
 struct readback {
-  PyObject_HEAD PyObject*
-      table; /* BufferTable; its reader lock guards all below */
+  PyObject_HEAD
+  PyObject* table; /* BufferTable; its reader lock guards all below */
   struct st_readback* readback;
   struct st_bytes scratch;
 };
@@ -74,36 +74,26 @@ static PyObject* readback_begin(PyObject* object, PyObject* buffer_id) {
   struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
   if (!buffer)
     return NULL;
-  Py_BEGIN_ALLOW_THREADS st_bind_table_lock_reader(self->table);
+  st_bind_table_lock_reader(self->table);
   st_trace_buffer_begin_read(buffer);
   st_bind_table_unlock_reader(self->table);
-  Py_END_ALLOW_THREADS release(self, id);
+  release(self, id);
   Py_RETURN_NONE;
 }
 
-/* Takes the scratch bytes, so that the next read has its own. */
-static struct st_bytes run(struct readback* self,
-                           struct st_trace_buffer* buffer, size_t limit,
-                           bool* has_more) {
-  struct st_bytes out;
-  st_bind_table_lock_reader(self->table);
-  out = self->scratch;
-  self->scratch = (struct st_bytes){0};
-  out.size = 0;
-  *has_more = st_readback_run(self->readback, buffer, &out, limit);
-  st_bind_table_unlock_reader(self->table);
-  return out;
+static PyObject* take_scratch(struct readback* self) {
+  struct st_bytes* scratch = &self->scratch;
+  PyObject* bytes = PyBytes_FromStringAndSize((char*)scratch->data,
+                                              (Py_ssize_t)scratch->size);
+  if (scratch->capacity > MAX_KEPT_BYTES) {
+    free(scratch->data);
+    *scratch = (struct st_bytes){0};
+  }
+  return bytes;
 }
 
-static void keep_scratch(struct readback* self, struct st_bytes bytes) {
-  st_bind_table_lock_reader(self->table);
-  if (!self->scratch.data && bytes.capacity <= MAX_KEPT_BYTES)
-    self->scratch = bytes;
-  else
-    free(bytes.data);
-  st_bind_table_unlock_reader(self->table);
-}
-
+/* The reader lock is held while the GIL is got back: whoever wants the lock
+ * waits for it without the GIL. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
   static const char* const names[] = {"buffer_id", "limit"};
@@ -119,15 +109,17 @@ static PyObject* readback_read(PyObject* object, PyObject* const* args,
   if (!buffer)
     return NULL;
   bool has_more;
-  struct st_bytes out;
-  Py_BEGIN_ALLOW_THREADS out = run(self, buffer, (size_t)limit, &has_more);
-  Py_END_ALLOW_THREADS release(self, id);
-  PyObject* bytes =
-      PyBytes_FromStringAndSize((char*)out.data, (Py_ssize_t)out.size);
-  Py_BEGIN_ALLOW_THREADS keep_scratch(self, out);
-  Py_END_ALLOW_THREADS return bytes
-      ? Py_BuildValue("NO", bytes, has_more ? Py_True : Py_False)
-      : NULL;
+  st_bind_table_lock_reader(self->table);
+  self->scratch.size = 0;
+  Py_BEGIN_ALLOW_THREADS
+  has_more =
+      st_readback_run(self->readback, buffer, &self->scratch, (size_t)limit);
+  Py_END_ALLOW_THREADS
+  PyObject* bytes = take_scratch(self);
+  st_bind_table_unlock_reader(self->table);
+  release(self, id);
+  return bytes ? Py_BuildValue("NO", bytes, has_more ? Py_True : Py_False)
+               : NULL;
 }
 
 static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
@@ -143,10 +135,10 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
       !st_bind_id16(in[1], "writer_id", &writer))
     return NULL;
   uint32_t id;
-  Py_BEGIN_ALLOW_THREADS st_bind_table_lock_reader(self->table);
+  st_bind_table_lock_reader(self->table);
   id = st_readback_sequence_id(self->readback, producer, writer);
   st_bind_table_unlock_reader(self->table);
-  Py_END_ALLOW_THREADS return PyLong_FromUnsignedLong(id);
+  return PyLong_FromUnsignedLong(id);
 }
 
 /* --- counters --- */
@@ -154,10 +146,10 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
 static PyObject* count_of(struct readback* self,
                           uint64_t (*get)(const struct st_readback*)) {
   uint64_t value;
-  Py_BEGIN_ALLOW_THREADS st_bind_table_lock_reader(self->table);
+  st_bind_table_lock_reader(self->table);
   value = get(self->readback);
   st_bind_table_unlock_reader(self->table);
-  Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(value);
+  return PyLong_FromUnsignedLongLong(value);
 }
 
 static PyObject* get_packets(PyObject* self, void* Py_UNUSED(closure)) {

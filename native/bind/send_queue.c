@@ -4,7 +4,8 @@
 #include "bind.h"
 
 struct send_queue {
-  PyObject_HEAD bool is_initialized;
+  PyObject_HEAD
+  bool is_initialized;
   struct st_send_queue queue;
 };
 
@@ -120,8 +121,10 @@ static PyObject* queue_next_request_id(PyObject* self,
 
 /* Without the GIL, since the room listener may be at work elsewhere. */
 static PyObject* queue_drain(PyObject* self, PyObject* Py_UNUSED(none)) {
-  Py_BEGIN_ALLOW_THREADS st_send_queue_drain(queue_of(self));
-  Py_END_ALLOW_THREADS Py_RETURN_NONE;
+  Py_BEGIN_ALLOW_THREADS
+  st_send_queue_drain(queue_of(self));
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
 }
 
 /* --- state --- */

@@ -11,7 +11,8 @@
 enum writer_state { CLOSED, OPEN, CLOSING };
 
 struct trace_writer {
-  PyObject_HEAD PyObject* arbiter;
+  PyObject_HEAD
+  PyObject* arbiter;
   enum writer_state state;
   bool is_busy;
   uint64_t refused; /* packets for a closed or busy writer */
