@@ -10,7 +10,8 @@
 PyTypeObject* st_flow_type;
 
 typedef struct {
-  PyObject_HEAD unsigned long long id;
+  PyObject_HEAD
+  unsigned long long id;
 } FlowObject;
 
 static uint64_t mix(uint64_t x) { /* the finalizer of splitmix64 */

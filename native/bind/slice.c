@@ -18,7 +18,8 @@ struct entry {
 };
 
 typedef struct {
-  PyObject_HEAD CategoryObject* category;
+  PyObject_HEAD
+  CategoryObject* category;
   PyObject* name;
   PyObject* code;
   TrackObject* track;

@@ -90,7 +90,8 @@ struct open_begins {
 };
 
 typedef struct {
-  PyObject_HEAD struct st_track core;
+  PyObject_HEAD
+  struct st_track core;
   uint8_t* descriptor; /* owned; core.descriptor points to it */
   PyObject* parent;    /* Track, or NULL: below the process (or root) */
   PyObject* name;
@@ -232,7 +233,8 @@ uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
 /* ---- emitting ------------------------------------------------------------------ */
 
 typedef struct {
-  PyObject_HEAD uint32_t enabled; /* bit per slot */
+  PyObject_HEAD
+  uint32_t enabled; /* bit per slot */
   uint32_t index;
   PyObject* name;
   PyObject* description;
