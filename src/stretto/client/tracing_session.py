@@ -169,7 +169,15 @@ class TracingSession:
         from stretto.protos.trace import TraceStats
 
         backend, endpoint = self._connected()
-        encoded = backend.call(endpoint.get_trace_stats)
+        done, results = _Waiter(), list[bytes | None]()
+
+        def on_stats(encoded: bytes | None) -> None:
+            results.append(encoded)
+            done.set()
+
+        backend.call(lambda: endpoint.get_trace_stats(on_stats))
+        done.wait(STOP_TIMEOUT_S, "send its statistics")
+        encoded = results[0]
         if encoded is None:
             raise SessionError("There is no session to get statistics of.")
         return TraceStats.decode(encoded)

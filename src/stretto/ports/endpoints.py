@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
+    from stretto.protos.ipc import (
+        CloneSessionRequest,
+        CloneSessionResponse,
+        ObservableEvents,
+        TracingServiceCapabilities,
+    )
+    from stretto.protos.trace import TracingServiceState
 
 
 class Producer(Protocol):
@@ -94,18 +101,66 @@ class Consumer(Protocol):
 
 
 class ConsumerEndpoint(Protocol):
-    """What a consumer calls on the service. One consumer, at most one session."""
+    """What a consumer calls on the service. One consumer, at most one session.
+
+    What has to be answered takes a callback; it is called as a task, once, and never after
+    `on_disconnect`.
+    """
 
     def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
         """Set up a session from an encoded TraceConfig, and start it unless
         `deferred_start`. Errors arrive through `on_tracing_disabled`."""
 
     def start_tracing(self) -> None: ...
+    def change_trace_config(self, config: bytes) -> None:
+        """Replace the producer filters of the running session's data sources."""
+
     def disable_tracing(self) -> None: ...
     def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None: ...
     def read_buffers(self) -> None: ...
     def free_buffers(self) -> None: ...
-    def get_trace_stats(self) -> bytes | None:
-        """The encoded TraceStats, or None without a session."""
+    def detach(self, key: str, callback: Callable[[bool], None]) -> None:
+        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+
+    def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
+        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+
+    def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
+        """Tell about the session from now on: `types` are bits of ObservableEvents.Type,
+        0 for no more. It replaces what was observed before."""
+
+    def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
+        """The answer is the encoded TraceStats, or None without a session."""
+
+    def query_service_state(
+        self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
+    ) -> None:
+        """Who is connected and what runs; `sessions_only` leaves producers out."""
+
+    def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
+        """What this service can do; a service that can't say so answers with nothing set."""
+
+    def clone_session(
+        self,
+        request: CloneSessionRequest,
+        fd: int | None,
+        callback: Callable[[CloneSessionResponse], None],
+    ) -> None:
+        """Make a copy of another session this consumer's own, to be read and freed.
+
+        A session that writes into a file is copied into `fd`, which stays the caller's."""
+
+    def disconnect(self) -> None: ...
+
+
+class RelayEndpoint(Protocol):
+    """What the relay of another machine calls on the service."""
+
+    def init_relay(self, system_info: bytes) -> None:
+        """`system_info`: the other machine's, encoded."""
+
+    def sync_clock(self, clocks: Sequence[tuple[int, int]], *, update: bool) -> None:
+        """The other machine's clocks as (id, ns): first a ping, then an update, by which
+        the time on the way can be told."""
 
     def disconnect(self) -> None: ...

@@ -109,8 +109,12 @@ class ConsumerEndpoint:
         if session:
             session.free()
 
-    def get_trace_stats(self) -> bytes | None:
-        """The encoded TraceStats, or None without a session."""
+    def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
+        """The answer is the encoded TraceStats, or None without a session."""
+        self._post(lambda: callback(self.trace_stats()))
+
+    def trace_stats(self) -> bytes | None:
+        """The same at once, for callers in this process."""
         return self._session.reader.stats() if self._session else None
 
     def disconnect(self) -> None:

@@ -225,10 +225,10 @@ def test_reading_after_the_end(setup):
 
 def test_get_trace_stats(setup):
     setup.producer("ds", "other")
-    assert setup.consumer().endpoint.get_trace_stats() is None
+    assert setup.consumer().endpoint.trace_stats() is None
     consumer = setup.enable(make_config("ds", buffers=2, size_kb=64))
     setup.enable(make_config())
-    stats = TraceStats.decode(consumer.endpoint.get_trace_stats())
+    stats = TraceStats.decode(consumer.endpoint.trace_stats())
     assert [buffer.buffer_size for buffer in stats.buffer_stats] == [65536, 65536]
     assert (stats.producers_connected, stats.producers_seen) == (1, 1)
     assert (stats.data_sources_registered, stats.data_sources_seen) == (2, 2)

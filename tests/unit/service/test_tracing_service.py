@@ -242,7 +242,7 @@ class TestSessions:
         consumer.endpoint.read_buffers()
         consumer.flush()
         setup.run()
-        assert consumer.endpoint.get_trace_stats() is None
+        assert consumer.endpoint.trace_stats() is None
         assert (consumer.reads, consumer.flushes, consumer.disabled) == ([(0, False)], [False], [])
 
     def test_session_semaphores(self, setup):
