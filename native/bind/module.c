@@ -11,7 +11,21 @@ static const add_function kParts[] = {
     st_bind_add_track_event,
 };
 
+/* A process has one set of tracing instances and threads, and they hold
+ * objects of one interpreter.  In others `import stretto` gets the side that
+ * does nothing. */
+static bool is_main_interpreter(void) {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main())
+    return true;
+  PyErr_SetString(PyExc_ImportError,
+                  "stretto._native works in the main interpreter only; trace "
+                  "from there");
+  return false;
+}
+
 static int module_exec(PyObject* module) {
+  if (!is_main_interpreter())
+    return -1;
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
     if (kParts[i](module) < 0)
       return -1;

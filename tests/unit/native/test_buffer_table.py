@@ -19,8 +19,8 @@ from tests.unit.native.pipeline import (
 
 STATS = """
     bytes_written chunks_written bytes_overwritten chunks_overwritten chunks_discarded
-    chunks_rewritten chunks_relocated chunks_committed_out_of_order write_wrap_count patches_succeeded
-    patches_failed readaheads_succeeded readaheads_failed bytes_read chunks_read
+    chunks_rewritten chunks_relocated chunks_committed_out_of_order write_wrap_count
+    patches_succeeded patches_failed readaheads_succeeded readaheads_failed bytes_read chunks_read
     padding_bytes_written padding_bytes_cleared abi_violations trace_writer_packet_loss
     sequence_packet_loss buffer_size unread
 """.split()

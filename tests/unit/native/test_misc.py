@@ -70,19 +70,28 @@ class TestPendingCall:
             _native.add_pending_call(3)  # type: ignore[arg-type]
 
 
-class TestModule:
-    def test_can_be_imported_in_a_subinterpreter(self) -> None:
+class TestSubinterpreters:
+    def test_do_nothing_and_leave_the_main_interpreter_alone(self) -> None:
         program = """
 try:
     import _xxsubinterpreters as interpreters
 except ImportError:
     import _interpreters as interpreters
+import stretto
 code = '''
-from stretto import _native
-table = _native.BufferTable()
-table.create(1, 4096, _native.RING)
-assert table.stats(1)["buffer_size"] == 4096
+import stretto
+assert not stretto.available()
+category = stretto.Category("other")
+with category.slice("work"):
+    category.instant("tick")
+try:
+    from stretto import _native
+except ImportError as error:
+    assert "main interpreter only" in str(error)
+else:
+    raise AssertionError("imported")
 '''
+category = stretto.Category("mine")
 for _ in range(3):
     try:
         one = interpreters.create("legacy")
@@ -91,6 +100,9 @@ for _ in range(3):
     error = interpreters.run_string(one, code)
     assert error is None, error
     interpreters.destroy(one)
+    with category.slice("work"):
+        category.instant("tick")
+assert stretto.available()
 """
         result = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=False
