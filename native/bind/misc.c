@@ -1,6 +1,7 @@
 /* Functions of the module that belong to no type. */
 #include "bind.h"
 #include "clock.h"
+#include "trace_scan.h"
 #include "wire.h"
 
 static PyObject* boottime_ns(PyObject* Py_UNUSED(module),
@@ -27,14 +28,47 @@ static PyObject* tokenize(PyObject* Py_UNUSED(module), PyObject* data) {
   const uint8_t* parsed = trace.buf;
   const uint8_t* end = parsed + trace.len;
   Py_ssize_t packets = 0;
-  Py_BEGIN_ALLOW_THREADS const uint8_t* next;
+  Py_BEGIN_ALLOW_THREADS
+  const uint8_t* next;
   while ((next = skip_packet(parsed, end))) {
     parsed = next;
     packets++;
   }
-  Py_END_ALLOW_THREADS Py_ssize_t size = parsed - (const uint8_t*)trace.buf;
+  Py_END_ALLOW_THREADS
+  Py_ssize_t size = parsed - (const uint8_t*)trace.buf;
   PyBuffer_Release(&trace);
   return Py_BuildValue("nn", packets, size);
+}
+
+/* --- scan --- */
+
+static void add_descriptor(void* list, const uint8_t* data, size_t size) {
+  if (PyErr_Occurred())
+    return;
+  PyObject* descriptor =
+      PyBytes_FromStringAndSize((const char*)data, (Py_ssize_t)size);
+  if (descriptor)
+    PyList_Append(list, descriptor);
+  Py_XDECREF(descriptor);
+}
+
+static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
+  Py_buffer trace;
+  if (!st_bind_bytes(data, "data", &trace))
+    return NULL;
+  PyObject* descriptors = PyList_New(0);
+  struct st_trace_scan scan = {.on_descriptor = add_descriptor,
+                               .context = descriptors};
+  size_t parsed = 0;
+  if (descriptors)
+    parsed = st_trace_scan(&scan, trace.buf, (size_t)trace.len);
+  PyBuffer_Release(&trace);
+  if (!descriptors || PyErr_Occurred()) {
+    Py_XDECREF(descriptors);
+    return NULL;
+  }
+  return Py_BuildValue("KnN", (unsigned long long)scan.track_events,
+                       (Py_ssize_t)parsed, descriptors);
 }
 
 /* --- pending calls --- */
@@ -75,6 +109,9 @@ static PyMethodDef kFunctions[] = {
      "Now, in nanoseconds of CLOCK_BOOTTIME."},
     {"tokenize", tokenize, METH_O,
      "Count the packets of a trace; (packets, bytes parsed)."},
+    {"scan_trace", scan_trace, METH_O,
+     "Count the track events of a trace; (events, bytes parsed, track "
+     "descriptors)."},
     {"add_pending_call", add_pending_call, METH_O,
      "Have the main thread call something at its next safe moment."},
     {0},

@@ -369,6 +369,12 @@ def boottime_ns() -> int: ...
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; (packets, bytes parsed)."""
 
+def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, list[bytes]]:
+    """Count what a trace holds: (track events, bytes parsed, its TrackDescriptors).
+
+    Stops at whatever is no whole packet.
+    """
+
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Have the main thread call it at its next safe moment.
 

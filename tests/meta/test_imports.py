@@ -49,6 +49,8 @@ HIDDEN = {"backends", "ipc", "ports", "service", "shm"}
 def layer(module: str) -> str:
     """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade."""
     parts = module.split(".")
+    if parts[1:] == ["__main__"]:
+        return "cli"
     known = len(parts) > 1 and (parts[1] in RANK or parts[1] in EXTENSIONS)
     return parts[1] if known else FACADE
 

@@ -25,8 +25,10 @@ MAX_PATH_BYTES = 106
 _UCRED = struct.Struct("iII")
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
-_SEND_FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-_RECV_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+# Plain numbers: the operators of IntFlag are Python functions, and would be in every trace.
+_SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+_RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+_CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
 _CONNECT_RETRY_MS = 5
 _BACKLOG = 128
 
@@ -156,7 +158,7 @@ class UnixSocket:
         except OSError as error:
             raise TransportError(f"can't receive: {error.strerror}; the peer has gone") from error
         fds = _descriptors(ancillary)
-        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(fds) > 1:
+        if flags & _CUT_SHORT or len(fds) > 1:
             for fd in fds:
                 os.close(fd)
             raise TransportError("the peer sent more than one descriptor with a message")

@@ -7,6 +7,7 @@ every process of a machine by accident.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 from stretto import _native
@@ -27,7 +28,14 @@ _loaded: set[str] = set()
 def _load(module: str) -> None:
     if module not in _loaded:
         _loaded.add(module)
-        import_module(module).install()
+        imported = sys.modules.get(module) or import_module(module)
+        imported.install()
+
+
+def load_all() -> None:
+    """Import the modules that serve them, before any session wants one."""
+    for _, module in PROVIDERS.values():
+        import_module(module)
 
 
 def announce() -> None:

@@ -46,10 +46,14 @@ def _process_start_time() -> int:
         return 0
 
 
+def uuid_of_process(pid: int, start_time: int) -> int:
+    """The uuid of a process's track; `start_time` in clock ticks, as /proc has it."""
+    return fnv1a(start_time.to_bytes(8, "little") + pid.to_bytes(4, "little"))
+
+
 def process_uuid() -> int:
     """The uuid of this process's track."""
-    start = _process_start_time().to_bytes(8, "little")
-    return fnv1a(start + os.getpid().to_bytes(4, "little"))
+    return uuid_of_process(os.getpid(), _process_start_time())
 
 
 def _cmdline() -> list[str]:

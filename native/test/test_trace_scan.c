@@ -1,0 +1,83 @@
+#include "trace_scan.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "fields.h"
+#include "wire.h"
+
+static uint8_t trace[1024];
+static size_t size;
+static size_t descriptors;
+static char last[64];
+
+static void on_descriptor(void* context, const uint8_t* data, size_t length) {
+  CHECK(context == last);
+  memcpy(last, data, length);
+  last[length] = 0;
+  descriptors++;
+}
+
+static struct st_trace_scan scan(size_t length, size_t* parsed) {
+  struct st_trace_scan s = {.on_descriptor = on_descriptor, .context = last};
+  descriptors = 0;
+  *parsed = st_trace_scan(&s, trace, length);
+  return s;
+}
+
+static void add_packet(uint32_t field, const char* payload) {
+  uint8_t packet[128], *p = packet;
+  p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP, 7);
+  p = st_put_bytes_field(p, field, payload, strlen(payload));
+  uint8_t* end =
+      st_put_bytes_field(trace + size, 1, packet, (size_t)(p - packet));
+  size = (size_t)(end - trace);
+}
+
+static void counts_events_and_finds_descriptors(void) {
+  size = 0;
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "one");
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "two");
+  add_packet(ST_FIELD_TRACE_PACKET_TRACE_CONFIG, "config");
+  size_t parsed;
+  struct st_trace_scan s = scan(size, &parsed);
+  CHECK_EQ(parsed, size);
+  CHECK_EQ(s.packets, 5);
+  CHECK_EQ(s.track_events, 2);
+  CHECK_EQ(descriptors, 2);
+  CHECK(!strcmp(last, "two"));
+}
+
+static void stops_at_a_cut_packet(void) {
+  size = 0;
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  size_t first = size;
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  for (size_t length = 0; length < size; length++) {
+    size_t parsed;
+    struct st_trace_scan s = scan(length, &parsed);
+    CHECK_EQ(parsed, length < first ? 0 : first);
+    CHECK_EQ(s.track_events, length < first ? 0 : 1);
+  }
+}
+
+static void stops_at_what_is_no_trace(void) {
+  size = 0;
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  size_t whole = size, parsed;
+  memcpy(trace + size, "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11);
+  scan(size + 11, &parsed);
+  CHECK_EQ(parsed, whole);
+  memcpy(trace + size, "junk", 4);
+  scan(size + 4, &parsed);
+  CHECK_EQ(parsed, whole);
+}
+
+int main(void) {
+  RUN(counts_events_and_finds_descriptors);
+  RUN(stops_at_a_cut_packet);
+  RUN(stops_at_what_is_no_trace);
+  return 0;
+}

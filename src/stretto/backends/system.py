@@ -1,0 +1,91 @@
+"""The system backend: this process as a producer of a tracing service in another one.
+
+    program's threads --events--> shared memory of the service       (native, no thread)
+    program's threads --commits--> socket                            (native, no thread)
+    [native IPC thread] <--commands-- socket
+
+Connecting is synchronous: when it returns, the sessions that wait for this process record it.
+The IPC thread stops around forks; a child of a fork starts with a connection of its own, or
+none.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import SessionError
+from stretto.client import fork
+from stretto.ports.producer_client import ProducerClient, ProducerHints
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from stretto.client.producer_connection import ProducerConnection
+    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
+
+    T = TypeVar("T")
+
+SHM_SIZE = 8 << 20
+PAGE_SIZE = 32 << 10
+DEADLINE_MS = 5000.0
+
+
+class SystemBackend:
+    """A connection to the producer socket of a service.
+
+    Args:
+        address: the socket: a path, or `@name`.
+        name: what the process calls itself there.
+        deadline_ms: for connecting, and again for the handshake.
+    """
+
+    def __init__(self, address: str, name: str, deadline_ms: float = DEADLINE_MS) -> None:
+        self._address = address
+        self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
+        self._deadline_ms = deadline_ms
+        self._client: ProducerClient | None = None
+        self._producer: ProducerConnection | None = None
+
+    # --- client.backend.Backend ---
+
+    def connect_producer(self, producer: ProducerConnection) -> None:
+        """Connect, and start what the running sessions want of this process.
+
+        Raises:
+            TransportError: there is no service, it is another user's, or it doesn't answer.
+            RemoteProtocolError: it refuses this process.
+        """
+        client = ProducerClient.connect(self._address, producer, self._hints, self._deadline_ms)
+        producer.attach(client)
+        client.connect_and_wait(self._deadline_ms)
+        self._client, self._producer = client, producer
+        fork.before.append(client.suspend)
+        fork.after_in_parent.append(client.resume)
+
+    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
+        raise SessionError(
+            'Sessions of another process are not for this one to start: use backend="in_process".'
+        )
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` here: requests may be sent from any thread."""
+        return function()
+
+    def close(self) -> None:
+        """Hang up, and stop recording. What was written stays with the service."""
+        producer, client = self._producer, self._take_client()
+        if client is not None and producer is not None:
+            client.disconnect()
+            producer.on_disconnect()
+
+    def after_fork_in_child(self) -> None:
+        client = self._take_client()
+        if client is not None:
+            client.abandon()
+
+    def _take_client(self) -> ProducerClient | None:
+        client, self._client = self._client, None
+        if client is not None:
+            fork.before.remove(client.suspend)
+            fork.after_in_parent.remove(client.resume)
+        return client

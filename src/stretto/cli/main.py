@@ -1,0 +1,76 @@
+"""The command `stretto`: finds the verb, and turns errors into messages and exit codes.
+
+A verb is a module with `run(arguments) -> exit code`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from stretto.base.errors import CommandError, StrettoError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERBS = {
+    "record": ("stretto.cli.record.command", "record a program and its children"),
+    "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
+    "traced": ("stretto.cli.traced", "the tracing service of a machine"),
+}
+"""Name: (module, what it does)."""
+
+USAGE_EXIT_CODE = 2
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  stretto {name:<9} {text}" for name, (_, text) in VERBS.items())
+    return f"""\
+Stretto: Perfetto's tracing stack for Python.
+
+{verbs}
+
+Start with
+
+  stretto record app.py            then open trace.pftrace at https://ui.perfetto.dev
+
+`stretto VERB --help` says more about each.
+"""
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help(), end="")
+        return 0 if arguments else USAGE_EXIT_CODE
+    if arguments[0] in ("-V", "--version"):
+        import stretto
+
+        print(f"stretto {stretto.__version__}")
+        return 0
+    if arguments[0] not in VERBS:
+        known = ", ".join(VERBS)
+        raise CommandError(f"There is no verb {arguments[0]!r}: choose from {known}.", 2)
+    module, _ = VERBS[arguments[0]]
+    return int(import_module(module).run(arguments[1:]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: without the program's name; None for those of this process.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except CommandError as error:
+        print(f"stretto: {error}", file=sys.stderr)
+        return error.exit_code
+    except StrettoError as error:
+        print(f"stretto: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,234 @@
+"""The options of `stretto record`, and where they end.
+
+Options end at `--`, the script, `-m` or `-c`; what follows is the program's, unread.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stretto.base.errors import CommandError, ConfigError
+from stretto.client.recording import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_EXIT_CODE = 2
+
+DESCRIPTION = """\
+Run a program and record it, with all its child processes, into a Perfetto trace.
+
+  stretto record app.py --its-own options      a script
+  stretto record -m package.module             a module
+  stretto record -c 'print("hello")'           code
+  stretto record -- pytest -x tests            any command found on PATH
+  stretto record -o web.pftrace --stream gunicorn -w 4 app:app
+
+The program runs as if it ran alone: same arguments, same output, same exit status. By default
+the last seconds that fit into the buffer are kept, and written when the program ends.
+Look at the trace at https://ui.perfetto.dev (Open trace file).
+"""
+
+EPILOG = """\
+while it runs:
+  kill -USR2 RECORDER     writes what the buffer holds now, and goes on
+if the recorder was killed:
+  stretto recover OUT.ring      makes a trace of the buffer that it left
+  (with --stream, OUT.part is a trace as it is)
+"""
+
+TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+
+CATEGORIES = {
+    "functions": ("python.functions", "function calls"),
+    "gc": ("python.gc", "garbage collections"),
+    "asyncio": ("python.asyncio", "steps of asyncio tasks"),
+    "logs": ("python.log", "log records (they may hold secrets)"),
+    "exceptions": ("python.exceptions", "uncaught exceptions"),
+}
+"""Option `--no-NAME`: (category, what it is)."""
+
+
+def parse_time_ns(text: str, default_unit: str) -> int:
+    """Nanoseconds of "50us", "1.5s" or a plain number of `default_unit`.
+
+    Raises:
+        ConfigError: it is neither, or negative.
+    """
+    number = text.strip().rstrip("nusmh")
+    unit = text.strip()[len(number) :] or default_unit
+    try:
+        return _positive(float(number) * TIME_UNITS[unit])
+    except (KeyError, ValueError, OverflowError):
+        message = f"{text!r} is no time: give a number and a unit, like 50us, 1.5s or 2m."
+        raise ConfigError(message) from None
+
+
+def _positive(nanoseconds: float) -> int:
+    if nanoseconds <= 0:
+        raise ValueError
+    return int(nanoseconds)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        text = f"record: {message}. `stretto record --help` shows all options."
+        raise CommandError(text, USAGE_EXIT_CODE)
+
+
+def _depth(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1 << 20:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of frames from 1 to 1048576")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text, "size")
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
+
+
+def _time(default_unit: str) -> Any:
+    def parse(text: str) -> int:
+        try:
+            return parse_time_ns(text, default_unit)
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
+
+    return parse
+
+
+def _make_parser() -> _Parser:
+    parser = _Parser(
+        prog="stretto record",
+        usage="stretto record [options] [--] app.py | -m module | -c code | command  [arguments]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_output_options(parser)
+    _add_content_options(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    return parser
+
+
+def _add_output_options(parser: _Parser) -> None:
+    add = parser.add_argument_group("where to, and how much").add_argument
+    add(
+        "-o",
+        "--output",
+        metavar="OUT",
+        default="trace.pftrace",
+        help="the trace (trace.pftrace); a FIFO is written directly, and so is `-`, standard "
+        "output: then the program's own goes to standard error",
+    )
+    add(
+        "--buffer",
+        metavar="SIZE",
+        type=_size,
+        default=64 << 20,
+        help="ring buffer that keeps the last events (64mb)",
+    )
+    add("--stream", action="store_true", help="write everything to OUT all along, keep all of it")
+    add("--max-size", metavar="SIZE", type=_size, help="with --stream: end the recording there")
+    add(
+        "--duration",
+        metavar="TIME",
+        type=_time("s"),
+        help="end the recording, not the program, after this time (10s, 2m)",
+    )
+
+
+def _add_content_options(parser: _Parser) -> None:
+    add = parser.add_argument_group("what").add_argument
+    for name, (_, text) in CATEGORIES.items():
+        add(f"--no-{name}", action="store_true", help=f"no {text}")
+    add("--no-counters", action="store_true", help="no memory and CPU of processes")
+    add("--c-functions", action="store_true", help="also calls of functions written in C")
+    for name, verb in (("include", "only record"), ("exclude", "don't record")):
+        add(
+            f"--{name}",
+            metavar="PATTERN",
+            action="append",
+            default=[],
+            help=f"{verb} functions of this module (app.db), file or folder (src/app); repeatable",
+        )
+    add(
+        "--min-duration",
+        metavar="TIME",
+        type=_time("us"),
+        help="leave out calls shorter than this (50us)",
+    )
+    add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")
+
+
+def _takes_value(parser: _Parser, option: str) -> bool:
+    action = parser._option_string_actions.get(option)  # noqa: SLF001  # argparse has no other way
+    return action is not None and action.nargs != 0
+
+
+def split(parser: _Parser, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(our options, the program with its arguments)."""
+    index = 0
+    while index < len(arguments):
+        word = arguments[index]
+        if word == "--":
+            return list(arguments[:index]), list(arguments[index + 1 :])
+        if word == "-" or not word.startswith("-") or word[:2] in ("-m", "-c"):
+            break
+        index += 2 if _takes_value(parser, word) else 1
+    return list(arguments[:index]), list(arguments[index:])
+
+
+class RecordOptions:
+    """What the command line says.
+
+    Raises:
+        CommandError: it says something wrong.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        parser = _make_parser()
+        own, self.program = split(parser, arguments)
+        parsed = parser.parse_args(own)
+        self.output: str = parsed.output
+        self.buffer_bytes: int = parsed.buffer
+        self.stream: bool = parsed.stream
+        self.max_size: int | None = parsed.max_size
+        self.duration_ms = -(-(parsed.duration or 0) // 10**6)
+        self.quiet: bool = parsed.quiet
+        self.counters: bool = not parsed.no_counters
+        self.categories = [
+            category
+            for name, (category, _) in CATEGORIES.items()
+            if not getattr(parsed, f"no_{name}")
+        ]
+        self.inside = _inside_options(parsed)
+        self._check()
+
+    def _check(self) -> None:
+        if not self.program:
+            raise CommandError(
+                "record: name the program: a script, -m module, -c code or a command. "
+                "`stretto record --help` shows examples.",
+                USAGE_EXIT_CODE,
+            )
+        if self.max_size is not None and not self.stream:
+            raise CommandError(
+                "record: --max-size goes with --stream; a ring is limited by --buffer.",
+                USAGE_EXIT_CODE,
+            )
+
+
+def _inside_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
+    options: dict[str, list[str]] = {"include": parsed.include, "exclude": parsed.exclude}
+    if parsed.min_duration is not None:
+        options["min_duration_ns"] = [str(parsed.min_duration)]
+    if parsed.max_depth is not None:
+        options["max_depth"] = [str(parsed.max_depth)]
+    if parsed.c_functions:
+        options["c_functions"] = ["1"]
+    return options

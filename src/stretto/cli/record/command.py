@@ -1,0 +1,30 @@
+"""The verb `record`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.cli.record.arguments import RecordOptions
+from stretto.cli.record.output import Output
+from stretto.cli.record.program import end_like
+from stretto.cli.record.recorder import Recorder
+from stretto.cli.record.target import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto record`; returns the program's exit status, or dies of its signal.
+
+    Raises:
+        CommandError: nothing was started; the message says why.
+    """
+    options = RecordOptions(arguments)
+    path, argv = resolve(options.program)
+    output = Output(options.output, ring=not options.stream)
+    try:
+        status = Recorder(options, output).run(path, argv)
+    finally:
+        output.close()
+    return end_like(status)

@@ -1,0 +1,62 @@
+"""The TraceConfig of a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+
+if TYPE_CHECKING:
+    from stretto.cli.record.arguments import RecordOptions
+
+STREAM_PERIOD_MS = 500
+RING_FLUSH_PERIOD_MS = 1000
+"""How old the newest events are, at most, in the ring of a recorder that was killed."""
+
+FASTEST_FILL = 128 << 10
+"""Bytes per millisecond: more than a machine writes. In the time that it takes to fill the
+ring at this rate every thread has repeated the names that its events refer to."""
+
+FLUSH_BEFORE_WRITE = 3
+
+
+def clear_period_ms(buffer_bytes: int) -> int:
+    """How often writers repeat their state, so that the ring never loses the only copy."""
+    return max(20, min(1000, buffer_bytes // FASTEST_FILL))
+
+
+def make_config(options: RecordOptions) -> TraceConfig:
+    """The config that records what the options ask for."""
+    track_event = DataSourceConfig(
+        name="track_event",
+        track_event_config=TrackEventConfig(enabled_categories=["*", *options.categories]),
+    )
+    sources = [TraceConfig.DataSource(config=track_event)]
+    if options.counters:
+        sources.append(TraceConfig.DataSource(config=DataSourceConfig(name="linux.process_stats")))
+    config = TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=options.buffer_bytes // 1024)],
+        data_sources=sources,
+    )
+    if options.duration_ms:
+        config.duration_ms = options.duration_ms
+    if options.stream:
+        _stream(config, options)
+    else:
+        _ring(config, options)
+    return config
+
+
+def _stream(config: TraceConfig, options: RecordOptions) -> None:
+    config.write_into_file = True
+    config.file_write_period_ms = STREAM_PERIOD_MS
+    config.write_flush_mode = FLUSH_BEFORE_WRITE
+    if options.max_size is not None:
+        config.max_file_size_bytes = options.max_size
+
+
+def _ring(config: TraceConfig, options: RecordOptions) -> None:
+    config.flush_period_ms = RING_FLUSH_PERIOD_MS
+    config.incremental_state_config = TraceConfig.IncrementalStateConfig(
+        clear_period_ms=clear_period_ms(options.buffer_bytes)
+    )

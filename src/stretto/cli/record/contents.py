@@ -1,0 +1,51 @@
+"""What a trace holds: counted while its bytes pass, or from the finished file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from stretto import _native
+from stretto.protos.trace import TrackDescriptor
+
+STEP_BYTES = 16 << 20
+
+
+class Contents:
+    """Counts of events, processes and threads."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.processes: set[int] = set()
+        self.threads: set[tuple[int, int]] = set()
+        self._seen: set[bytes] = set()
+
+    def add(self, data: bytes | bytearray | memoryview) -> int:
+        """Count some whole packets; returns how many bytes they were."""
+        events, parsed, descriptors = _native.scan_trace(data)
+        self.events += events
+        for descriptor in set(descriptors) - self._seen:
+            self._seen.add(descriptor)
+            self._add_descriptor(TrackDescriptor.decode(descriptor))
+        return parsed
+
+    def _add_descriptor(self, descriptor: TrackDescriptor) -> None:
+        if descriptor.process is not None:
+            self.processes.add(descriptor.process.pid)
+        if descriptor.thread is not None:
+            self.threads.add((descriptor.thread.pid, descriptor.thread.tid))
+
+    def add_file(self, fd: int) -> None:
+        """Count a whole file."""
+        size = os.fstat(fd).st_size
+        if not size:
+            return
+        with mmap.mmap(fd, size, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
+            start, step = 0, STEP_BYTES
+            while start < size:
+                with view[start : start + step] as part:
+                    parsed = self.add(part)
+                start += parsed
+                if not parsed and start + step >= size:
+                    return  # a cut end
+                step = STEP_BYTES if parsed else step * 2

@@ -1,0 +1,87 @@
+"""In a recorded process: connects to the recorder before the program's first line runs.
+
+Everything here is silent: a recorder that has gone, or that doesn't answer, costs the
+program its trace and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from stretto.base.errors import StrettoError
+from stretto.cli.record.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.backends.system import SystemBackend
+    from stretto.cli.record.workspace import Options
+
+BACKEND = "record"
+DEADLINE_MS = 3000.0
+
+_backend: SystemBackend | None = None
+
+
+def start() -> None:
+    """Become a producer of the recorder named in the environment, if there is one."""
+    workspace = Workspace.from_environment()
+    if workspace is None or not os.path.exists(workspace.socket):
+        return
+    import stretto
+
+    if not stretto.available():
+        raise StrettoError("this Python has Stretto without its native part")
+    from stretto import _sessions  # noqa: F401  # puts the client together
+    from stretto.client import fork
+
+    _configure(workspace.read_options())
+    fork.after_in_child.append(lambda: _connect_again(workspace))
+    atexit.register(_end, workspace)
+    _connect(workspace)
+
+
+def _configure(options: Options) -> None:
+    from stretto import profilers
+    from stretto.client.track_event import builtin_categories
+
+    # Now, not in the middle of the first session: our imports are none of its events.
+    builtin_categories.load_all()
+    functions: dict[str, object] = {
+        name: int(options[name][0])
+        for name in ("min_duration_ns", "max_depth", "c_functions")
+        if name in options
+    }
+    for name in ("include", "exclude"):
+        functions[name] = options.get(name, [])
+    profilers.install(functions)
+
+
+def _connect(workspace: Workspace) -> None:
+    global _backend
+    from stretto.backends.system import SystemBackend
+    from stretto.client.tracing import tracing
+
+    name = os.path.basename(sys.executable or "python")
+    _backend = SystemBackend(workspace.socket, name, DEADLINE_MS)
+    tracing.connect(BACKEND, _backend)
+
+
+def _connect_again(workspace: Workspace) -> None:
+    """In the child of a fork."""
+    try:
+        if os.path.exists(workspace.socket):
+            _connect(workspace)
+    except StrettoError as error:
+        workspace.note([str(error)])
+
+
+def _end(workspace: Workspace) -> None:
+    """At exit, after everything that the program has to do there."""
+    from stretto import profilers
+
+    if problems := profilers.problems():
+        workspace.note(problems)
+    if _backend is not None:
+        _backend.close()

@@ -1,0 +1,100 @@
+"""A line on the terminal while a program is recorded.
+
+The terminal is the program's. So the line appears only while the program has been silent for
+some seconds, never while it reads a line or has taken the screen over, and leaves the cursor
+at the start of the line: the program's next word replaces it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+from stretto.cli.record.summary import plural, size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SILENT_LOOKS = 2
+_READS_STDIN = "0 0x0 "
+"""What /proc/PID/syscall begins with while a process waits in read(0, …)."""
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _written(pid: int) -> str:
+    """How much a process has written: changes when it says something."""
+    return "".join(line for line in _read(f"/proc/{pid}/io").splitlines() if "wchar" in line)
+
+
+class Progress:
+    """The line; shown on `fd` if that is a terminal.
+
+    Args:
+        quiet: never show it.
+    """
+
+    def __init__(self, *, quiet: bool, fd: int | None = None) -> None:
+        self._fd = sys.stderr.fileno() if fd is None else fd
+        self.on = not quiet and os.isatty(self._fd)
+        self._written: dict[int, str] = {}
+        self._silent_looks = 0
+        self._visible = False
+
+    def update(self, program: int, pids: Iterable[int], seconds: float, collected: int) -> None:
+        """Show how far it is, if the terminal is free; called every second.
+
+        Args:
+            program: pid of the program.
+            pids: of all processes that may write to the terminal.
+            seconds: since the start.
+            collected: bytes of trace data so far.
+        """
+        if not self.on:
+            return
+        self._look({program, *pids})
+        if self._silent_looks < SILENT_LOOKS or not self._is_free(program):
+            return
+        processes = plural(len(self._written), "process")
+        text = f"stretto: recording, {seconds:.0f} s, {processes}, {size_text(collected)}"
+        self._write(f"\r{text}\x1b[K\r")
+        self._visible = True
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._visible and self._silent_looks:
+            self._write("\r\x1b[K")
+        self._visible = False
+
+    def _look(self, pids: Iterable[int]) -> None:
+        written = {pid: text for pid in pids if (text := _written(pid))}
+        if written == self._written:
+            self._silent_looks += 1
+        else:
+            self._silent_looks = 0
+            self._visible = False  # overwritten
+        self._written = written
+
+    def _is_free(self, program: int) -> bool:
+        try:
+            local_modes = termios.tcgetattr(self._fd)[3]
+            foreground = os.tcgetpgrp(self._fd) == os.getpgrp()
+        except (termios.error, OSError):
+            return False
+        line_mode = local_modes & termios.ICANON and local_modes & termios.ECHO
+        reads = _read(f"/proc/{program}/syscall").startswith(_READS_STDIN)
+        return bool(line_mode) and foreground and not reads
+
+    def _write(self, text: str) -> None:
+        try:
+            os.write(self._fd, text.encode())
+        except OSError:
+            self.on = False

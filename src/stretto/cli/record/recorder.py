@@ -1,0 +1,218 @@
+"""The recorder: one recording of one program, from its start to the summary."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, StrettoError
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.cli.record import folder
+from stretto.cli.record.config import make_config
+from stretto.cli.record.contents import Contents
+from stretto.cli.record.counters import Counters
+from stretto.cli.record.descendants import Descendants
+from stretto.cli.record.program import Program
+from stretto.cli.record.progress import Progress
+from stretto.cli.record.recording import Recording
+from stretto.cli.record.snapshots import Snapshots
+from stretto.cli.record.summary import summary, whereabouts
+from stretto.service.output_file import OutputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.cli.record.arguments import RecordOptions
+    from stretto.cli.record.output import Output
+    from stretto.cli.record.workspace import Workspace
+
+LINGER_MS = 2000
+"""How long processes that outlive the program are waited for."""
+
+TICK_MS = 1000
+FIRST_SAMPLE_MS = 50
+
+
+class Recorder:
+    """Runs a program and records it.
+
+    Args:
+        options: the command line's.
+        output: where the trace goes; stays the caller's to close.
+    """
+
+    def __init__(self, options: RecordOptions, output: Output) -> None:
+        self._options = options
+        self._output = output
+        self._runner = SelectorTaskRunner()
+        self._descendants = Descendants()
+        self._recording = Recording(self._runner, self._on_process)
+        self._counters = Counters(self._recording.service) if options.counters else None
+        self._snapshots = Snapshots(self._recording, output, self._say)
+        self._program = Program(self._runner, self._snapshots.take)
+        self._progress = Progress(quiet=options.quiet)
+        self._contents = Contents()
+        self._started = time.monotonic()
+
+    def run(self, path: str, arguments: Sequence[str]) -> int:
+        """Record until both the program and the recording have ended.
+
+        Args:
+            path: of the executable.
+            arguments: its argv.
+
+        Returns:
+            The program's exit status, or minus the signal that killed it.
+
+        Raises:
+            StrettoError: the program was not started.
+        """
+        workspace = folder.create(self._options.inside)
+        try:
+            self._start(workspace, path, arguments)
+            self._record()
+            self._finish(workspace)
+            self._runner.run_until(lambda: self._program.ended)
+        finally:
+            self._program.close()
+            folder.remove(workspace)
+        return self._program.status
+
+    # --- start
+
+    def _start(self, workspace: Workspace, path: str, arguments: Sequence[str]) -> None:
+        output, options = self._output, self._options
+        try:
+            stream_fd = output.fd() if options.stream else -1
+            config = make_config(options)
+            self._recording.start(workspace.socket, config, stream_fd, output.ring_fd)
+            environment = folder.environment(workspace)
+            stdout = sys.stderr.fileno() if output.to_stdout else -1
+            self._program.start(path, arguments, environment, stdout)
+        except StrettoError:
+            self._recording.close()
+            output.discard()
+            raise
+        _allow_many_descriptors()
+        self._tick()
+
+    # --- meanwhile
+
+    def _record(self) -> None:
+        program, recording = self._program, self._recording
+        self._runner.run_until(lambda: program.ended or recording.ended)
+        if program.ended and not recording.ended:
+            self._runner.run_until(
+                lambda: not recording.processes or recording.ended or program.interrupted,
+                LINGER_MS,
+            )
+
+    def _on_process(self, pid: int) -> None:
+        self._descendants.on_connected(pid)
+        self._runner.post_delayed(self._sample, FIRST_SAMPLE_MS)
+
+    def _sample(self) -> None:
+        if self._counters is not None:
+            self._counters.sample(self._recording.pids())
+
+    def _tick(self) -> None:
+        if self._program.ended or self._recording.ended:
+            return
+        self._descendants.look(self._program.pid)
+        self._sample()
+        if self._progress.on:
+            collected = sum(b.bytes_written for b in self._recording.stats().buffer_stats)
+            pids = self._recording.pids()
+            self._progress.update(self._program.pid, pids, self._seconds(), collected)
+        self._runner.post_delayed(self._tick, TICK_MS)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    # --- the end
+
+    def _finish(self, workspace: Workspace) -> None:
+        if not self._program.ended:
+            self._descendants.look(self._program.pid)
+        seconds = self._seconds()
+        self._recording.stop()
+        self._progress.clear()
+        size = self._write()
+        stats = self._recording.stats()
+        self._recording.close()
+        if self._recording.error:
+            self._complain(f"the recording ended early: {self._recording.error}")
+        path = "" if self._output.direct else self._output.path
+        not_followed = self._not_followed(workspace)
+        text = summary(self._contents, stats, not_followed)
+        self._say(f"{text}\n{whereabouts(path, size, seconds)}")
+
+    def _write(self) -> int:
+        """Bring the trace to where it belongs; returns its bytes."""
+        try:
+            size = self._read_stream() if self._options.stream else self._write_ring()
+            self._output.finish()
+        except StrettoError as error:
+            self._complain(str(error))
+            return 0
+        return size
+
+    def _read_stream(self) -> int:
+        if not self._output.direct:
+            self._contents.add_file(self._output.fd())
+        return self._output.size()
+
+    def _write_ring(self) -> int:
+        file = OutputFile(os.dup(self._output.fd()))
+        errors: list[StrettoError] = []
+
+        def write(data: bytes) -> None:
+            if errors:
+                return
+            try:
+                file.write(data)
+                self._contents.add(data)
+            except StrettoError as error:
+                errors.append(error)
+
+        self._recording.read(write)
+        file.close()
+        if errors:
+            raise self._ring_kept(errors[0])
+        return file.bytes_written
+
+    def _ring_kept(self, error: StrettoError) -> CommandError:
+        self._output.keep_ring_only()
+        ring = self._output.ring_path
+        where = f" The events are in {ring!r}: `stretto recover` makes a trace of it." * bool(ring)
+        return CommandError(f"{error}{where}")
+
+    def _not_followed(self, workspace: Workspace) -> list[str]:
+        notes = workspace.read_notes()
+        lines = [f"{pid}: {line}" for pid, said in notes.items() for line in said]
+        return lines + self._descendants.not_followed()
+
+    def _say(self, text: str) -> None:
+        if not self._options.quiet:
+            self._progress.clear()
+            _print(text)
+
+    def _complain(self, text: str) -> None:
+        self._progress.clear()
+        _print(f"stretto: {text}")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody listens; the trace is what matters
+
+
+def _allow_many_descriptors() -> None:
+    """A process that is recorded takes a descriptor of ours (the program has its own limit)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

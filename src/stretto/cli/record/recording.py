@@ -1,0 +1,193 @@
+"""The recorder's service, with one session: from its start to the last byte of the trace.
+
+Everything runs on the runner's thread, the main one. The calls that wait (`finish`) run the
+loop meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.base.clock import SystemClock
+from stretto.base.errors import SessionError, StrettoError
+from stretto.base.unix_socket import UnixListener
+from stretto.ports.producer_host import ProducerHost
+from stretto.protos.trace import TraceStats
+from stretto.service.output_file import OutputFile
+from stretto.service.tracing_service import TracingService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.protos.config import TraceConfig
+
+SHM_SIZE = 8 << 20
+PAGE_SIZE = 32 << 10
+FLUSH_TIMEOUT_MS = 2000
+STOP_TIMEOUT_MS = 6000
+READ_BYTES = 1 << 20
+
+
+class Recording:
+    """One session of a service for this recorder's descendants.
+
+    Args:
+        runner: runs all of it.
+        on_process: called with the pid of each process that connects.
+    """
+
+    def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
+        self._runner = runner
+        self._on_process = on_process
+        self.service = TracingService(
+            runner, SystemClock(), default_shm_size=SHM_SIZE, default_page_size=PAGE_SIZE
+        )
+        self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
+        self._endpoint = self.service.connect_consumer(self, os.getuid())
+        self._on_data: Callable[[bytes], object] = len
+        self._complete = False
+        self.ended = False
+        self.error = ""
+
+    # --- life
+
+    def start(self, socket: str, config: TraceConfig, fd: int, ring_fd: int) -> None:
+        """Listen and record.
+
+        Args:
+            socket: path of the producer socket.
+            config: of the session.
+            fd: where a streaming session writes, else -1.
+            ring_fd: a file for the buffer, or -1.
+
+        Raises:
+            SessionError: the config is refused, or there is no room for the buffer.
+        """
+        ring_fds = {0: ring_fd} if ring_fd >= 0 else None
+        self._endpoint.enable_tracing(config.encode(), fd if fd >= 0 else None, ring_fds=ring_fds)
+        self._settle()
+        if self.ended:
+            raise SessionError(self.error)
+        self._host.listen(UnixListener(socket))
+
+    def _settle(self) -> None:
+        """Run what is posted: a refusal arrives as a task."""
+        done: list[bool] = []
+        self._runner.post(lambda: done.append(True))
+        self._runner.run_until(lambda: bool(done))
+
+    @property
+    def processes(self) -> int:
+        """Recorded processes that are alive."""
+        return self._host.connection_count
+
+    def pids(self) -> set[int]:
+        """Those of the recorded processes that are alive."""
+        producers = self.service.producers.values()
+        return {producer.pid for producer in producers} - {os.getpid()}
+
+    def later(self, task: Callable[[], object], delay_ms: float) -> None:
+        """Run `task` in a while."""
+        self._runner.post_delayed(task, delay_ms)
+
+    def stop(self) -> None:
+        """Collect what is written, and end the session; a stream's file is then complete."""
+        if not self.ended:
+            flushed: list[bool] = []
+            self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
+            self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
+            self._endpoint.disable_tracing()
+            self._runner.run_until(lambda: self.ended, STOP_TIMEOUT_MS)
+        self._host.close()
+
+    def read(self, on_data: Callable[[bytes], object]) -> None:
+        """Deliver the ring's trace, piece by piece."""
+        self._on_data = on_data
+        self._complete = False
+        self._endpoint.read_buffers(READ_BYTES)
+        self._runner.run_until(lambda: self._complete)
+
+    def stats(self) -> TraceStats:
+        """What the service has counted."""
+        return TraceStats.decode(self._endpoint.trace_stats() or b"")
+
+    def close(self) -> None:
+        """Free everything."""
+        self._endpoint.disconnect()
+        self._settle()
+
+    def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
+        """Write what the ring holds now to `fd`, in steps, while recording goes on.
+
+        Args:
+            fd: a new file; closed at the end.
+            on_done: gets an error message, or "".
+        """
+
+        def start(_flushed: bool) -> None:
+            try:
+                pieces = self.service.snapshot(self._endpoint.session_id)
+            except StrettoError as error:
+                os.close(fd)
+                on_done(str(error))
+                return
+            SnapshotWriter(self._runner, pieces, OutputFile(fd), on_done).step()
+
+        self._endpoint.flush(FLUSH_TIMEOUT_MS, start)
+
+    # --- producers
+
+    def _connect_producer(
+        self, producer: RemoteProducer, *, pid: int, **details: object
+    ) -> HostedProducerEndpoint:
+        self._on_process(pid)
+        return self.service.connect_producer(producer, pid=pid, **details)  # type: ignore[arg-type]
+
+    # --- ports.endpoints.Consumer
+
+    def on_connect(self) -> None:
+        """The session's own calls follow."""
+
+    def on_disconnect(self) -> None:
+        """Our own doing."""
+
+    def on_tracing_disabled(self, error: str) -> None:
+        self.error = self.error or error
+        self.ended = True
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        self._on_data(data)
+        self._complete = not has_more
+
+
+class SnapshotWriter:
+    """Copies a snapshot into a file, a piece at a time: the service is needed meanwhile."""
+
+    def __init__(
+        self,
+        runner: SelectorTaskRunner,
+        pieces: Iterator[bytes],
+        file: OutputFile,
+        on_done: Callable[[str], object],
+    ) -> None:
+        self._runner = runner
+        self._pieces = pieces
+        self._file = file
+        self._on_done = on_done
+
+    def step(self) -> None:
+        """Write one piece, and come back for the next."""
+        try:
+            data = next(self._pieces, None)
+            if data is not None:
+                self._file.write(data)
+                self._runner.post(self.step)
+                return
+        except StrettoError as error:
+            self._on_done(str(error))
+            return
+        self._file.close()
+        self._on_done("")

@@ -1,0 +1,93 @@
+"""The last words of a recording: what is in the trace, what is not, where it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stretto.cli.record.contents import Contents
+    from stretto.protos.trace import TraceStats
+
+MAX_LINES = 10
+"""Of what couldn't be followed; the rest is counted."""
+
+
+def plural(count: int, noun: str) -> str:
+    """`3 threads`, `1 process`."""
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def size_text(count: int) -> str:
+    """Bytes for people."""
+    if count < 1 << 20:
+        return f"{count / 1024:.1f} KiB" if count >= 1024 else f"{count} bytes"
+    return f"{count / (1 << 20):.1f} MiB"
+
+
+def losses(stats: TraceStats) -> list[str]:
+    """What the trace lacks, by reason: a line each; empty if nothing."""
+    lines = []
+    buffers = stats.buffer_stats
+    if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
+        lines.append(
+            f"the ring wrapped: the oldest {size_text(overwritten)} were overwritten "
+            "(a larger --buffer keeps more, --stream all)"
+        )
+    for count, text in (
+        (
+            sum(buffer.trace_writer_packet_loss for buffer in buffers),
+            "gaps where shared memory was full: the program wrote faster than was collected",
+        ),
+        (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
+        (sum(buffer.abi_violations for buffer in buffers), "chunks were malformed"),
+        (stats.chunks_discarded, "chunks went to no buffer"),
+        (stats.invalid_packets, "packets were invalid"),
+    ):
+        if count:
+            lines.append(f"{count:,} {text}")
+    return lines
+
+
+def _list(title: str, lines: Iterable[str]) -> list[str]:
+    lines = list(lines)
+    shown = [f"  {title}: {line}" for line in lines[:MAX_LINES]]
+    if len(lines) > MAX_LINES:
+        shown.append(f"  {title}: and {len(lines) - MAX_LINES} more")
+    return shown
+
+
+def summary(contents: Contents, stats: TraceStats, not_followed: Iterable[str]) -> str:
+    """What is in the trace, and what is not.
+
+    Args:
+        contents: what was counted in it.
+        stats: the service's last word.
+        not_followed: a line each.
+    """
+    counts = (
+        f"{plural(contents.events, 'event')}, {plural(len(contents.processes), 'process')}, "
+        f"{plural(len(contents.threads), 'thread')}"
+    )
+    lines = [f"stretto: {counts}"]
+    lines += _list("lost", losses(stats))
+    lines += _list("not followed", not_followed)
+    return "\n".join(lines)
+
+
+def whereabouts(path: str, size: int, seconds: float) -> str:
+    """Where the trace is, and how to look at it.
+
+    Args:
+        path: of the trace; "" for a pipe.
+        size: of the trace, in bytes.
+        seconds: from the start of the recording to its end.
+    """
+    if not path:
+        return f"  trace: {seconds:.1f} s, sent to the pipe"
+    return (
+        f"  trace: {path}, {size_text(size)}, {seconds:.1f} s\n"
+        f"  to look at it: https://ui.perfetto.dev, Open trace file"
+    )

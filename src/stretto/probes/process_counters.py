@@ -1,0 +1,148 @@
+"""`linux.process_stats`: memory and CPU time of chosen processes, from /proc.
+
+    for source in ProcessCounters.instances():
+        source.sample(pids)
+
+Memory goes into ProcessStats packets, which the trace processor turns into the counters
+`mem.rss`, `mem.virt` and so on of each process; CPU use is a counter track of the process, in
+per cent of one core since the sample before.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import stretto
+from stretto.client.track_event.process import uuid_of_process
+from stretto.protos.trace import (
+    CounterDescriptor,
+    ProcessDescriptor,
+    ProcessStats,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+_STATUS_FIELDS = {
+    b"VmSize": "vm_size_kb",
+    b"VmRSS": "vm_rss_kb",
+    b"RssAnon": "rss_anon_kb",
+    b"RssFile": "rss_file_kb",
+    b"RssShmem": "rss_shmem_kb",
+    b"VmSwap": "vm_swap_kb",
+    b"VmHWM": "vm_hwm_kb",
+}
+_COUNTER = TrackEvent.TYPE_COUNTER
+_CPU_TRACK = 0x6370755F74696D65
+"""Mixed into a process's uuid: the uuid of its CPU track."""
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _memory(pid: int) -> ProcessStats.Process | None:
+    """Sizes in KiB; None if the process has gone."""
+    process = ProcessStats.Process(pid=pid)
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        name, _, rest = line.partition(b":")
+        if name in _STATUS_FIELDS:
+            setattr(process, _STATUS_FIELDS[name], int(rest.split()[0]))
+    return process if process.has("vm_rss_kb") else None
+
+
+def _cpu(pid: int) -> tuple[int, int] | None:
+    """(CPU time in ns, start time in ticks), or None if the process has gone."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if len(fields) < 20:
+        return None
+    return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])
+
+
+class _Usage:
+    """The CPU time of one process at the sample before."""
+
+    __slots__ = ("cpu_ns", "start", "timestamp", "uuid")
+
+    def __init__(self, pid: int, start: int, cpu_ns: int, timestamp: int) -> None:
+        self.start = start
+        self.cpu_ns = cpu_ns
+        self.timestamp = timestamp
+        self.uuid = uuid_of_process(pid, start)
+
+    def percent(self, cpu_ns: int, timestamp: int) -> float:
+        """Use since the sample before, which this replaces."""
+        elapsed = max(1, timestamp - self.timestamp)
+        used = cpu_ns - self.cpu_ns
+        self.cpu_ns, self.timestamp = cpu_ns, timestamp
+        return 100 * used / elapsed
+
+
+class ProcessCounters(stretto.DataSource):
+    """Samples the processes that it is told to."""
+
+    name = "linux.process_stats"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._usage: dict[int, _Usage] = {}
+        self._described: set[int] = set()
+
+    def on_clear_incremental_state(self) -> None:
+        self._described.clear()
+
+    def sample(self, pids: Iterable[int]) -> None:
+        """Write how the processes are doing; those that have gone are passed over."""
+        now = stretto.now()
+        pids = sorted(pids)
+        self._write_memory(pids, now)
+        for pid in pids:
+            self._write_cpu(pid, now)
+
+    def _write_memory(self, pids: list[int], now: int) -> None:
+        processes = [process for pid in pids if (process := _memory(pid))]
+        if processes:
+            stats = ProcessStats(processes=processes, collection_end_timestamp=stretto.now())
+            self.write(TracePacket(timestamp=now, process_stats=stats))
+
+    def _write_cpu(self, pid: int, now: int) -> None:
+        cpu = _cpu(pid)
+        if cpu is None:
+            self._usage.pop(pid, None)
+            return
+        cpu_ns, start = cpu
+        usage = self._usage.get(pid)
+        if usage is None or usage.start != start:
+            self._usage[pid] = _Usage(pid, start, cpu_ns, now)
+            return
+        self._describe(pid, usage.uuid)
+        event = TrackEvent(
+            type=_COUNTER,
+            track_uuid=usage.uuid ^ _CPU_TRACK,
+            double_counter_value=usage.percent(cpu_ns, now),
+        )
+        self.write(TracePacket(timestamp=now, track_event=event))
+
+    def _describe(self, pid: int, uuid: int) -> None:
+        """The process and its CPU track, once and after each clear."""
+        if uuid in self._described:
+            return
+        self._described.add(uuid)
+        process = TrackDescriptor(uuid=uuid, process=ProcessDescriptor(pid=pid))
+        counter = TrackDescriptor(
+            uuid=uuid ^ _CPU_TRACK,
+            parent_uuid=uuid,
+            name="CPU",
+            counter=CounterDescriptor(unit_name="%"),
+        )
+        for descriptor in (process, counter):
+            self.write(TracePacket(track_descriptor=descriptor))
