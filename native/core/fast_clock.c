@@ -1,0 +1,109 @@
+#include "fast_clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#if ST_HAS_COUNTER
+#include <cpuid.h>
+#endif
+
+enum {
+  SPAN_NS = 100000,
+  MIN_WINDOW_NS = 10000000,   /* shortest baseline of a rate */
+  MAX_WINDOW_NS = 1000000000, /* the baseline starts anew after that */
+  MAX_READ_COUNTS = 2000,     /* a clock read that took longer was torn */
+  ATTEMPTS = 4,
+};
+
+_Thread_local struct st_clock_pair st_clock_pair;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool available;
+
+/* The window over which the rate is measured. */
+static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t window_counter, window_ns;
+static _Atomic uint64_t current_rate; /* 0: not known yet */
+
+static bool clock_source_is_counter(void) {
+  char name[16] = "";
+  FILE* file = fopen(
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
+  if (!file)
+    return false;
+  bool is_counter = fgets(name, sizeof name, file) && !strcmp(name, "tsc\n");
+  fclose(file);
+  return is_counter;
+}
+
+static bool counter_is_invariant(void) {
+#if ST_HAS_COUNTER
+  unsigned a, b, c, d;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+#else
+  return false;
+#endif
+}
+
+static void look(void) {
+  available = counter_is_invariant() && clock_source_is_counter();
+}
+
+bool st_fast_clock_available(void) {
+  pthread_once(&once, look);
+  return available;
+}
+
+/* Reads both, close together.  False: it was interrupted every time. */
+static bool read_pair(uint64_t* counter, uint64_t* ns) {
+  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    uint64_t before = st_counter();
+    *ns = st_boottime_ns();
+    uint64_t took = st_counter() - before;
+    *counter = before + took / 2;
+    if (took < MAX_READ_COUNTS)
+      return true;
+  }
+  return false;
+}
+
+/* Measures the rate over the window, and starts a new one when it is long. */
+static void update_rate(uint64_t counter, uint64_t ns) {
+  uint64_t counts = counter - window_counter, elapsed = ns - window_ns;
+  if (window_ns && elapsed < MIN_WINDOW_NS)
+    return;
+  bool sane =
+      window_ns && elapsed <= 4ull * MAX_WINDOW_NS && counts > elapsed / 100;
+  if (sane)
+    atomic_store_explicit(&current_rate, (elapsed << ST_RATE_SHIFT) / counts,
+                          memory_order_relaxed);
+  if (!sane || elapsed > MAX_WINDOW_NS) {
+    window_counter = counter;
+    window_ns = ns;
+  }
+}
+
+uint64_t st_fast_clock_sync(void) {
+  struct st_clock_pair* p = &st_clock_pair;
+  uint64_t counter, ns;
+  p->span = 0;
+  if (!st_fast_clock_available())
+    return st_boottime_ns();
+  bool good = read_pair(&counter, &ns);
+  if (good && pthread_mutex_trylock(&window_mutex) == 0) {
+    update_rate(counter, ns);
+    pthread_mutex_unlock(&window_mutex);
+  }
+  uint64_t rate = atomic_load_explicit(&current_rate, memory_order_relaxed);
+  if (ns < p->last)
+    ns = p->last; /* the pair before ran ahead by some ns */
+  p->last = ns;
+  if (!good || !rate)
+    return ns;
+  p->base = counter;
+  p->rate = rate;
+  p->ns = ns;
+  p->span = ((uint64_t)SPAN_NS << ST_RATE_SHIFT) / rate;
+  return ns;
+}

@@ -1,0 +1,65 @@
+/* The fast clock beside the real one. */
+#include "core/fast_clock.h"
+
+#include <pthread.h>
+
+#include "check.h"
+
+enum { TOLERANCE_NS = 2000, READS = 300000, THREADS = 4 };
+
+/* Between two reads of the clock, give or take; preemption only widens that. */
+static void check_one(uint64_t* previous) {
+  uint64_t before = st_boottime_ns();
+  uint64_t now = st_fast_now();
+  uint64_t after = st_boottime_ns();
+  CHECK(now + TOLERANCE_NS >= before);
+  CHECK(now <= after + TOLERANCE_NS);
+  CHECK(now >= *previous);
+  *previous = now;
+}
+
+static void follows_the_clock_and_never_runs_back(void) {
+  uint64_t previous = 0;
+  for (int i = 0; i < READS; i++)
+    check_one(&previous);
+}
+
+static void* run(void* unused) {
+  (void)unused;
+  uint64_t previous = 0;
+  for (int i = 0; i < READS / THREADS; i++)
+    check_one(&previous);
+  return NULL;
+}
+
+static void threads_agree_with_the_clock(void) {
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    CHECK(pthread_create(&threads[i], NULL, run, NULL) == 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+}
+
+static void a_counter_that_jumps_ends_the_span(void) {
+  uint64_t previous = 0;
+  check_one(&previous);
+  st_clock_pair.base +=
+      st_clock_pair.span * 1000; /* it seems to have run back */
+  check_one(&previous);
+  st_clock_pair.base -= st_clock_pair.span * 1000; /* or far ahead */
+  check_one(&previous);
+}
+
+static void a_fresh_thread_needs_no_setup(void) {
+  st_clock_pair = (struct st_clock_pair){0};
+  uint64_t previous = 0;
+  check_one(&previous);
+}
+
+int main(void) {
+  RUN(a_fresh_thread_needs_no_setup);
+  RUN(follows_the_clock_and_never_runs_back);
+  RUN(threads_agree_with_the_clock);
+  RUN(a_counter_that_jumps_ends_the_span);
+  return 0;
+}
