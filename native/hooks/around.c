@@ -13,7 +13,8 @@
 #include "hooks.h"
 
 struct around {
-  PyObject_HEAD PyObject* function;
+  PyObject_HEAD
+  PyObject* function;
   PyObject* before;
   PyObject* after; /* or None */
 };

@@ -97,7 +97,8 @@ enum {
 /* ---- callback objects ---- */
 
 struct callback {
-  PyObject_HEAD vectorcallfunc call;
+  PyObject_HEAD
+  vectorcallfunc call;
 };
 
 static void callback_dealloc(PyObject* self) {

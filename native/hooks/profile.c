@@ -144,8 +144,9 @@ static PyMethodDef kRehook = {
     "The profile function of stretto's function tracing."};
 
 int st_backend_add(PyObject* module) {
+  (void)module;
   Py_XSETREF(rehook, PyCFunction_NewEx(&kRehook, NULL, NULL));
-  return rehook ? PyModule_AddObjectRef(module, "follow_calls", rehook) : -1;
+  return rehook ? 0 : -1;
 }
 
 static bool find_start_new_thread(void) {

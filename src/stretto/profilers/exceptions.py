@@ -20,10 +20,19 @@ def _type_name(kind: type[BaseException]) -> str:
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
-def _text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
-    import traceback
+def _where(trace: TracebackType | None) -> str:
+    """The frames, outermost first, without the `traceback` module.
 
-    return "".join(traceback.format_exception(kind, error, trace))
+    Importing that here would run code from strings, upon which the interpreter forgets that
+    Ctrl-C is what it has to die of: the exit status would change.
+    """
+    lines = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        name = code.co_qualname
+        lines.append(f'File "{code.co_filename}", line {trace.tb_lineno}, in {name}')
+        trace = trace.tb_next
+    return "\n".join(lines)
 
 
 def _on_uncaught(
@@ -34,7 +43,7 @@ def _on_uncaught(
             "uncaught exception",
             type=_type_name(kind),
             message=str(error),
-            traceback=_text(kind, error, trace),
+            traceback=_where(trace),
         )
 
 

@@ -1,0 +1,24 @@
+"""What the tests of profilers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stretto.profilers import functions, install
+from tests.support.call_slices import PROFILED
+
+
+@pytest.fixture
+def function_options() -> Iterator[Callable[..., None]]:
+    """Trace the calls of test programs only; a test may ask for more, or for others."""
+    functions.install()
+
+    def use(**more: Any) -> None:
+        install({"include": PROFILED, **more})
+
+    use()
+    yield use
+    install()

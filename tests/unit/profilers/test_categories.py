@@ -1,0 +1,190 @@
+"""Garbage collections, tasks, log records, uncaught exceptions: the program is left as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from stretto.profilers import asyncio_tasks, exceptions, log
+from stretto.profilers import gc as gc_profiler
+from tests.support.call_slices import BEGIN, END, INSTANT, recorded
+
+
+@pytest.fixture(autouse=True)
+def installed() -> None:
+    for profiler in (asyncio_tasks, exceptions, gc_profiler, log):
+        profiler.install()
+
+
+class TestGarbageCollections:
+    def test_a_collection_is_a_slice(self) -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            with recorded("python.gc") as result:
+                cycle: list[object] = []
+                cycle.append(cycle)
+                del cycle
+                gc.collect(0)
+        finally:
+            gc.enable()
+        begin, end = result.events
+        assert (begin.type, begin.name, begin.args) == (
+            BEGIN,
+            "garbage collection",
+            {"generation": 0},
+        )
+        assert (end.type, end.args["collected"], end.args["uncollectable"]) == (END, 1, 0)
+
+    def test_nothing_stays_behind(self) -> None:
+        before = list(gc.callbacks)
+        with recorded("python.gc"):
+            assert len(gc.callbacks) == len(before) + 1
+        assert gc.callbacks == before
+
+
+class TestLogRecords:
+    @pytest.fixture
+    def logger(self) -> Iterator[tuple[logging.Logger, io.StringIO]]:
+        output = io.StringIO()
+        handler = logging.StreamHandler(output)
+        logger = logging.Logger("app.part", logging.DEBUG)
+        logger.addHandler(handler)
+        yield logger, output
+        logger.removeHandler(handler)
+
+    def test_records_from_info_up_are_instants(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, output = logger
+        with recorded("python.log") as result:
+            log_.debug("not %s", "this")
+            log_.info("hello %s", "world")
+            log_.error("plain")
+        first, second = result.events
+        assert (first.type, first.name, second.name) == (INSTANT, "INFO", "ERROR")
+        assert first.args["logger"] == "app.part"
+        assert first.args["message"] == "hello world"
+        assert first.args["file"] == __file__
+        assert second.args["message"] == "plain"
+        assert output.getvalue() == "not this\nhello world\nplain\n"
+
+    def test_a_record_that_cannot_be_formatted_is_the_program_s_affair(
+        self, logger: tuple[logging.Logger, io.StringIO], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def output(record: bool) -> str:
+            if record:
+                with recorded("python.log") as result:
+                    logger[0].info("%d", "x")
+                assert result.events[0].args["message"] == "%d"
+            else:
+                logger[0].info("%d", "x")
+            lines = capsys.readouterr().err.splitlines()
+            return "\n".join(line for line in lines if "in output" not in line and "^" not in line)
+
+        alone, with_us = output(False), output(True)
+        assert "Logging error" in alone
+        assert "stretto" not in with_us
+        assert len(alone.splitlines()) - len(with_us.splitlines()) in (-1, 0, 1)
+
+    def test_the_method_is_put_back(self) -> None:
+        original = logging.Logger.callHandlers
+        with recorded("python.log"):
+            assert logging.Logger.callHandlers is not original
+        assert logging.Logger.callHandlers is original
+
+
+class TestUncaughtExceptions:
+    def test_in_a_thread(self, capsys: pytest.CaptureFixture[str]) -> None:
+        def fails() -> None:
+            raise ValueError("no good")
+
+        seen = []
+        original = threading.excepthook
+        threading.excepthook = seen.append
+        try:
+            with recorded("python.exceptions") as result:
+                for target in (fails, sys.exit):
+                    thread = threading.Thread(target=target)
+                    thread.start()
+                    thread.join()
+        finally:
+            threading.excepthook = original
+        (event,) = result.events
+        assert (event.type, event.name) == (INSTANT, "uncaught exception")
+        assert event.args["type"] == "ValueError"
+        assert event.args["message"] == "no good"
+        assert event.args["traceback"].startswith("Traceback (most recent call last):")
+        assert "in fails" in event.args["traceback"]
+        assert [given.exc_type for given in seen] == [ValueError, SystemExit]
+
+    def test_in_the_main_thread(self, capsys: pytest.CaptureFixture[str]) -> None:
+        class Odd(Exception):  # noqa: N818
+            def __str__(self) -> str:
+                raise RuntimeError
+
+        original = sys.excepthook
+        with recorded("python.exceptions") as result:
+            assert sys.excepthook is not original
+            for error in (KeyError("x"), Odd()):
+                try:
+                    raise error
+                except Exception as caught:
+                    sys.excepthook(type(caught), caught, caught.__traceback__)
+        assert [event.args["type"] for event in result.events] == ["KeyError"]
+        assert "KeyError: 'x'" in capsys.readouterr().err
+        assert sys.excepthook is original
+
+
+class TestTasks:
+    def test_steps_creation_and_arrows(self) -> None:
+        async def child() -> None:
+            await asyncio.sleep(0)
+
+        async def parent() -> None:
+            await asyncio.create_task(child(), name="kid")
+
+        with recorded("python.asyncio") as result:
+            asyncio.run(parent())
+        events = [e for e in result.events if e.type != END and "shutdown" not in str(e.args)]
+        events = [e for e in events if "shutdown" not in e.name]
+        names = [(e.type, e.name.rpartition(".")[2], e.args["task"]) for e in events]
+        kid_at_birth = names[2][2]  # before 3.13 a task is named after it was made
+        assert names == [
+            (INSTANT, "create task", names[0][2]),
+            (BEGIN, "parent", names[0][2]),
+            (INSTANT, "create task", kid_at_birth),
+            (BEGIN, "child", "kid"),
+            (BEGIN, "child", "kid"),
+            (BEGIN, "parent", names[0][2]),
+        ]
+        parents, kids = events[0].flows, events[2].flows
+        assert parents != kids
+        assert [e.flows for e in events] == [parents, parents, kids, kids, kids, parents]
+        assert [e.terminating_flows for e in events] == [[], [], [], [], [], kids]
+        assert {e.track for e in events} == {0}
+
+    def test_steps_nest(self) -> None:
+        async def waits() -> None:
+            await asyncio.gather(*(asyncio.sleep(0) for _ in range(3)))
+
+        with recorded("python.asyncio") as result:
+            asyncio.run(waits())
+        depth = 0
+        for event in result.events:
+            depth += {BEGIN: 1, END: -1}.get(event.type, 0)
+            assert depth in (0, 1)
+        assert depth == 0
+
+    def test_the_loop_is_put_back(self) -> None:
+        original = (asyncio.Handle._run, asyncio.BaseEventLoop.create_task)
+        with recorded("python.asyncio"):
+            assert asyncio.Handle._run is not original[0]
+        assert (asyncio.Handle._run, asyncio.BaseEventLoop.create_task) == original

@@ -1,0 +1,69 @@
+"""Patterns of modules and paths."""
+
+from __future__ import annotations
+
+from types import CodeType
+
+import pytest
+
+import stretto
+from stretto.profilers.code_filter import CodeFilter
+
+
+def code(path: str) -> CodeType:
+    compiled = compile("", path, "exec")
+    assert compiled.co_filename == path
+    return compiled
+
+
+class TestCodeFilter:
+    @pytest.mark.parametrize(
+        ("pattern", "module", "path", "matches"),
+        [
+            ("numpy", "numpy", "/lib/numpy/__init__.py", True),
+            ("numpy", "numpy.linalg", "/lib/numpy/linalg.py", True),
+            ("numpy", "numpyro", "/lib/numpyro.py", False),
+            ("app.*_pb2", "app.wire_pb2", "/app/wire_pb2.py", True),
+            ("app.*_pb2", "app.wire", "/app/wire.py", False),
+            ("/src/app", "x", "/src/app/a.py", True),
+            ("/src/app", "x", "/src/app", True),
+            ("/src/app", "x", "/src/application/a.py", False),
+            ("/src/app/", "x", "/src/app/a.py", True),
+            ("/src/../src/app", "x", "/src/app/a.py", True),
+            ("/src/*/a.py", "x", "/src/app/a.py", True),
+            ("*/tests/*", "x", "/src/tests/deep/a.py", True),
+            ("*/tests/*", "x", "/src/app/a.py", False),
+            ("a.py", "a", "/elsewhere/a.py", False),
+            ("*/a.py", "a", "/elsewhere/a.py", True),
+            ("/src", "x", "<frozen importlib._bootstrap>", False),
+            ("x", None, "/src/a.py", False),
+        ],
+    )
+    def test_patterns(self, pattern: str, module: str | None, path: str, matches: bool) -> None:
+        assert CodeFilter(include=[pattern])(code(path), module) is matches
+        assert CodeFilter(exclude=[pattern])(code(path), module) is not matches
+
+    def test_relative_paths_are_below_the_working_folder(
+        self, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(str(tmp_path))
+        accepts = CodeFilter(include=["./app"])
+        assert accepts(code(f"{tmp_path}/app/a.py"), "a")
+        assert accepts(code("app/a.py"), "a")
+        assert not accepts(code("/app/a.py"), "a")
+
+    def test_everything_by_default(self) -> None:
+        assert CodeFilter()(code("/src/a.py"), "a")
+        assert CodeFilter()(code("<string>"), None)
+
+    def test_what_is_excluded_stays_out(self) -> None:
+        accepts = CodeFilter(include=["app"], exclude=["app.slow"])
+        assert accepts(code("/a.py"), "app.fast")
+        assert not accepts(code("/a.py"), "app.slow")
+        assert not accepts(code("/a.py"), "other")
+
+    def test_own_code_is_out(self) -> None:
+        own = stretto.Category.traced
+        assert own is not None
+        accepts = CodeFilter(include=["stretto"])
+        assert not accepts(CodeFilter.__call__.__code__, "stretto.profilers.code_filter")

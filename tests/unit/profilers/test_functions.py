@@ -1,0 +1,327 @@
+"""Function tracing: slices as a plain profiler sees the calls, whatever a program does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import stretto
+from stretto import _pyhooks
+from stretto.base.errors import ConfigError
+from stretto.profilers import install, problems
+from tests.support.call_programs import (
+    PROGRAMS,
+    catches,
+    leaf,
+    random_steps,
+    recursive,
+    runs_asyncio,
+    step_catch,
+    throws,
+)
+from tests.support.call_slices import (
+    OPEN,
+    PROFILED,
+    Call,
+    Recorded,
+    expected_calls,
+    recorded,
+)
+
+CATEGORY = "python.functions"
+HERE = __file__
+
+
+@pytest.fixture(autouse=True)
+def options(function_options: Callable[..., None]) -> Callable[..., None]:
+    return function_options
+
+
+def traced(function: Callable[[], object]) -> list[Call]:
+    with recorded(CATEGORY) as result:
+        function()
+    return result.calls()
+
+
+class TestNesting:
+    @pytest.mark.parametrize("program", PROGRAMS)
+    def test_slices_are_the_calls_that_a_profiler_sees(self, program: Callable[[], object]) -> None:
+        assert traced(program) == expected_calls(program)
+
+    def test_slices_carry_name_category_and_place(self) -> None:
+        with recorded(CATEGORY) as result:
+            leaf()
+        begin = result.events[0]
+        assert (begin.name, begin.categories) == ("leaf", [CATEGORY])
+        code = leaf.__code__
+        assert begin.location == (code.co_filename, code.co_firstlineno)
+
+    def test_the_program_s_own_slices_nest_in_its_calls(self) -> None:
+        own = stretto.Category("test.own")
+
+        def program() -> None:
+            with own.slice("mine"):
+                leaf()
+
+        with recorded(CATEGORY, own.name) as result:
+            program()
+        name = program.__qualname__
+        assert result.calls() == [(name, [("mine", [("leaf", [])])])]
+
+    def test_calls_inside_a_task_are_on_the_thread_s_track(self) -> None:
+        with recorded(CATEGORY) as result:
+            runs_asyncio()
+        assert {event.track for event in result.events} == {0}
+
+
+class TestRandomPrograms:
+    @given(random_steps)
+    def test_slices_are_the_calls_that_a_profiler_sees(self, program: list[Any]) -> None:
+        def body() -> None:
+            step_catch(program)
+
+        assert traced(body) == expected_calls(body)
+
+
+# --- beginnings and ends ----------------------------------------------------------
+
+
+class TestEdges:
+    def test_ends_of_calls_that_began_before_are_not_written(self) -> None:
+        result = Recorded()
+        manager = recorded(CATEGORY)
+
+        def inner() -> None:
+            nonlocal result
+            result = manager.__enter__()
+            leaf()
+
+        def outer() -> None:
+            inner()
+            leaf()
+
+        outer()
+        leaf()
+        manager.__exit__(None, None, None)
+        assert result.calls() == [("leaf", []), ("leaf", []), ("leaf", [])]
+
+    def test_calls_that_last_stay_open(self) -> None:
+        manager = recorded(CATEGORY)
+        result = manager.__enter__()
+
+        def last() -> None:
+            leaf()
+            manager.__exit__(None, None, None)
+            leaf()
+
+        last()
+        assert result.calls() == [(last.__qualname__, [("leaf", []), (OPEN, [])])]
+
+    def test_an_open_call_of_an_old_session_is_not_ended_in_a_new_one(self) -> None:
+        first, second = recorded(CATEGORY), recorded(CATEGORY)
+        first.__enter__()
+
+        def between() -> Recorded:
+            first.__exit__(None, None, None)
+            return second.__enter__()
+
+        result = between()
+        leaf()
+        second.__exit__(None, None, None)
+        assert result.calls() == [("leaf", [])]
+
+    def test_two_sessions_get_the_same_calls(self) -> None:
+        with recorded(CATEGORY) as whole:
+            recursive(1)
+            with recorded(CATEGORY) as part:
+                recursive(1)
+            recursive(1)
+        one = ("recursive", [("recursive", []), ("leaf", [])])
+        assert whole.calls() == [one, one, one]
+        assert part.calls() == [one]
+
+    def test_it_runs_only_while_a_session_wants_it(self) -> None:
+        assert not _pyhooks.running()
+        with recorded(CATEGORY):
+            assert _pyhooks.running()
+        assert not _pyhooks.running()
+        assert sys.getprofile() is None
+
+
+# --- options ------------------------------------------------------------------------
+
+
+def spin(milliseconds: float) -> None:
+    until = stretto.now() + int(milliseconds * 1e6)
+    while stretto.now() < until:
+        pass
+
+
+class TestOptions:
+    def test_deep_calls_are_counted(self, options: Callable[..., None]) -> None:
+        options(max_depth=3)
+        calls = traced(lambda: recursive(5))
+        flat = ("recursive", [("recursive", []), ("leaf", [])])
+        assert calls == [("TestOptions.test_deep_calls_are_counted.<locals>.<lambda>", [flat])]
+        assert (
+            _pyhooks.stats()["too_deep"] == 4 + 4
+        )  # recursive(3) to (0), and leaves from recursive(4) on
+        assert "deeper than 3" in problems()[0]
+
+    def test_short_calls_leave_nothing(self, options: Callable[..., None]) -> None:
+        options(min_duration_ns=2_000_000)
+
+        def long_enough() -> None:
+            leaf()
+            spin(3)
+            leaf()
+
+        def program() -> None:
+            leaf()
+            long_enough()
+            leaf()
+
+        expected = (long_enough.__qualname__, [("spin", [])])
+        assert traced(program) == [(program.__qualname__, [expected])]
+        assert _pyhooks.stats()["too_short"] >= 4
+
+    def test_a_late_begin_has_its_own_time(self, options: Callable[..., None]) -> None:
+        options(min_duration_ns=2_000_000)
+        own = stretto.Category("test.own")
+
+        def program() -> None:
+            own.instant("first")
+            spin(3)
+
+        with recorded(CATEGORY, own.name) as result:
+            program()
+        names = [event.name for event in result.events]
+        assert names == ["first", program.__qualname__, "spin", "", ""]
+
+    def test_a_long_call_begins_at_the_first_event_that_shows_it(
+        self, options: Callable[..., None]
+    ) -> None:
+        options(min_duration_ns=2_000_000)
+        manager = recorded(CATEGORY)
+        result = manager.__enter__()
+
+        def killed() -> None:
+            until = stretto.now() + 3_000_000
+            while stretto.now() < until:
+                pass
+            leaf()
+            manager.__exit__(None, None, None)
+
+        killed()
+        assert result.calls() == [(killed.__qualname__, [(OPEN, [])])]
+
+    def test_only_what_is_included(self, options: Callable[..., None]) -> None:
+        import json
+
+        options(include=["json"])
+        with recorded(CATEGORY) as result:
+            leaf()
+            json.loads("[1]")
+        assert {event.location[0] for event in result.events if event.location} <= {
+            json.__file__,
+            json.decoder.__file__,
+        }
+        assert result.calls()[0][0] == "loads"
+
+    def test_not_what_is_excluded(self, options: Callable[..., None]) -> None:
+        options(include=(), exclude=PROFILED)
+        with recorded(CATEGORY) as result:
+            leaf()
+            throws()
+        files = {event.location[0] for event in result.events if event.location}
+        assert files
+        assert not files & {HERE, leaf.__code__.co_filename}
+
+    def test_own_code_is_never_traced(self, options: Callable[..., None]) -> None:
+        options(include=[])
+        with recorded(CATEGORY) as result:
+            stretto.Category("test.another")
+            list(problems())
+        files = {event.location[0] for event in result.events if event.location}
+        assert not {file for file in files if "/stretto/" in file and "tests" not in file}
+
+    def test_c_functions(self, options: Callable[..., None]) -> None:
+        options(c_functions=True)
+
+        def program() -> None:
+            [].append(1)
+            len([])
+            sorted([2, 1], key=lambda _: leaf())
+            with pytest.raises(ValueError):  # noqa: PT011
+                [].index(1)
+            str.upper("a")
+
+        (name, calls), *_ = traced(program)
+        assert name == program.__qualname__
+        key = f"{name}.<locals>.<lambda>"
+        assert [call for call in calls if call[0] != "raises"] == [
+            ("list.append", []),
+            ("builtins.len", []),
+            ("builtins.sorted", [(key, [("leaf", [])])] * 2),
+            ("list.index", []),
+            ("str.upper", []),
+        ]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"depth": 3},
+            {"max_depth": 0},
+            {"max_depth": "3"},
+            {"min_duration_ns": -1},
+            {"include": "json"},
+            {"exclude": [1]},
+        ],
+    )
+    def test_wrong_options_are_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            install(wrong)
+
+    def test_what_a_filter_raises_counts_as_yes(self) -> None:
+        def broken(_code: object, _module: object) -> bool:
+            raise RuntimeError
+
+        category = stretto.Category("test.hooks")
+        with recorded(category.name) as result:
+            _pyhooks.start(category, accepts=broken)
+            leaf()
+            _pyhooks.stop()
+        assert ("leaf", []) in result.calls()
+
+    def test_a_filter_is_asked_once(self) -> None:
+        asked = []
+
+        def accepts(code: Any, module: str | None) -> bool:
+            asked.append((code.co_qualname, module))
+            return code.co_qualname == "leaf"
+
+        category = stretto.Category("test.hooks")
+        with recorded(category.name) as result:
+            _pyhooks.start(category, accepts=accepts)
+            for _ in range(3):
+                leaf()
+                catches()
+            _pyhooks.stop()
+        assert result.calls() == [("leaf", [])] * (3 * 5)
+        assert asked.count(("leaf", leaf.__module__)) == 1
+        assert len(asked) == len(set(asked))
+
+    def test_start_checks_its_arguments(self) -> None:
+        with pytest.raises(TypeError, match=r"stretto\.Category"):
+            _pyhooks.start("python.functions")  # type: ignore[arg-type]
+        category = stretto.Category("test.hooks")
+        with pytest.raises(ValueError, match="max_depth"):
+            _pyhooks.start(category, max_depth=0)
+        with pytest.raises(TypeError, match="accepts"):
+            _pyhooks.start(category, accepts=3)  # type: ignore[arg-type]
+        with recorded(CATEGORY), pytest.raises(RuntimeError, match="stop"):
+            _pyhooks.start(category)

@@ -1,0 +1,153 @@
+"""Function tracing on many threads, and beside other tools of the program."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from stretto.profilers import problems
+from tests.support.call_programs import leaf, recursive
+from tests.support.call_slices import recorded
+
+NEW = sys.version_info >= (3, 12)
+CATEGORY = "python.functions"
+pytestmark = pytest.mark.usefixtures("function_options")
+
+
+class TestThreads:
+    def test_threads_that_run_already_are_followed(self) -> None:
+        ready, go = threading.Event(), threading.Event()
+
+        def worker() -> None:
+            ready.set()
+            go.wait()
+            leaf()
+
+        thread = threading.Thread(target=worker)
+        thread.start()
+        ready.wait()
+        with recorded(CATEGORY) as result:
+            go.set()
+            thread.join()
+        assert result.all_calls() == [[("leaf", [])]]
+
+    def test_threads_to_come_are_followed_from_their_first_call(self) -> None:
+        import _thread
+
+        done = threading.Semaphore(0)
+
+        def worker() -> None:
+            recursive(1)
+
+        def bare() -> None:
+            leaf()
+            done.release()
+
+        with recorded(CATEGORY) as result:
+            thread = threading.Thread(target=worker)
+            thread.start()
+            thread.join()
+            _thread.start_new_thread(bare, ())
+            done.acquire()
+        one = ("recursive", [("recursive", []), ("leaf", [])])
+        names = [worker.__qualname__, bare.__qualname__]
+        got = {calls[0][0]: calls[0][1] for calls in result.all_calls()}
+        assert list(got) == names
+        assert got[names[0]] == [one]
+
+    def test_many_threads_at_once(self) -> None:
+        barrier = threading.Barrier(8)
+
+        def worker() -> None:
+            barrier.wait()
+            for _ in range(100):
+                recursive(2)
+
+        with recorded(CATEGORY) as result:
+            threads = []
+            for _ in range(8):
+                threads.append(threading.Thread(target=worker))
+                threads[-1].start()
+            for thread in threads:
+                thread.join()
+        inner = ("recursive", [("recursive", []), ("leaf", [])])
+        expected = [(worker.__qualname__, [("recursive", [inner, ("leaf", [])])] * 100)]
+        assert result.all_calls() == [expected] * 8
+
+
+# --- other tools -------------------------------------------------------------------------
+
+
+def profiled() -> None:
+    import cProfile
+
+    profile = cProfile.Profile()
+    profile.enable()
+    leaf()
+    profile.disable()
+
+
+class TestOtherTools:
+    @pytest.mark.skipif(not NEW, reason="CPython 3.11 has no sys.monitoring")
+    def test_monitoring_ids_of_others_are_left_alone(self) -> None:
+        monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        monitoring.use_tool_id(3, "somebody")
+        try:
+            with recorded(CATEGORY) as result:
+                assert monitoring.get_tool(4) == "stretto"
+                leaf()
+            assert result.calls() == [("leaf", [])]
+            monitoring.use_tool_id(4, "somebody else")
+            with recorded(CATEGORY) as result:
+                leaf()
+            assert result.calls() == []
+            assert "sys.monitoring" in problems()[0]
+            monitoring.free_tool_id(4)
+        finally:
+            monitoring.free_tool_id(3)
+        assert [monitoring.get_tool(i) for i in (2, 3, 4)] == [None, None, None]
+
+    @pytest.mark.skipif(not NEW, reason="CPython 3.11 has one profiler a thread")
+    def test_a_profiler_of_the_program_runs_beside_ours(self) -> None:
+        with recorded(CATEGORY) as result:
+            profiled()
+        assert ("leaf", []) in result.calls()[0][1]
+        assert problems() == []
+
+    @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
+    def test_a_thread_whose_profiler_is_replaced_is_named(self) -> None:
+        with recorded(CATEGORY) as result:
+            leaf()
+            profiled()
+        assert result.calls()[0] == ("leaf", [])
+        assert problems() == ["1 thread: profiler replaced by the program"]
+
+    @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
+    def test_a_profiler_that_was_there_before_stays(self) -> None:
+        def mine(*_arguments: object) -> None: ...
+
+        sys.setprofile(mine)
+        try:
+            with recorded(CATEGORY) as result:
+                leaf()
+            assert sys.getprofile() is mine
+        finally:
+            sys.setprofile(None)
+        assert result.calls() == []
+        assert problems() == ["1 thread: profiler replaced by the program"]
+
+    @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
+    def test_a_program_that_restores_what_it_found_restores_us(self) -> None:
+        def program() -> None:
+            found = sys.getprofile()
+            sys.setprofile(lambda *_arguments: None)
+            leaf()
+            sys.setprofile(found)
+            leaf()
+
+        with recorded(CATEGORY) as result:
+            program()
+            leaf()
+        assert result.calls() == [(program.__qualname__, [("leaf", [])]), ("leaf", [])]

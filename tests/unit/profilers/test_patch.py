@@ -1,0 +1,166 @@
+"""Observers around functions, and modules that are imported later."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto._pyhooks import Around
+from stretto.profilers.on_import import when_imported
+from stretto.profilers.patch import Patch
+
+
+def divide(a: int, b: int = 1) -> float:
+    """Divide."""
+    return a / b
+
+
+class TestAround:
+    def test_observers_see_arguments_and_result(self) -> None:
+        seen: list[Any] = []
+
+        def before(*args: Any, **kwargs: Any) -> str:
+            seen.append((args, kwargs))
+            return "token"
+
+        around = Around(divide, before, lambda token, result: seen.append((token, result)))
+        assert around(4, b=2) == 2.0
+        assert seen == [((4,), {"b": 2}), ("token", 2.0)]
+
+    def test_exceptions_are_the_function_s(self) -> None:
+        seen: list[Any] = []
+        around = Around(divide, lambda *_: "token", lambda *args: seen.append(args))
+        with pytest.raises(ZeroDivisionError) as caught:
+            around(1, 0)
+        assert seen == [("token", None)]
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert [frame.name for frame in frames][1:] == ["divide"]
+
+    def test_what_observers_raise_is_dropped(self) -> None:
+        def broken(*_args: Any) -> Any:
+            raise RuntimeError
+
+        assert Around(divide, broken, broken)(4, 2) == 2.0
+        assert Around(divide, lambda *_: 1, broken)(4, 2) == 2.0
+        with pytest.raises(ZeroDivisionError):
+            Around(divide, lambda *_: 1, broken)(4, 0)
+
+    def test_no_token_no_after(self) -> None:
+        seen: list[Any] = []
+        assert Around(divide, lambda *_: None, lambda *args: seen.append(args))(4, 2) == 2.0
+        assert Around(divide, lambda *_: 1)(4, 2) == 2.0
+        assert seen == []
+
+    def test_it_binds_like_a_function(self) -> None:
+        class Thing:
+            def me(self) -> object:
+                return self
+
+        vars_ = Thing.__dict__["me"]
+        Thing.me = Around(vars_, lambda *_: None)  # type: ignore[method-assign]
+        thing = Thing()
+        assert thing.me() is thing
+        assert Thing.me(thing) is thing
+
+    def test_it_looks_like_the_function(self) -> None:
+        around = Around(divide, lambda *_: None)
+        assert (around.__name__, around.__doc__) == ("divide", "Divide.")  # type: ignore[attr-defined]
+        assert around.__wrapped__ is divide
+        assert repr(around) == repr(divide)
+        assert isinstance(around, Around)
+
+    def test_cycles_are_collected(self) -> None:
+        import gc
+        import weakref
+
+        class Owner:
+            pass
+
+        owner = Owner()
+        owner.around = Around(divide, lambda *_: owner)  # type: ignore[attr-defined]
+        reference = weakref.ref(owner)
+        del owner
+        gc.collect()
+        assert reference() is None
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module that can be imported, once."""
+    name = "stretto_test_module"
+    (tmp_path / f"{name}.py").write_text("class Thing:\n    def value(self):\n        return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield name
+    sys.modules.pop(name, None)
+
+
+class TestOnImport:
+    def test_a_module_that_is_there(self) -> None:
+        seen: list[object] = []
+        when_imported("pickle", seen.append)
+        assert seen == [pickle]
+
+    def test_a_module_that_comes_later(self, module: str) -> None:
+        seen: list[object] = []
+        before = list(sys.meta_path)
+        when_imported(module, seen.append)
+        assert seen == []
+        imported = importlib.import_module(module)
+        assert seen == [imported]
+        assert sys.meta_path == before
+        assert imported.__spec__ is not None
+        assert type(imported.__loader__).__module__ != "stretto.profilers.on_import"
+        assert imported.__spec__.loader is imported.__loader__
+
+    def test_others_are_found_as_ever(self, module: str) -> None:
+        when_imported("stretto_never_imported", print)
+        assert importlib.import_module(module).Thing().value() == 1
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("stretto_not_there")
+
+
+class TestPatch:
+    def test_on_off_and_on_again(self, module: str) -> None:
+        seen: list[object] = []
+        patch = Patch(module, "Thing.value", seen.append)
+        patch.switch(True)
+        thing = importlib.import_module(module).Thing()
+        assert thing.value() == 1
+        assert seen == [thing]
+        patch.switch(False)
+        assert thing.value() == 1
+        assert seen == [thing]
+        assert not isinstance(vars(type(thing))["value"], Around)
+        patch.switch(True)
+        assert thing.value() == 1
+        assert seen == [thing, thing]
+
+    def test_off_before_the_import(self, module: str) -> None:
+        seen: list[object] = []
+        patch = Patch(module, "Thing.value", seen.append)
+        patch.switch(True)
+        patch.switch(False)
+        assert importlib.import_module(module).Thing().value() == 1
+        assert seen == []
+
+    def test_somebody_else_s_wrapper_stays(self, module: str) -> None:
+        patch = Patch(module, "Thing.value", lambda *_: None)
+        patch.switch(True)
+        cls = importlib.import_module(module).Thing
+        ours = vars(cls)["value"]
+
+        def theirs(self: object) -> int:
+            return ours.__get__(self)() + 1
+
+        cls.value = theirs
+        patch.switch(False)
+        assert vars(cls)["value"] is theirs
+        patch.switch(True)
+        assert cls().value() == 2
