@@ -1,7 +1,7 @@
 #include "message.h"
 
 /* Up to this size a nested message gets a one-byte length. */
-enum { MAX_COMPACT_SIZE = 127, MAX_HEADER = ST_MAX_TAG + ST_MAX_VARINT };
+enum { MAX_COMPACT_SIZE = 127 };
 
 void st_message_init_root(struct st_message* m,
                           struct st_stream_writer* stream) {
@@ -76,15 +76,27 @@ static bool admit(struct st_message* m, size_t size) {
   return true;
 }
 
-static void append(struct st_message* m, const uint8_t* data,
-                   const uint8_t* end) {
-  size_t size = (size_t)(end - data);
-  if (admit(m, size))
+void st_message_append_slow(struct st_message* m, const void* data,
+                            size_t size) {
+  if (admit(m, size) && size > 0)
     st_stream_write(m->stream, data, size);
 }
 
-void st_message_begin_nested(struct st_message* parent,
-                             struct st_message* child, uint32_t field) {
+void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
+                                  const void* data, size_t size) {
+  uint8_t header[ST_MAX_SIMPLE_FIELD];
+  uint8_t* end = st_put_tag(header, field, ST_WIRE_DELIMITED);
+  end = st_put_varint(end, size);
+  size_t header_size = (size_t)(end - header);
+  if (!admit(m, header_size + size))
+    return;
+  st_stream_write(m->stream, header, header_size);
+  if (size > 0)
+    st_stream_write(m->stream, data, size);
+}
+
+void st_message_begin_nested_slow(struct st_message* parent,
+                                  struct st_message* child, uint32_t field) {
   uint8_t tag[ST_MAX_TAG];
   size_t tag_size = (size_t)(st_put_tag(tag, field, ST_WIRE_DELIMITED) - tag);
   bool admitted = admit(parent, tag_size + ST_SIZE_FIELD);
@@ -101,43 +113,4 @@ void st_message_begin_nested(struct st_message* parent,
   child->parent = parent;
   parent->child = child;
   parent->stream->innermost = child;
-}
-
-void st_message_append_varint(struct st_message* m, uint32_t field,
-                              uint64_t value) {
-  uint8_t bytes[MAX_HEADER];
-  append(m, bytes, st_put_u64_field(bytes, field, value));
-}
-
-void st_message_append_fixed32(struct st_message* m, uint32_t field,
-                               uint32_t value) {
-  uint8_t bytes[MAX_HEADER];
-  uint8_t* end = st_put_tag(bytes, field, ST_WIRE_FIXED32);
-  memcpy(end, &value, sizeof value);
-  append(m, bytes, end + sizeof value);
-}
-
-void st_message_append_fixed64(struct st_message* m, uint32_t field,
-                               uint64_t value) {
-  uint8_t bytes[MAX_HEADER];
-  append(m, bytes, st_put_fixed64_field(bytes, field, value));
-}
-
-void st_message_append_bytes(struct st_message* m, uint32_t field,
-                             const void* data, size_t size) {
-  uint8_t header[MAX_HEADER];
-  uint8_t* end = st_put_tag(header, field, ST_WIRE_DELIMITED);
-  end = st_put_varint(end, size);
-  size_t header_size = (size_t)(end - header);
-  if (!admit(m, header_size + size))
-    return;
-  st_stream_write(m->stream, header, header_size);
-  if (size > 0)
-    st_stream_write(m->stream, data, size);
-}
-
-void st_message_append_raw(struct st_message* m, const void* data,
-                           size_t size) {
-  if (admit(m, size) && size > 0)
-    st_stream_write(m->stream, data, size);
 }

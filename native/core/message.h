@@ -27,6 +27,9 @@
  *
  * The root has no size field: who owns the stream frames it.
  *
+ * The usual field goes into the current buffer, inline; a call is made only
+ * where that is full, or a child must be ended first.
+ *
  * Limits: a stream of messages holds at most ST_MAX_MESSAGE_SIZE bytes, since
  * a size field can't say more; what goes beyond is discarded and counted in
  * the stream's `overflowed`.
@@ -52,20 +55,101 @@ struct st_message {
 
 void st_message_init_root(struct st_message* m,
                           struct st_stream_writer* stream);
-void st_message_begin_nested(struct st_message* parent,
-                             struct st_message* child, uint32_t field);
 /* Returns the size of the payload. */
 uint32_t st_message_finalize(struct st_message* m);
 
-void st_message_append_varint(struct st_message* m, uint32_t field,
-                              uint64_t value);
-void st_message_append_fixed32(struct st_message* m, uint32_t field,
-                               uint32_t value);
-void st_message_append_fixed64(struct st_message* m, uint32_t field,
-                               uint64_t value);
-void st_message_append_bytes(struct st_message* m, uint32_t field,
-                             const void* data, size_t size);
+/* --- room in the current buffer --- */
+
+/* Where n contiguous bytes can be written to m at once; NULL if m isn't the
+ * innermost open message, or the buffer hasn't got them. */
+static inline uint8_t* st_message_room(const struct st_message* m, size_t n) {
+  const struct st_stream_writer* s = m->stream;
+  return s->innermost == m && (size_t)(s->end - s->cur) >= n ? s->cur : NULL;
+}
+
+/* What lies between st_message_room()'s result and `end` is written. */
+static inline void st_message_advance(struct st_message* m, uint8_t* end) {
+  m->size += (uint32_t)(end - m->stream->cur);
+  m->stream->cur = end;
+}
+
+/* --- fields: at once where there is room, else the slow way --- */
+
+enum { ST_MAX_SIMPLE_FIELD = ST_MAX_TAG + ST_MAX_VARINT };
+
+/* Bytes that go wherever the stream has room, over buffers if need be. */
+void st_message_append_slow(struct st_message* m, const void* data,
+                            size_t size);
+void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
+                                  const void* data, size_t size);
+void st_message_begin_nested_slow(struct st_message* parent,
+                                  struct st_message* child, uint32_t field);
+
 /* Already encoded fields, without a tag of their own. */
-void st_message_append_raw(struct st_message* m, const void* data, size_t size);
+static inline void st_message_append_raw(struct st_message* m, const void* data,
+                                         size_t size) {
+  uint8_t* p = st_message_room(m, size);
+  if (!p || !size) {
+    st_message_append_slow(m, data, size);
+    return;
+  }
+  memcpy(p, data, size);
+  st_message_advance(m, p + size);
+}
+
+static inline void st_message_append_varint(struct st_message* m,
+                                            uint32_t field, uint64_t value) {
+  uint8_t* p = st_message_room(m, ST_MAX_SIMPLE_FIELD);
+  if (p) {
+    st_message_advance(m, st_put_u64_field(p, field, value));
+    return;
+  }
+  uint8_t bytes[ST_MAX_SIMPLE_FIELD];
+  uint8_t* end = st_put_u64_field(bytes, field, value);
+  st_message_append_slow(m, bytes, (size_t)(end - bytes));
+}
+
+static inline void st_message_append_fixed32(struct st_message* m,
+                                             uint32_t field, uint32_t value) {
+  uint8_t bytes[ST_MAX_SIMPLE_FIELD];
+  uint8_t* end = st_put_tag(bytes, field, ST_WIRE_FIXED32);
+  memcpy(end, &value, sizeof value);
+  st_message_append_raw(m, bytes, (size_t)(end - bytes) + sizeof value);
+}
+
+static inline void st_message_append_fixed64(struct st_message* m,
+                                             uint32_t field, uint64_t value) {
+  uint8_t bytes[ST_MAX_SIMPLE_FIELD];
+  uint8_t* end = st_put_fixed64_field(bytes, field, value);
+  st_message_append_raw(m, bytes, (size_t)(end - bytes));
+}
+
+static inline void st_message_append_bytes(struct st_message* m, uint32_t field,
+                                           const void* data, size_t size) {
+  uint8_t* p = size && size <= ST_MAX_MESSAGE_SIZE
+                   ? st_message_room(m, ST_MAX_SIMPLE_FIELD + size)
+                   : NULL;
+  if (p)
+    st_message_advance(m, st_put_bytes_field(p, field, data, size));
+  else
+    st_message_append_bytes_slow(m, field, data, size);
+}
+
+static inline void st_message_begin_nested(struct st_message* parent,
+                                           struct st_message* child,
+                                           uint32_t field) {
+  uint8_t* p = st_message_room(parent, ST_MAX_TAG + ST_SIZE_FIELD);
+  if (!p) {
+    st_message_begin_nested_slow(parent, child, field);
+    return;
+  }
+  p = st_put_tag(p, field, ST_WIRE_DELIMITED);
+  memset(p, 0, ST_SIZE_FIELD);
+  st_message_advance(parent, p + ST_SIZE_FIELD);
+  *child = (struct st_message){
+      .stream = parent->stream, .parent = parent, .size_field = p};
+  parent->child = child;
+  parent->stream->innermost = child;
+}
 
 #endif /* STRETTO_CORE_MESSAGE_H_ */

@@ -4,7 +4,7 @@
 
 #include "message.h"
 
-enum { FIRST_SLICE = 128, LARGEST_SLICE = 128 * 1024 };
+enum { LARGEST_SLICE = 128 * 1024 };
 
 void st_stream_init(struct st_stream_writer* w,
                     const struct st_stream_delegate* delegate, void* self) {
@@ -19,6 +19,15 @@ static bool in_current_buffer(const struct st_stream_writer* w,
          (uintptr_t)p < (uintptr_t)w->end;
 }
 
+/* So that who finds room in the buffer needs no look at the total. */
+static void cut_at_limit(struct st_stream_writer* w) {
+  uint64_t left = w->written_before < ST_MAX_MESSAGE_SIZE
+                      ? ST_MAX_MESSAGE_SIZE - w->written_before
+                      : 0;
+  if ((uint64_t)(w->end - w->begin) > left)
+    w->end = w->begin + left;
+}
+
 void st_stream_extend(struct st_stream_writer* w) {
   for (struct st_message* m = w->innermost; m; m = m->parent) {
     if (m->size_field && in_current_buffer(w, m->size_field))
@@ -26,6 +35,7 @@ void st_stream_extend(struct st_stream_writer* w) {
   }
   w->written_before += (uint64_t)(w->cur - w->begin);
   w->delegate->new_buffer(w->self, w);
+  cut_at_limit(w);
 }
 
 void st_stream_write_slow(struct st_stream_writer* w, const void* data,
@@ -82,25 +92,21 @@ void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
   st_stream_init(w, &delegate, NULL);
   w->begin = w->cur = buffer;
   w->end = w->begin + size;
+  cut_at_limit(w);
 }
 
 static size_t next_capacity(const struct st_heap_slice* last) {
   if (!last)
-    return FIRST_SLICE;
+    return ST_FIRST_SLICE;
   size_t doubled = last->capacity * 2;
   return doubled < LARGEST_SLICE ? doubled : LARGEST_SLICE;
 }
 
-static void heap_new_buffer(void* self, struct st_stream_writer* w) {
-  struct st_heap_stream* heap = self;
-  if (heap->last)
-    heap->last->used = (size_t)(w->cur - w->begin);
-  size_t capacity = next_capacity(heap->last);
+static struct st_heap_slice* add_slice(struct st_heap_stream* heap,
+                                       size_t capacity) {
   struct st_heap_slice* slice = malloc(sizeof *slice + capacity);
-  if (!slice) {
-    no_more_room(w);
-    return;
-  }
+  if (!slice)
+    return NULL;
   slice->next = NULL;
   slice->used = 0;
   slice->capacity = capacity;
@@ -108,17 +114,52 @@ static void heap_new_buffer(void* self, struct st_stream_writer* w) {
     heap->last->next = slice;
   else
     heap->first = slice;
-  heap->last = slice;
-  w->begin = w->cur = slice->bytes;
-  w->end = slice->bytes + capacity;
+  return heap->last = slice;
 }
+
+static void write_to_slice(struct st_stream_writer* w,
+                           struct st_heap_slice* slice) {
+  w->begin = w->cur = slice->bytes;
+  w->end = slice->bytes + slice->capacity;
+}
+
+static void heap_new_buffer(void* self, struct st_stream_writer* w) {
+  struct st_heap_stream* heap = self;
+  if (heap->last)
+    heap->last->used = (size_t)(w->cur - w->begin);
+  struct st_heap_slice* slice = add_slice(heap, next_capacity(heap->last));
+  if (slice)
+    write_to_slice(w, slice);
+  else
+    no_more_room(w);
+}
+
+static const struct st_stream_delegate kHeapDelegate = {heap_new_buffer,
+                                                        keep_size_field};
 
 void st_stream_init_heap(struct st_stream_writer* w,
                          struct st_heap_stream* heap) {
-  static const struct st_stream_delegate delegate = {heap_new_buffer,
-                                                     keep_size_field};
   heap->first = heap->last = NULL;
-  st_stream_init(w, &delegate, heap);
+  st_stream_init(w, &kHeapDelegate, heap);
+}
+
+static void free_slices(struct st_heap_slice* slice) {
+  while (slice) {
+    struct st_heap_slice* next = slice->next;
+    free(slice);
+    slice = next;
+  }
+}
+
+void st_stream_reset_heap(struct st_stream_writer* w,
+                          struct st_heap_stream* heap, size_t first_capacity) {
+  st_stream_init(w, &kHeapDelegate, heap);
+  if (!heap->first && !add_slice(heap, first_capacity))
+    return;
+  free_slices(heap->first->next);
+  heap->first->next = NULL;
+  heap->last = heap->first;
+  write_to_slice(w, heap->first);
 }
 
 size_t st_heap_stream_size(const struct st_heap_stream* heap,
@@ -137,9 +178,6 @@ void st_heap_stream_copy(const struct st_heap_stream* heap,
 }
 
 void st_heap_stream_free(struct st_heap_stream* heap) {
-  for (struct st_heap_slice *s = heap->first, *next; s; s = next) {
-    next = s->next;
-    free(s);
-  }
+  free_slices(heap->first);
   heap->first = heap->last = NULL;
 }

@@ -10,7 +10,8 @@
  *
  * Limits: new_buffer must provide at least ST_MIN_BUFFER bytes, or set begin =
  * cur = end = NULL to say that there is no more room: from then on writes are
- * counted in `overflowed` and discarded, never stored anywhere.
+ * counted in `overflowed` and discarded, never stored anywhere.  A stream ends
+ * after ST_MAX_MESSAGE_SIZE bytes: a buffer that would go on is cut there.
  */
 #ifndef STRETTO_CORE_STREAM_WRITER_H_
 #define STRETTO_CORE_STREAM_WRITER_H_
@@ -82,7 +83,7 @@ uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n);
 void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
                           size_t size);
 
-/* A growing heap: slices from 128 bytes doubling up to 128 KiB, chained. */
+/* A growing heap: slices doubling up to 128 KiB, chained. */
 struct st_heap_slice {
   struct st_heap_slice* next;
   size_t used, capacity;
@@ -92,8 +93,13 @@ struct st_heap_stream {
   struct st_heap_slice* first;
   struct st_heap_slice* last;
 };
+enum { ST_FIRST_SLICE = 128 };
 void st_stream_init_heap(struct st_stream_writer* w,
                          struct st_heap_stream* heap);
+/* Starts a new stream in the first slice of an old one, and frees the rest;
+ * where there is none, it makes one of that capacity. */
+void st_stream_reset_heap(struct st_stream_writer* w,
+                          struct st_heap_stream* heap, size_t first_capacity);
 size_t st_heap_stream_size(const struct st_heap_stream* heap,
                            const struct st_stream_writer* w);
 /* Copies all slices, in order, to out. */
