@@ -1,0 +1,80 @@
+/* Message filter: copies a message without the fields that a bytecode denies.
+ *
+ * What it makes of a field depends on the rule that the bytecode has for it:
+ *
+ *   simple   numbers re-encoded with the fewest bytes, delimited ones copied
+ *   nested   its fields filtered in turn; a number in its place is dropped
+ *   string   copied, then given to the string filter to be overwritten
+ *   denied   dropped
+ *
+ * A nested message shrinks after its length was written, so the length keeps
+ * the width of the original's and is filled in as a redundant varint:
+ *
+ *   in    12 84 00  08 07  18 01     field 2, four bytes: fields 1 and 3
+ *   out   12 02     08 07            minimal width, filled in when 3 was gone
+ *
+ * Output is never longer than input, which is what lets `out` be a plain
+ * buffer of the input's size.
+ *
+ * Malformed is a message that has a token that is cut off or reaches past the
+ * message around it, a wire type other than 0, 1, 2 and 5, a tag above 32 bits
+ * or of field 0, a length above ST_MAX_MESSAGE_SIZE, or allowed messages
+ * nested deeper than ST_FILTER_MAX_DEPTH.  Nothing of it is passed on.
+ *
+ * No allocation, no recursion; the filter itself doesn't change while it runs,
+ * so that threads may share it if its string filter allows.
+ *
+ * Source: perfetto-abi 6.5.
+ */
+#ifndef STRETTO_CORE_MESSAGE_FILTER_H_
+#define STRETTO_CORE_MESSAGE_FILTER_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "filter_bytecode.h"
+
+enum { ST_FILTER_MAX_DEPTH = 512 };
+
+/* Overwrites a string in place; its length stays.  False: stop everything. */
+typedef bool (*st_string_filter)(void* context, uint8_t* data, size_t size,
+                                 uint32_t semantic_type);
+
+struct st_message_filter {
+  const struct st_filter_bytecode* bytecode;
+  uint32_t root;                  /* number of the outermost message */
+  st_string_filter string_filter; /* NULL: strings stay as they are */
+  void* context;                  /* of string_filter */
+};
+
+/* Moves the root to the message that is reached through these fields. False,
+ * and nothing happens, if one of them isn't a nested message. */
+bool st_message_filter_set_root(struct st_message_filter* f,
+                                const uint32_t* fields, size_t count);
+
+enum st_filter_result {
+  ST_FILTER_DONE,
+  ST_FILTER_MALFORMED,
+  ST_FILTER_STOPPED, /* by the string filter */
+};
+
+/* Filters one message into `out`, which has room for `size` bytes. */
+enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
+                                            const uint8_t* data, size_t size,
+                                            uint8_t* out, size_t* out_size);
+
+struct st_filter_counts {
+  uint64_t packets;
+  uint64_t malformed;
+  size_t out_size;
+};
+
+/* Filters each packet of a trace (0a, length, packet, ...).  A malformed
+ * packet becomes an empty one.  False: stopped by the string filter, or `data`
+ * isn't a row of whole packets. */
+bool st_message_filter_run_trace(const struct st_message_filter* f,
+                                 const uint8_t* data, size_t size, uint8_t* out,
+                                 struct st_filter_counts* counts);
+
+#endif /* STRETTO_CORE_MESSAGE_FILTER_H_ */

@@ -1,0 +1,83 @@
+/* Any message through a filter: what comes out is no longer than what went in,
+ * well-formed, holds only what is allowed, and passes again unchanged but for
+ * the width of lengths. */
+#define CHECK_ABORTS
+#include <string.h>
+
+#include "check.h"
+#include "decoder.h"
+#include "filter_code.h"
+#include "message_filter.h"
+
+static bool shout(void* context, uint8_t* data, size_t size, uint32_t type) {
+  (void)context;
+  CHECK(type == 0 || type == 3);
+  memset(data, 'X', size);
+  return true;
+}
+
+static struct st_message_filter* filter(void) {
+  static struct st_filter_bytecode bytecode;
+  static struct st_message_filter f;
+  if (!f.bytecode) {
+    struct code code =
+        CODE(NESTED(1, 1), SIMPLE(2), NESTED(3, 0), RANGE(100, 60), END,
+             SIMPLE(1), STRING(2), TYPED(3, 3), NESTED(4, 1), END);
+    CHECK(!st_filter_bytecode_load(&bytecode, code.data, code.size, NULL, 0));
+    f = (struct st_message_filter){
+        .bytecode = &bytecode, .string_filter = shout, .context = &f};
+  }
+  return &f;
+}
+
+static void check_message(const uint8_t* data, size_t size, uint32_t message) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, data, size);
+  while (st_decoder_next(&d, &f)) {
+    uint32_t rule =
+        st_filter_bytecode_query(filter()->bytecode, message, f.number);
+    CHECK(rule != ST_FILTER_DENIED);
+    if (f.wire_type != ST_WIRE_DELIMITED)
+      CHECK_EQ(rule, ST_FILTER_RULE_SIMPLE);
+    else if (st_filter_is_nested(rule))
+      check_message(f.data, f.size, st_filter_nested_message(rule));
+    else if (st_filter_is_string(rule))
+      for (size_t i = 0; i < f.size; i++)
+        CHECK_EQ(f.data[i], 'X');
+  }
+  CHECK_EQ(st_decoder_left(&d), 0);
+}
+
+static void check_trace(const uint8_t* data, size_t size) {
+  uint8_t* out = malloc(size + !size);
+  struct st_filter_counts counts;
+  if (st_message_filter_run_trace(filter(), data, size, out, &counts)) {
+    CHECK(counts.out_size <= size && counts.malformed <= counts.packets);
+    struct st_decoder d;
+    struct st_field f;
+    st_decoder_init(&d, out, counts.out_size);
+    while (st_decoder_next(&d, &f))
+      check_message(f.data, f.size, 0);
+    CHECK_EQ(st_decoder_left(&d), 0);
+  }
+  free(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  /* Exactly the room that is promised to suffice. */
+  uint8_t *out = malloc(size + !size), *again = malloc(size + !size);
+  size_t n, m;
+  if (st_message_filter_run(filter(), data, size, out, &n) == ST_FILTER_DONE) {
+    CHECK(n <= size);
+    check_message(out, n, 0);
+    CHECK_EQ(st_message_filter_run(filter(), out, n, again, &m),
+             ST_FILTER_DONE);
+    CHECK(m <= n);
+    check_message(again, m, 0);
+  }
+  free(out);
+  free(again);
+  check_trace(data, size);
+  return 0;
+}
