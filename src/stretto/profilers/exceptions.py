@@ -26,11 +26,11 @@ def _where(trace: TracebackType | None) -> str:
     Importing that here would run code from strings, upon which the interpreter forgets that
     Ctrl-C is what it has to die of: the exit status would change.
     """
-    lines = []
+    lines = ["Traceback (most recent call last):"]
     while trace is not None:
         code = trace.tb_frame.f_code
         name = code.co_qualname
-        lines.append(f'File "{code.co_filename}", line {trace.tb_lineno}, in {name}')
+        lines.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {name}')
         trace = trace.tb_next
     return "\n".join(lines)
 

@@ -46,8 +46,12 @@ def _check_unused(path: str) -> None:
         os.close(fd)
 
 
-def create_file(path: str) -> int:
+def create_file(path: str, shown: str = "") -> int:
     """A new file, ours as long as its descriptor is open; one that is there is replaced.
+
+    Args:
+        path: of the file.
+        shown: the name that the user knows, if it is another.
 
     Raises:
         CommandError: it can't be made, or another recorder is writing it.
@@ -58,7 +62,7 @@ def create_file(path: str) -> int:
             os.unlink(path)
         fd = os.open(path, FLAGS, 0o600)
     except OSError as error:
-        raise _refuse(path, _reason(error)) from error
+        raise _refuse(shown or path, _reason(error)) from error
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return fd
 
@@ -87,9 +91,9 @@ class Output:
         _check_file(path)
         if ring:
             self.ring_path = f"{path}.ring"
-            self.ring_fd = create_file(self.ring_path)
+            self.ring_fd = create_file(self.ring_path, path)
         else:
-            self._fd = create_file(self.part_path)
+            self._fd = create_file(self.part_path, self.path)
 
     @property
     def part_path(self) -> str:
@@ -99,7 +103,7 @@ class Output:
     def fd(self) -> int:
         """The descriptor to write to; it stays this object's."""
         if self._fd < 0:
-            self._fd = create_file(self.part_path)
+            self._fd = create_file(self.part_path, self.path)
         return self._fd
 
     def size(self) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LINGER_MS = 2000
 """How long processes that outlive the program are waited for."""
 
+SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
 FIRST_SAMPLE_MS = 50
 
@@ -138,6 +139,7 @@ class Recorder:
         if not self._program.ended:
             self._descendants.look(self._program.pid)
         seconds = self._seconds()
+        self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         self._recording.stop()
         self._progress.clear()
         size = self._write()
@@ -147,7 +149,9 @@ class Recorder:
             self._complain(f"the recording ended early: {self._recording.error}")
         path = "" if self._output.direct else self._output.path
         not_followed = self._not_followed(workspace)
-        text = summary(self._contents, stats, not_followed)
+        # What streamed into a pipe has passed us by.
+        counted = None if self._options.stream and self._output.direct else self._contents
+        text = summary(counted, stats, not_followed)
         self._say(f"{text}\n{whereabouts(path, size, seconds)}")
 
     def _write(self) -> int:

@@ -36,7 +36,8 @@ class Snapshots:
         self._output = output
         self._say = say
         self._number = 0
-        self._busy = False
+        self.busy = False
+        """One is being written."""
 
     def _name(self) -> str:
         path = "trace.pftrace" if self._output.direct else self._output.path
@@ -45,7 +46,10 @@ class Snapshots:
 
     def take(self) -> None:
         """Begin one; a request that comes while one is written is dropped."""
-        if self._busy or self._recording.ended:
+        if self.busy or self._recording.ended:
+            return
+        if self._output.streams and self._output.direct:
+            self._say("stretto: no snapshot: the trace goes into a pipe")
             return
         self._number += 1
         name = self._name()
@@ -54,7 +58,7 @@ class Snapshots:
         except CommandError as error:
             self._say(f"stretto: no snapshot: {error}")
             return
-        self._busy = True
+        self.busy = True
 
         def done(error: str) -> None:
             self._done(name, error)
@@ -75,7 +79,7 @@ class Snapshots:
         done("")
 
     def _done(self, name: str, error: str) -> None:
-        self._busy = False
+        self.busy = False
         if error:
             os.unlink(f"{name}.part")
             self._say(f"stretto: no snapshot: {error}")

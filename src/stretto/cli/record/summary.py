@@ -43,7 +43,6 @@ def losses(stats: TraceStats) -> list[str]:
         ),
         (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
         (sum(buffer.abi_violations for buffer in buffers), "chunks were malformed"),
-        (stats.chunks_discarded, "chunks went to no buffer"),
         (stats.invalid_packets, "packets were invalid"),
     ):
         if count:
@@ -59,19 +58,21 @@ def _list(title: str, lines: Iterable[str]) -> list[str]:
     return shown
 
 
-def summary(contents: Contents, stats: TraceStats, not_followed: Iterable[str]) -> str:
+def _counts(contents: Contents) -> str:
+    events = plural(contents.events, "event")
+    processes = plural(len(contents.processes), "process")
+    return f"{events}, {processes}, {plural(len(contents.threads), 'thread')}"
+
+
+def summary(contents: Contents | None, stats: TraceStats, not_followed: Iterable[str]) -> str:
     """What is in the trace, and what is not.
 
     Args:
-        contents: what was counted in it.
+        contents: what was counted in it; None if it couldn't be.
         stats: the service's last word.
         not_followed: a line each.
     """
-    counts = (
-        f"{plural(contents.events, 'event')}, {plural(len(contents.processes), 'process')}, "
-        f"{plural(len(contents.threads), 'thread')}"
-    )
-    lines = [f"stretto: {counts}"]
+    lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
     lines += _list("lost", losses(stats))
     lines += _list("not followed", not_followed)
     return "\n".join(lines)
@@ -86,7 +87,7 @@ def whereabouts(path: str, size: int, seconds: float) -> str:
         seconds: from the start of the recording to its end.
     """
     if not path:
-        return f"  trace: {seconds:.1f} s, sent to the pipe"
+        return f"  trace: {seconds:.1f} s, written to the pipe"
     return (
         f"  trace: {path}, {size_text(size)}, {seconds:.1f} s\n"
         f"  to look at it: https://ui.perfetto.dev, Open trace file"
