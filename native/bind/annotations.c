@@ -1,7 +1,7 @@
 /* Arguments to DebugAnnotation values.
  *
- *   exact int, float, bool, None, str, bytes   plain: encoded late, no Python
- *   anything else                              converted before the packet
+ *   exact int of 64 bits, float, bool, None, str   plain: encoded late
+ *   anything else                                  converted before the packet
  *
  * DebugAnnotation: 2 bool, 3 uint64, 4 int64, 5 double, 6 string,
  * 10 name, 11 dict_entries, 12 array_values.
@@ -23,6 +23,9 @@ enum {
   ENTRY_NAME = ST_FIELD_DEBUG_ANNOTATION_NAME,
   DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
   ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
+
+  MAX_ITEMS = 1024, /* of a container: each takes five bytes at least */
+  MAX_DECIMAL_DIGITS = 2048,
 };
 
 const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release) {
@@ -41,26 +44,41 @@ const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release) {
   return PyBytes_AsString(*release);
 }
 
-bool argument_is_plain(PyObject* value) {
-  return PyUnicode_CheckExact(value) || PyLong_CheckExact(value) ||
-         PyFloat_CheckExact(value) || PyBool_Check(value) || value == Py_None;
+static bool fits_in_64_bits(PyObject* integer) {
+  int overflow;
+  PyLong_AsLongLongAndOverflow(integer, &overflow);
+  return !overflow;
 }
 
-/* Cuts at a character's beginning. */
-static size_t cut_utf8(const char* data, size_t size) {
+bool argument_is_plain(PyObject* value) {
+  return PyUnicode_CheckExact(value) || PyFloat_CheckExact(value) ||
+         PyBool_Check(value) || value == Py_None ||
+         (PyLong_CheckExact(value) && fits_in_64_bits(value));
+}
+
+size_t cut_utf8(const char* data, size_t size) {
   while (size > 0 && ((uint8_t)data[size] & 0xC0) == 0x80)
     size--;
   return size;
 }
 
+void swallow_error(void) {
+  st_argument_errors++;
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+    PyErr_SetInterrupt();
+  PyErr_Clear();
+}
+
+/* With a mark at its end, where the whole is longer: `total` of `unit`. */
 static void append_text(struct bytes_builder* out, const char* data,
-                        size_t size) {
+                        size_t size, Py_ssize_t total, const char* unit) {
   char mark[64] = "";
   size_t mark_size = 0;
-  if (size > MAX_ARGUMENT_BYTES) {
-    mark_size =
-        (size_t)snprintf(mark, sizeof mark, "... [truncated, %zu bytes]", size);
-    size = cut_utf8(data, MAX_ARGUMENT_BYTES - mark_size);
+  if (size > MAX_ARGUMENT_BYTES || total > MAX_ARGUMENT_BYTES) {
+    mark_size = (size_t)snprintf(mark, sizeof mark, "... [truncated, %zd %s]",
+                                 total, unit);
+    if (size > MAX_ARGUMENT_BYTES - mark_size)
+      size = cut_utf8(data, MAX_ARGUMENT_BYTES - mark_size);
   }
   uint8_t* p = builder_room(out, size + mark_size + 16);
   if (!p)
@@ -72,15 +90,29 @@ static void append_text(struct bytes_builder* out, const char* data,
   out->size = (size_t)(p + size + mark_size - out->data);
 }
 
-static void append_string(struct bytes_builder* out, PyObject* string) {
-  Py_ssize_t size;
-  PyObject* release;
-  const char* data = utf8_of(string, &size, &release);
+static void append_short_text(struct bytes_builder* out, const char* text) {
+  append_text(out, text, strlen(text), 0, "");
+}
+
+/* Of a long one only the part that is shown is looked at. */
+static void append_string(struct bytes_builder* out, PyObject* string,
+                          Py_ssize_t total, const char* unit) {
+  PyObject* part = PyUnicode_GetLength(string) > MAX_ARGUMENT_BYTES
+                       ? PyUnicode_Substring(string, 0, MAX_ARGUMENT_BYTES)
+                       : Py_NewRef(string);
+  Py_ssize_t size = 0;
+  PyObject* release = NULL;
+  const char* data = part ? utf8_of(part, &size, &release) : NULL;
   if (data)
-    append_text(out, data, (size_t)size);
+    append_text(out, data, (size_t)size, total, unit);
   else
-    st_argument_errors++;
+    swallow_error();
   Py_XDECREF(release);
+  Py_XDECREF(part);
+}
+
+static void append_str(struct bytes_builder* out, PyObject* string) {
+  append_string(out, string, PyUnicode_GetLength(string), "characters");
 }
 
 static void append_u64(struct bytes_builder* out, uint32_t field,
@@ -99,28 +131,27 @@ static void append_double(struct bytes_builder* out, double value) {
 }
 
 static void append_failure(struct bytes_builder* out, const char* what) {
-  st_argument_errors++;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  const char* name =
-      type && PyType_Check(type) ? ((PyTypeObject*)type)->tp_name : "error";
+  PyObject* type = PyErr_Occurred();
   char text[128];
-  int size = snprintf(text, sizeof text, "<%.80s in %s>", name, what);
-  append_text(out, text, (size_t)size);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(traceback);
+  snprintf(text, sizeof text, "<%.80s in %s>",
+           type ? ((PyTypeObject*)type)->tp_name : "error", what);
+  swallow_error();
+  append_short_text(out, text);
 }
 
-/* More digits than 64 bits hold. */
+/* More digits than 64 bits hold.  Hexadecimal beyond a few thousand: decimal
+ * ones take quadratic time, and sys.set_int_max_str_digits() forbids them. */
 static void append_big_int(struct bytes_builder* out, PyObject* value) {
-  PyObject* text = PyObject_Str(value);
-  if (!text) {
-    PyErr_Clear(); /* sys.set_int_max_str_digits */
-    text = PyNumber_ToBase(value, 16);
+  PyObject* text = PyNumber_ToBase(value, 16);
+  if (text && PyUnicode_GetLength(text) < MAX_DECIMAL_DIGITS) {
+    PyObject* decimal = PyNumber_ToBase(value, 10);
+    if (decimal)
+      Py_SETREF(text, decimal);
+    else
+      PyErr_Clear();
   }
   if (text)
-    append_string(out, text);
+    append_str(out, text);
   else
     append_failure(out, "int");
   Py_XDECREF(text);
@@ -147,16 +178,15 @@ static bool append_small_int(struct bytes_builder* out, PyObject* value) {
 
 void append_plain_value(struct bytes_builder* out, PyObject* value) {
   if (PyUnicode_CheckExact(value))
-    append_string(out, value);
+    append_str(out, value);
   else if (PyBool_Check(value))
     append_u64(out, VALUE_BOOL, value == Py_True);
-  else if (PyLong_CheckExact(value)) {
-    if (!append_small_int(out, value))
-      append_big_int(out, value);
-  } else if (PyFloat_CheckExact(value))
+  else if (PyLong_CheckExact(value))
+    append_small_int(out, value);
+  else if (PyFloat_CheckExact(value))
     append_double(out, PyFloat_AsDouble(value));
   else
-    append_text(out, "None", 4);
+    append_short_text(out, "None");
 }
 
 static void append_value(struct bytes_builder* out, PyObject* value, int depth);
@@ -164,10 +194,26 @@ static void append_value(struct bytes_builder* out, PyObject* value, int depth);
 static void append_repr(struct bytes_builder* out, PyObject* value) {
   PyObject* text = PyObject_Repr(value);
   if (text)
-    append_string(out, text);
+    append_str(out, text);
   else
     append_failure(out, "repr");
   Py_XDECREF(text);
+}
+
+/* The repr of as many bytes as may be shown. */
+static void append_bytes(struct bytes_builder* out, PyObject* value) {
+  Py_ssize_t total = PyObject_Size(value);
+  PyObject* part = PySequence_GetSlice(value, 0, MAX_ARGUMENT_BYTES);
+  PyObject* text = part ? PyObject_Repr(part) : NULL;
+  if (text)
+    append_string(
+        out, text,
+        total > MAX_ARGUMENT_BYTES ? total : PyUnicode_GetLength(text),
+        total > MAX_ARGUMENT_BYTES ? "bytes" : "characters");
+  else
+    append_failure(out, "repr");
+  Py_XDECREF(text);
+  Py_XDECREF(part);
 }
 
 /* Opens a nested message: four bytes for its size, filled in by close. */
@@ -193,8 +239,7 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
   PyObject* release = NULL;
   const char* data = text ? utf8_of(text, &size, &release) : NULL;
   if (!data) {
-    PyErr_Clear();
-    st_argument_errors++;
+    swallow_error();
     data = "?";
     size = 1;
   }
@@ -212,7 +257,7 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
 static void append_more(struct bytes_builder* out, uint32_t field,
                         Py_ssize_t left) {
   char text[64];
-  int size = snprintf(text, sizeof text, "... [truncated, %zd more]", left);
+  snprintf(text, sizeof text, "... [truncated, %zd more]", left);
   size_t opened = open_nested(out, field);
   if (field == DICT_ENTRIES) {
     uint8_t* p = builder_room(out, 16);
@@ -220,52 +265,105 @@ static void append_more(struct bytes_builder* out, uint32_t field,
       out->size =
           (size_t)(st_put_bytes_field(p, ENTRY_NAME, "...", 3) - out->data);
   }
-  append_text(out, text, (size_t)size);
+  append_short_text(out, text);
   close_nested(out, opened);
+}
+
+/* Containers are copied before anything of them is converted, since a repr may
+ * change them; and no more of them than can be shown.  The copies are made
+ * without the methods of subclasses, which may do anything. */
+
+/* [key, value, key, value, ...] */
+static PyObject* copy_of_dict(PyObject* dict) {
+  Py_ssize_t room = Py_MIN(PyDict_Size(dict), MAX_ITEMS);
+  PyObject* pairs = PyList_New(2 * room);
+  if (!pairs)
+    return NULL;
+  PyObject *key, *value;
+  Py_ssize_t pos = 0, count = 0;
+  while (count < room && PyDict_Next(dict, &pos, &key, &value)) {
+    PyList_SET_ITEM(pairs, 2 * count, Py_NewRef(key));
+    PyList_SET_ITEM(pairs, 2 * count + 1, Py_NewRef(value));
+    count++;
+  }
+  Py_SET_SIZE(pairs, 2 * count);
+  return pairs;
+}
+
+static PyObject* copy_of_set(PyObject* set) {
+  PyObject* iterator = PySet_Type.tp_iter(set);
+  PyObject* items = iterator ? PyList_New(0) : NULL;
+  PyObject* item;
+  while (items && PyList_GET_SIZE(items) < MAX_ITEMS &&
+         (item = PyIter_Next(iterator))) {
+    if (PyList_Append(items, item) < 0)
+      Py_CLEAR(items);
+    Py_DECREF(item);
+  }
+  Py_XDECREF(iterator);
+  if (PyErr_Occurred())
+    Py_CLEAR(items);
+  return items;
+}
+
+static PyObject* copy_of_array(PyObject* values) {
+  if (PyList_Check(values))
+    return PyList_GetSlice(values, 0, MAX_ITEMS);
+  if (PyTuple_Check(values))
+    return PyTuple_GetSlice(values, 0, MAX_ITEMS);
+  return copy_of_set(values);
 }
 
 static void append_dict(struct bytes_builder* out, PyObject* dict, int depth) {
   size_t start = out->size;
-  PyObject* items = PyMapping_Items(dict); /* a copy: repr may change dict */
-  if (!items) {
+  Py_ssize_t total = PyDict_Size(dict);
+  PyObject* pairs = copy_of_dict(dict);
+  if (!pairs) {
     append_failure(out, "items");
     return;
   }
-  Py_ssize_t count = PyList_Size(items);
+  Py_ssize_t count = PyList_GET_SIZE(pairs) / 2;
   for (Py_ssize_t i = 0; i < count; i++) {
     if (out->size - start > MAX_ARGUMENT_BYTES) {
-      append_more(out, DICT_ENTRIES, count - i);
+      append_more(out, DICT_ENTRIES, total - i);
       break;
     }
-    PyObject* item = PyList_GetItem(items, i);
-    if (!PyTuple_Check(item) || PyTuple_Size(item) != 2)
-      continue;
     size_t opened = open_nested(out, DICT_ENTRIES);
-    append_entry_name(out, PyTuple_GetItem(item, 0));
-    append_value(out, PyTuple_GetItem(item, 1), depth + 1);
+    append_entry_name(out, PyList_GET_ITEM(pairs, 2 * i));
+    append_value(out, PyList_GET_ITEM(pairs, 2 * i + 1), depth + 1);
     close_nested(out, opened);
   }
-  Py_DECREF(items);
+  if (count == 0)
+    append_short_text(out, "{}");
+  Py_DECREF(pairs);
+}
+
+static const char* empty_array(PyObject* values) {
+  return PyList_Check(values) ? "[]" : PyTuple_Check(values) ? "()" : "set()";
 }
 
 static void append_array(struct bytes_builder* out, PyObject* values,
                          int depth) {
   size_t start = out->size;
-  PyObject* copy = PySequence_Tuple(values);
+  Py_ssize_t total =
+      PyAnySet_Check(values) ? PySet_GET_SIZE(values) : Py_SIZE(values);
+  PyObject* copy = copy_of_array(values);
   if (!copy) {
     append_failure(out, "iteration");
     return;
   }
-  Py_ssize_t count = PyTuple_Size(copy);
+  Py_ssize_t count = Py_SIZE(copy);
   for (Py_ssize_t i = 0; i < count; i++) {
     if (out->size - start > MAX_ARGUMENT_BYTES) {
-      append_more(out, ARRAY_VALUES, count - i);
+      append_more(out, ARRAY_VALUES, total - i);
       break;
     }
     size_t opened = open_nested(out, ARRAY_VALUES);
-    append_value(out, PyTuple_GetItem(copy, i), depth + 1);
+    append_value(out, PySequence_Fast_GET_ITEM(copy, i), depth + 1);
     close_nested(out, opened);
   }
+  if (count == 0)
+    append_short_text(out, empty_array(values));
   Py_DECREF(copy);
 }
 
@@ -279,7 +377,7 @@ static bool append_foreign_number(struct bytes_builder* out, PyObject* value) {
     return false;
   PyObject* number = PyNumber_Index(value);
   if (!number) {
-    PyErr_Clear();
+    swallow_error();
     return false;
   }
   if (!append_small_int(out, number))
@@ -293,9 +391,11 @@ static void append_value(struct bytes_builder* out, PyObject* value,
   if (argument_is_plain(value))
     append_plain_value(out, value);
   else if (PyUnicode_Check(value))
-    append_string(out, value);
+    append_str(out, value);
+  else if (PyBytes_CheckExact(value) || PyByteArray_CheckExact(value))
+    append_bytes(out, value);
   else if (depth >= MAX_ARGUMENT_DEPTH)
-    append_text(out, "... [nested too deep]", 21);
+    append_short_text(out, "... [nested too deep]");
   else if (PyDict_Check(value))
     append_dict(out, value, depth);
   else if (PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value))
@@ -315,7 +415,8 @@ void convert_argument(struct thread_state* t, PyObject* value,
   Py_INCREF(value);
   append_value(&built, value, 0);
   Py_DECREF(value);
-  PyErr_Clear();
+  if (PyErr_Occurred())
+    swallow_error();
   out->offset = t->scratch.size;
   if (builder_append(&t->scratch, built.data, built.size))
     out->size = built.size;

@@ -58,11 +58,10 @@ static bool take_track(struct event_request* r, PyObject* value) {
 static bool take_timestamp(struct event_request* r, PyObject* value) {
   if (value == Py_None)
     return true;
-  unsigned long long ns =
-      PyLong_Check(value) ? PyLong_AsUnsignedLongLong(value) : 0;
-  if (!PyLong_Check(value) ||
-      (ns == (unsigned long long)-1 && PyErr_Occurred())) {
-    PyErr_Clear();
+  int overflow = 0;
+  long long ns =
+      PyLong_Check(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : -1;
+  if (ns < 0 || overflow) {
     PyErr_Format(PyExc_ValueError,
                  "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
                  "(stretto.now()), not %R",
@@ -70,7 +69,7 @@ static bool take_timestamp(struct event_request* r, PyObject* value) {
     return false;
   }
   r->has_timestamp = true;
-  r->timestamp = ns;
+  r->timestamp = (uint64_t)ns;
   return true;
 }
 
@@ -189,7 +188,7 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_COUNTER, .category = category};
   if (!parse_event(&r, "counter", 2, args, count, kwnames))
     return NULL;
-  if (!PyNumber_Check(args[1])) {
+  if (!PyNumber_Check(args[1]) || PyComplex_Check(args[1])) {
     PyErr_Format(PyExc_TypeError, "a counter's value must be a number, not %R",
                  (PyObject*)Py_TYPE(args[1]));
     return NULL;
@@ -208,16 +207,14 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
 
 /* ---- begin and end ---- */
 
-static struct open_begins* open_begins_of(struct thread_state* t,
-                                          TrackObject* track, int slot) {
-  struct open_begins* b = track           ? &track->begins[slot]
-                          : t->task_track ? &t->task_track->begins[slot]
-                                          : &t->begins[slot];
-  if (b->generation != st_instances[slot].generation) {
-    b->generation = st_instances[slot].generation;
-    b->bits = UINT64_MAX; /* begun before the session: ends do no harm */
-  }
-  return b;
+/* The track that begin() and end() mean: the one given, else the task's or the
+ * thread's. */
+static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
+  if (track)
+    return track_resolve(track)->uuid;
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
+  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
 }
 
 static PyObject* category_begin(PyObject* self, PyObject* const* args,
@@ -232,14 +229,8 @@ static PyObject* category_begin(PyObject* self, PyObject* const* args,
   r.name = args[0];
   uint32_t written = st_emit(&r, mask);
   struct thread_state* t = st_thread;
-  if (!t)
-    Py_RETURN_NONE;
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (!(mask & (1u << slot)))
-      continue;
-    struct open_begins* b = open_begins_of(t, r.track, slot);
-    b->bits = b->bits << 1 | ((written >> slot) & 1);
-  }
+  if (t)
+    open_begins_push(begin_track(t, r.track), mask, written);
   Py_RETURN_NONE;
 }
 
@@ -255,17 +246,9 @@ static PyObject* category_end(PyObject* self, PyObject* const* args,
   struct thread_state* t = thread_state_get();
   if (!t)
     Py_RETURN_NONE;
-  if (context_changed(t, PyThreadState_Get()))
-    thread_state_refresh_task(t);
-  uint32_t begun = 0;
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (!(mask & (1u << slot)))
-      continue;
-    struct open_begins* b = open_begins_of(t, r.track, slot);
-    begun |= (uint32_t)(b->bits & 1) << slot;
-    b->bits = b->bits >> 1 | (uint64_t)1 << 63;
-  }
-  st_emit(&r, begun);
+  uint32_t begun = open_begins_pop(begin_track(t, r.track), mask);
+  if (begun)
+    st_emit(&r, begun);
   Py_RETURN_NONE;
 }
 
@@ -383,7 +366,10 @@ static bool describe_category(CategoryObject* c, PyObject* description,
   PyObject* tuple = PySequence_Tuple(tags);
   if (!tuple)
     return false;
-  if (PyUnicode_Check(tags) || PyTuple_GET_SIZE(tuple) > 4) {
+  bool ok = !PyUnicode_Check(tags) && PyTuple_GET_SIZE(tuple) <= 4;
+  for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(tuple); i++)
+    ok = PyUnicode_Check(PyTuple_GET_ITEM(tuple, i));
+  if (!ok) {
     Py_DECREF(tuple);
     PyErr_SetString(PyExc_ValueError, "tags must be a list of at most 4 str");
     return false;

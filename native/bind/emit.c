@@ -3,7 +3,7 @@
 #include "track_event.h"
 
 enum {
-  MAX_ARGUMENTS = 64,
+  MAX_ARGUMENTS = 128,
   MAX_NAME_BYTES = 4096,
 
   /* TrackEvent */
@@ -19,6 +19,7 @@ enum {
 
   ANNOTATION_NAME_IID = ST_FIELD_DEBUG_ANNOTATION_NAME_IID,
   ANNOTATION_NAME = ST_FIELD_DEBUG_ANNOTATION_NAME,
+  ANNOTATION_STRING = ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE,
 };
 
 struct argument {
@@ -35,7 +36,8 @@ struct event {
   uint64_t track_uuid;
   size_t fields_offset, fields_size; /* flows and counter value, in scratch */
   struct argument arguments[MAX_ARGUMENTS];
-  unsigned argument_count;
+  unsigned argument_count, arguments_left_out;
+  PyObject* more_arguments; /* dict: a copy, for a repr may change the given */
 };
 
 /* ---- conversion: may run Python ---- */
@@ -43,6 +45,7 @@ struct event {
 static void add_argument(struct thread_state* t, struct event* e,
                          PyObject* name, PyObject* value) {
   if (e->argument_count == MAX_ARGUMENTS || !PyUnicode_Check(name)) {
+    e->arguments_left_out++;
     st_argument_errors++;
     return;
   }
@@ -61,52 +64,70 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     add_argument(t, e, PyTuple_GET_ITEM(r->argument_names, i),
                  r->argument_values[i]);
   }
+  if (!r->more_arguments)
+    return;
+  e->more_arguments = PyDict_Copy(r->more_arguments);
   PyObject *name, *value;
   Py_ssize_t pos = 0;
-  while (r->more_arguments &&
-         PyDict_Next(r->more_arguments, &pos, &name, &value))
+  while (e->more_arguments &&
+         PyDict_Next(e->more_arguments, &pos, &name, &value))
     add_argument(t, e, name, value);
 }
 
-static void append_counter_value(struct bytes_builder* out, PyObject* value) {
-  uint8_t* p = builder_room(out, 16);
-  if (!p)
-    return;
-  int overflow = 1;
-  long long integer = 0;
-  if (PyLong_Check(value))
-    integer = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (!overflow) {
-    p = st_put_u64_field(p, EVENT_COUNTER_VALUE, (uint64_t)integer);
-  } else {
-    double number = PyFloat_AsDouble(value);
-    if (number == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      st_argument_errors++;
-    }
-    p = st_put_double_field(p, EVENT_DOUBLE_COUNTER_VALUE, number);
-  }
-  out->size = (size_t)(p - out->data);
+/* More than a double holds: infinite. */
+static bool as_double(PyObject* value, double* out) {
+  *out = PyFloat_AsDouble(value);
+  if (*out != -1.0 || !PyErr_Occurred())
+    return true;
+  if (!PyLong_Check(value) || !PyErr_ExceptionMatches(PyExc_OverflowError))
+    return false;
+  PyErr_Clear();
+  int sign; /* -1 or 1, as overflow says it */
+  PyLong_AsLongLongAndOverflow(value, &sign);
+  *out = sign < 0 ? -Py_HUGE_VAL : Py_HUGE_VAL;
+  return true;
 }
 
-static void convert_fields(struct thread_state* t, struct event* e) {
+/* An int where it is one (also one of another library), else a double. */
+static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
+  PyObject* number =
+      PyIndex_Check(value) ? PyNumber_Index(value) : Py_NewRef(value);
+  if (!number)
+    return false;
+  int overflow = 1;
+  long long integer = 0;
+  double real = 0;
+  if (PyLong_Check(number))
+    integer = PyLong_AsLongLongAndOverflow(number, &overflow);
+  bool ok = !overflow || as_double(number, &real);
+  Py_DECREF(number);
+  uint8_t* p = ok ? builder_room(out, 16) : NULL;
+  if (!p)
+    return false;
+  p = overflow ? st_put_double_field(p, EVENT_DOUBLE_COUNTER_VALUE, real)
+               : st_put_u64_field(p, EVENT_COUNTER_VALUE, (uint64_t)integer);
+  out->size = (size_t)(p - out->data);
+  return true;
+}
+
+/* False: a counter without a value, which is no event. */
+static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder built = {NULL, 0, 0};
-  if (r->flow)
-    append_flows(&built, EVENT_FLOW_IDS, r->flow);
-  if (r->terminating_flow)
-    append_flows(&built, EVENT_TERMINATING_FLOW_IDS, r->terminating_flow);
-  if (r->value)
-    append_counter_value(&built, r->value);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    st_argument_errors++;
-  }
+  if (r->flow && !append_flows(&built, EVENT_FLOW_IDS, r->flow))
+    swallow_error();
+  if (r->terminating_flow &&
+      !append_flows(&built, EVENT_TERMINATING_FLOW_IDS, r->terminating_flow))
+    swallow_error();
+  bool ok = !r->value || append_counter_value(&built, r->value);
+  if (!ok)
+    swallow_error();
   e->fields_offset = t->scratch.size;
   e->fields_size = built.size;
   if (!builder_append(&t->scratch, built.data, built.size))
     e->fields_size = 0;
   PyMem_RawFree(built.data);
+  return ok;
 }
 
 static void choose_track(struct thread_state* t, struct event* e) {
@@ -231,7 +252,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     PyObject* release;
     const char* name = utf8_of(a->name, &size, &release);
     if (size > MAX_NAME_BYTES)
-      size = MAX_NAME_BYTES;
+      size = (Py_ssize_t)cut_utf8(name, MAX_NAME_BYTES);
     p = builder_room(out, (size_t)size + 16);
     if (p && name)
       out->size =
@@ -260,6 +281,20 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     st_put_size_field(out->data + size_field, (uint32_t)size);
     out->size += 3;
   }
+}
+
+/* debug_annotations { 10 name "...", 6 string_value }: there were more. */
+static void append_left_out(struct bytes_builder* out, unsigned left_out) {
+  char text[48];
+  int size = snprintf(text, sizeof text, "[truncated, %u more]", left_out);
+  uint8_t fields[64];
+  uint8_t* f = st_put_bytes_field(fields, ANNOTATION_NAME, "...", 3);
+  f = st_put_bytes_field(f, ANNOTATION_STRING, text, (size_t)size);
+  uint8_t* p = builder_room(out, sizeof fields + 8);
+  if (p)
+    out->size = (size_t)(st_put_bytes_field(p, EVENT_DEBUG_ANNOTATIONS, fields,
+                                            (size_t)(f - fields)) -
+                         out->data);
 }
 
 static void append_inline_category(struct thread_state* t,
@@ -316,6 +351,8 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   append_fields(t, e);
   for (unsigned i = 0; i < e->argument_count; i++)
     append_annotation(t, s, &e->arguments[i]);
+  if (e->arguments_left_out)
+    append_left_out(&t->scratch, e->arguments_left_out);
   out->fields = t->scratch.data + base;
   out->fields_size = t->scratch.size - base;
   out->interned = t->interned.data;
@@ -358,7 +395,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
   if (!st_instances[slot].filter_annotations)
     return write_to(t, s, e, out);
   struct event without = *e;
-  without.argument_count = 0;
+  without.argument_count = without.arguments_left_out = 0;
   return write_to(t, s, &without, out);
 }
 
@@ -366,10 +403,8 @@ static PyObject* name_as_str(PyObject* name) {
   if (!name || PyUnicode_Check(name))
     return Py_XNewRef(name);
   PyObject* text = PyObject_Str(name);
-  if (!text) {
-    PyErr_Clear();
-    st_argument_errors++;
-  }
+  if (!text)
+    swallow_error();
   return text;
 }
 
@@ -384,9 +419,30 @@ static const char* inline_name(const struct event* e, struct st_event* out,
   Py_ssize_t size;
   const char* data = utf8_of(name, &size, release);
   if (size > MAX_NAME_BYTES)
-    size = MAX_NAME_BYTES;
+    size = (Py_ssize_t)cut_utf8(data, MAX_NAME_BYTES);
   out->name_size = (size_t)size;
   return data;
+}
+
+/* The packets of an event that is converted; runs no Python. */
+static uint32_t write_to_slots(struct thread_state* t, const struct event* e,
+                               uint32_t mask) {
+  const struct event_request* r = e->request;
+  struct st_event out = {.type = r->type,
+                         .timestamp = r->timestamp,
+                         .explicit_timestamp = r->has_timestamp,
+                         .track_uuid = e->track_uuid};
+  PyObject* release = NULL;
+  out.name = inline_name(e, &out, &release);
+  uint32_t written = 0;
+  t->busy = true;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((mask & (1u << slot)) && emit_to_slot(t, slot, e, &out))
+      written |= 1u << slot;
+  }
+  t->busy = false;
+  Py_XDECREF(release);
+  return written;
 }
 
 uint32_t st_emit(const struct event_request* r, uint32_t mask) {
@@ -397,30 +453,22 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   PyErr_Fetch(&error, &error_value, &traceback);
   if (context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
+  thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;
   struct event e;
   e.request = r;
-  e.argument_count = 0;
+  e.argument_count = e.arguments_left_out = 0;
+  e.more_arguments = NULL;
   e.name = name_as_str(r->name);
   convert_arguments(t, &e);
-  convert_fields(t, &e);
-  choose_track(t, &e);
-  struct st_event out = {.type = r->type,
-                         .timestamp = r->timestamp,
-                         .explicit_timestamp = r->has_timestamp,
-                         .track_uuid = e.track_uuid};
-  PyObject* release = NULL;
-  out.name = inline_name(&e, &out, &release);
   uint32_t written = 0;
-  t->busy = true;
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if ((mask & (1u << slot)) && emit_to_slot(t, slot, &e, &out))
-      written |= 1u << slot;
+  if (convert_fields(t, &e)) {
+    choose_track(t, &e);
+    written = write_to_slots(t, &e, mask);
   }
-  t->busy = false;
   t->scratch.size = base;
   thread_state_release_discarded(t);
-  Py_XDECREF(release);
+  Py_XDECREF(e.more_arguments);
   Py_XDECREF(e.name);
   PyErr_Restore(error, error_value, traceback);
   return written;

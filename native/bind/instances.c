@@ -38,6 +38,7 @@ static PyObject* start_instance(PyObject* module, PyObject* const* args,
                  (int)slot);
     return NULL;
   }
+  open_begins_forget_ended_sessions();
   Py_INCREF(given[1]);
   Py_XSETREF(instance->arbiter_object, given[1]);
   instance->arbiter = arbiter;

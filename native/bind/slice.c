@@ -127,7 +127,7 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-static uint32_t begin(SliceObject* s, uint32_t mask) {
+static uint32_t begin_slowly(SliceObject* s, uint32_t mask) {
   struct event_request r = {
       .type = ST_SLICE_BEGIN,
       .category = s->category,
@@ -142,13 +142,8 @@ static uint32_t begin(SliceObject* s, uint32_t mask) {
       .skip_names = s->skip_names,
       .argument_names = s->names,
   };
-  PyObject* values[64];
-  if (s->values) {
-    Py_ssize_t count = PyTuple_GET_SIZE(s->values);
-    for (Py_ssize_t i = 0; i < count && i < 64; i++)
-      values[i] = PyTuple_GET_ITEM(s->values, i);
-    r.argument_values = values;
-  }
+  if (s->values)
+    r.argument_values = &PyTuple_GET_ITEM(s->values, 0);
   return st_emit(&r, mask);
 }
 
@@ -172,19 +167,26 @@ static bool begin_quickly(SliceObject* s, uint32_t mask) {
                     &PyTuple_GET_ITEM(s->values, 0));
 }
 
+/* Looks the entry up again: an argument's repr may have entered the slice. */
+static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
+  uint32_t written = begin_quickly(s, mask) ? mask : begin_slowly(s, mask);
+  if (index >= s->depth)
+    return;
+  struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
+  /* Read after the event: a session may have started during its conversion. */
+  *e = (struct entry){written, st_start_counter, effective_track(s)};
+}
+
 static PyObject* slice_enter(PyObject* self, PyObject* unused) {
   (void)unused;
   SliceObject* s = (SliceObject*)self;
   struct entry* e = push_entry(s);
   if (!e)
     return PyErr_NoMemory();
-  e->mask = 0;
-  e->start_counter = st_start_counter;
+  *e = (struct entry){0, 0, 0};
   uint32_t mask = s->category->enabled;
-  if (mask) {
-    e->mask = begin_quickly(s, mask) ? mask : begin(s, mask);
-    e->track_uuid = effective_track(s);
-  }
+  if (mask)
+    begin(s, mask, s->depth - 1);
   return Py_NewRef(self);
 }
 

@@ -12,8 +12,9 @@ static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-static PyObject* describe_thread_hook; /* () -> (uuid, descriptor) */
-static PyObject* current_task_hook;    /* () -> Track | None */
+/* (name as known) -> (uuid, descriptor, name), or None: still so called */
+static PyObject* describe_thread_hook;
+static PyObject* current_task_hook; /* () -> Track | None */
 
 void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task) {
   Py_XINCREF(describe_thread);
@@ -50,10 +51,10 @@ static struct thread_sequence* sequence_detach(struct thread_state* t,
   return s;
 }
 
-static void sequence_free(struct thread_sequence* s, int slot) {
+static void sequence_free(struct thread_sequence* s) {
   if (!s)
     return;
-  struct instance* instance = &st_instances[slot];
+  struct instance* instance = &st_instances[s->slot];
   if (instance->generation == s->generation) {
     instance->events_written += s->core.events_written;
     instance->events_lost += s->core.events_lost;
@@ -65,7 +66,25 @@ static void sequence_free(struct thread_sequence* s, int slot) {
   for (int i = 0; i < KEYWORD_ENTRIES; i++)
     Py_XDECREF(s->keywords[i].names);
   PyMem_RawFree(s->categories);
+  Py_XDECREF(s->arbiter);
   PyMem_RawFree(s);
+}
+
+/* Freeing may run Python, which has to wait until the event is written. */
+static void free_later(struct thread_sequence** list,
+                       struct thread_sequence* s) {
+  if (!s)
+    return;
+  s->next = *list;
+  *list = s;
+}
+
+static void free_all(struct thread_sequence** list) {
+  while (*list) {
+    struct thread_sequence* s = *list;
+    *list = s->next;
+    sequence_free(s);
+  }
 }
 
 struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot) {
@@ -73,7 +92,7 @@ struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot) {
   struct thread_sequence* s = t->sequences[slot];
   if (s && s->generation == instance->generation && instance->active)
     return s;
-  sequence_free(sequence_detach(t, slot), slot);
+  free_later(&t->done, sequence_detach(t, slot));
   if (!instance->active)
     return NULL;
   s = PyMem_RawCalloc(1, sizeof *s);
@@ -85,6 +104,8 @@ struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot) {
     instance->events_lost++;
     return NULL;
   }
+  s->arbiter = Py_NewRef(instance->arbiter_object);
+  s->slot = slot;
   s->generation = instance->generation;
   t->sequences[slot] = s;
   return s;
@@ -110,17 +131,22 @@ static void make_exit_key(void) {
   pthread_key_create(&exit_key, on_thread_exit);
 }
 
-static void thread_state_free(struct thread_state* t) {
-  for (int slot = 0; slot < MAX_INSTANCES; slot++)
-    sequence_free(sequence_detach(t, slot), slot);
-  thread_state_release_discarded(t);
+static void unlink_state(struct thread_state* t) {
   if (t->prev)
     t->prev->next = t->next;
   if (t->next)
     t->next->prev = t->prev;
   if (all_threads == t)
     all_threads = t->next;
+}
+
+/* One that is in no list any more: this may run Python, and so change it. */
+static void thread_state_free(struct thread_state* t) {
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    free_later(&t->done, sequence_detach(t, slot));
+  thread_state_release_discarded(t);
   Py_XDECREF(t->task_track);
+  Py_XDECREF(t->name);
   PyMem_RawFree(t->descriptor);
   PyMem_RawFree(t->scratch.data);
   PyMem_RawFree(t->interned.data);
@@ -131,28 +157,40 @@ static void thread_state_free(struct thread_state* t) {
 void thread_states_reap(void) {
   if (atomic_load(&dead_threads) == 0)
     return;
+  struct thread_state* dead = NULL;
   for (struct thread_state *t = all_threads, *next; t; t = next) {
     next = t->next;
     if (!atomic_load(&t->dead))
       continue;
     atomic_fetch_sub(&dead_threads, 1);
+    unlink_state(t);
+    t->next = dead;
+    dead = t;
+  }
+  while (dead) {
+    struct thread_state* t = dead;
+    dead = t->next;
     thread_state_free(t);
   }
 }
 
 /* Takes the descriptor that Python made; false with an error set. */
 static bool use_description(struct thread_state* t, PyObject* description) {
-  PyObject* bytes;
+  PyObject *bytes, *name;
   unsigned long long uuid;
-  if (!PyArg_ParseTuple(description, "KS", &uuid, &bytes))
+  if (!PyArg_ParseTuple(description, "KSU", &uuid, &bytes, &name))
     return false;
   size_t size = (size_t)PyBytes_Size(bytes);
   uint8_t* copy = PyMem_RawMalloc(size + 1);
   if (!copy)
     return false;
   memcpy(copy, PyBytes_AsString(bytes), size);
+  PyMem_RawFree(t->descriptor);
   t->descriptor = copy;
   t->track = (struct st_track){uuid, copy, size, &st_process_track};
+  Py_INCREF(name);
+  discard_later(t, t->name);
+  t->name = name;
   return true;
 }
 
@@ -175,13 +213,17 @@ static bool describe_plainly(struct thread_state* t) {
   return true;
 }
 
-static bool describe(struct thread_state* t) {
-  PyObject* description =
-      describe_thread_hook ? PyObject_CallNoArgs(describe_thread_hook) : NULL;
-  bool ok = description && use_description(t, description);
+/* False: there is no description, or no newer one. */
+static bool describe_by_hook(struct thread_state* t) {
+  if (!describe_thread_hook)
+    return false;
+  PyObject* known = t->name ? t->name : Py_None;
+  PyObject* description = PyObject_CallOneArg(describe_thread_hook, known);
+  bool ok =
+      description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
   PyErr_Clear(); /* a thread without a name is still traced */
-  return ok || describe_plainly(t);
+  return ok;
 }
 
 static struct thread_state* make_thread_state(void) {
@@ -189,7 +231,7 @@ static struct thread_state* make_thread_state(void) {
   if (!t)
     return NULL;
   pthread_mutex_init(&t->lock, NULL);
-  if (!describe(t)) {
+  if (!describe_by_hook(t) && !describe_plainly(t)) {
     pthread_mutex_destroy(&t->lock);
     PyMem_RawFree(t);
     return NULL;
@@ -215,6 +257,38 @@ struct thread_state* thread_state_get(void) {
   st_thread = t;
   pthread_setspecific(exit_key, t);
   return t;
+}
+
+/* Whether the next event of a slot in mask announces the sequence's state, and
+ * nobody has looked yet. */
+static bool will_announce(struct thread_state* t, uint32_t mask) {
+  bool announces = false;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    struct thread_sequence* s = t->sequences[slot];
+    if (!(mask & (1u << slot)))
+      continue;
+    if (!s || s->generation != st_instances[slot].generation)
+      announces = true;
+    else if (!st_sequence_is_current(&s->core) &&
+             s->described_epoch != s->core.epoch) {
+      s->described_epoch = s->core.epoch;
+      announces = true;
+    }
+  }
+  return announces;
+}
+
+void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
+  static _Thread_local bool refreshing; /* the hook may trace */
+  if (refreshing || !will_announce(t, mask))
+    return;
+  refreshing = true;
+  bool changed = describe_by_hook(t);
+  refreshing = false;
+  for (int slot = 0; changed && slot < MAX_INSTANCES; slot++) {
+    if (t->sequences[slot])
+      st_sequence_clear_state(&t->sequences[slot]->core);
+  }
 }
 
 /* The writers' chunks are the parent's: nothing may be written to them. */
@@ -243,8 +317,15 @@ void thread_states_after_fork(void) {
   /* Every other thread's state is a copy without its thread. */
   for (struct thread_state* t = all_threads; t; t = t->next)
     disable_writers(t);
-  while (all_threads)
-    thread_state_free(all_threads);
+  while (all_threads) {
+    struct thread_state* t = all_threads;
+    unlink_state(t);
+    /* Locked: it was ending just then, and is half destroyed for ever. */
+    if (pthread_mutex_trylock(&t->lock) != 0)
+      continue;
+    pthread_mutex_unlock(&t->lock);
+    thread_state_free(t);
+  }
   atomic_store(&dead_threads, 0);
   st_thread = NULL;
   pthread_once(&exit_key_once, make_exit_key);
@@ -284,22 +365,23 @@ void thread_state_refresh_task(struct thread_state* t) {
 void thread_state_release_discarded(struct thread_state* t) {
   while (t->discarded_count)
     Py_DECREF(t->discarded[--t->discarded_count]);
+  free_all(&t->done);
 }
 
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
 
 /* Calls visit for each sequence of a slot that its owner isn't writing, and
- * frees what visit returns. */
+ * afterwards frees what visit returned. */
 static void for_each(int slot, visitor visit) {
-  for (struct thread_state *t = all_threads, *next; t; t = next) {
-    next = t->next;
+  struct thread_sequence* done = NULL;
+  for (struct thread_state* t = all_threads; t; t = t->next) {
     if (!t->sequences[slot] || t->busy)
       continue;
     pthread_mutex_lock(&t->lock);
-    struct thread_sequence* done = visit(t, slot);
+    free_later(&done, visit(t, slot));
     pthread_mutex_unlock(&t->lock);
-    sequence_free(done, slot);
   }
+  free_all(&done);
 }
 
 static struct thread_sequence* clear_state(struct thread_state* t, int slot) {

@@ -83,12 +83,6 @@ static inline bool instance_runs_since(int slot, uint32_t generation) {
 
 /* ---- tracks ---------------------------------------------------------------- */
 
-/* One bit per open begin(), newest lowest: was the BEGIN written? */
-struct open_begins {
-  uint64_t bits;
-  uint32_t generation;
-};
-
 typedef struct {
   PyObject_HEAD
   struct st_track core;
@@ -100,7 +94,6 @@ typedef struct {
   uint8_t* extra;  /* further encoded TrackDescriptor fields */
   size_t extra_size;
   uint32_t process_generation;
-  struct open_begins begins[MAX_INSTANCES];
 } TrackObject;
 
 enum track_kind { TRACK_CHILD, TRACK_FIXED };
@@ -118,6 +111,13 @@ extern PyTypeObject* st_flow_type;
 /* Appends fixed64 fields `field` for a Flow, an int, or a sequence of them.
  * False with an exception set. */
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
+
+/* What end() has to know (open_begins.c): begin() was called on the track, for
+ * the slots in mask; it was written to those in `written`. */
+void open_begins_push(uint64_t uuid, uint32_t mask, uint32_t written);
+/* The slots that got the BEGIN which an end() of the track belongs to. */
+uint32_t open_begins_pop(uint64_t uuid, uint32_t mask);
+void open_begins_forget_ended_sessions(void);
 
 /* ---- threads ---------------------------------------------------------------- */
 
@@ -145,7 +145,11 @@ struct keyword_entry {
 
 struct thread_sequence {
   struct st_sequence core;
-  uint32_t generation; /* of the instance it was made for */
+  PyObject* arbiter;            /* strong: core writes through it */
+  struct thread_sequence* next; /* among those that are to be freed */
+  int slot;
+  uint32_t generation;      /* of the instance it was made for */
+  uint32_t described_epoch; /* in which the thread's name was looked at */
   struct identity_cache names;
   struct identity_cache argument_names;
   struct identity_cache codes;     /* code object -> name iid */
@@ -163,6 +167,7 @@ struct thread_state {
   struct thread_sequence* sequences[MAX_INSTANCES];
   struct st_track track;
   uint8_t* descriptor;
+  PyObject* name;          /* as described */
   TrackObject* task_track; /* of the asyncio task that runs now, or NULL */
   PyObject* context;       /* borrowed, compared only */
   uint64_t context_version;
@@ -170,7 +175,7 @@ struct thread_state {
   struct bytes_builder interned;      /* entries of the event being written */
   PyObject* discarded[MAX_DISCARDED]; /* released after the event */
   unsigned discarded_count;
-  struct open_begins begins[MAX_INSTANCES];
+  struct thread_sequence* done; /* freed after the event */
   bool busy; /* writing; it may wait in a stalling policy without the GIL */
 
   struct thread_state *next, *prev; /* list of all, under the GIL */
@@ -183,6 +188,9 @@ extern _Thread_local struct thread_state* st_thread;
 /* The calling thread's state, made on first use (this runs Python: it asks
  * for the thread's name).  NULL: no memory, or within its own making. */
 struct thread_state* thread_state_get(void);
+/* Describes the thread anew where it has got another name.  Called before an
+ * event that may announce its state; runs Python. */
+void thread_state_refresh_name(struct thread_state* t, uint32_t mask);
 /* The thread's sequence for a slot, made on first use; NULL: none to be had. */
 struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot);
 /* Looks which asyncio task runs; only after the context has changed. */
@@ -331,12 +339,20 @@ struct converted_argument {
   size_t offset, size; /* value fields in t->scratch; size 0: convert late */
 };
 /* Values that need Python code: their encoding, appended to t->scratch.
- * Plain values (exact int, float, bool, None, str, bytes) are left for late. */
+ * Plain values (exact int of 64 bits, float, bool, None, str) are left for
+ * late. */
 bool argument_is_plain(PyObject* value);
 void convert_argument(struct thread_state* t, PyObject* value,
                       struct converted_argument* out);
 /* Appends the value fields of a plain value.  Runs no Python code. */
 void append_plain_value(struct bytes_builder* out, PyObject* value);
+
+/* Counts and forgets the exception that is set.  A KeyboardInterrupt is the
+ * program's, and comes again as soon as the event is over. */
+void swallow_error(void);
+
+/* At most `size`, cut where a character of data begins. */
+size_t cut_utf8(const char* data, size_t size);
 
 /* UTF-8 of a str, however odd; *release is to be decref'ed (or NULL). */
 const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release);

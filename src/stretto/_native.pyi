@@ -343,7 +343,8 @@ def set_traced(trace: Callable[[Category, Any], Any]) -> None:
 
 def set_process(uuid: int, descriptor: bytes) -> None: ...
 def set_hooks(
-    describe_thread: Callable[[], tuple[int, bytes]], current_task: Callable[[], Track | None]
+    describe_thread: Callable[[str | None], tuple[int, bytes, str] | None],
+    current_task: Callable[[], Track | None],
 ) -> None: ...
 def start_instance(
     slot: int,

@@ -88,7 +88,7 @@ def process_descriptor(uuid: int) -> bytes:
     return wire.varint_field(_UUID, uuid) + wire.bytes_field(_PROCESS, process)
 
 
-def _thread_name() -> str:
+def _thread_name(known_name: str | None) -> str:
     """The calling thread's name, without making a dummy thread or taking a lock.
 
     `threading.current_thread()` would do the first, `threading.enumerate()` the second, and an
@@ -98,6 +98,8 @@ def _thread_name() -> str:
     thread = getattr(threading, "_active", {}).get(get_ident())
     if thread is not None:
         return str(thread.name)
+    if known_name is not None:
+        return known_name
     if get_native_id() == os.getpid():
         return "MainThread"
     try:
@@ -107,16 +109,22 @@ def _thread_name() -> str:
         return ""
 
 
-def describe_thread() -> tuple[int, bytes]:
-    """(uuid, encoded TrackDescriptor) of the calling thread."""
+def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
+    """(uuid, encoded TrackDescriptor, name) of the calling thread.
+
+    None if it is still called `known_name`: nothing is new.
+    """
+    name = _thread_name(known_name)
+    if name == known_name:
+        return None
     tid = get_native_id()
     parent = _process_uuid
     uuid = tid ^ parent
     thread = wire.varint_field(_THREAD_PID, os.getpid()) + wire.varint_field(_THREAD_TID, tid)
-    if name := _thread_name():
+    if name:
         thread += wire.bytes_field(_THREAD_NAME, name.encode("utf-8", "replace"))
     descriptor = wire.varint_field(_UUID, uuid) + wire.varint_field(_PARENT_UUID, parent)
-    return uuid, descriptor + wire.bytes_field(_THREAD, thread)
+    return uuid, descriptor + wire.bytes_field(_THREAD, thread), name
 
 
 _process_uuid = 0
