@@ -60,6 +60,46 @@ class Readback:
     def invalid_packets(self) -> int: ...
 
 @final
+class MessageFilter:
+    """Copies messages without the fields that a bytecode denies (core/message_filter.h)."""
+
+    def __init__(
+        self,
+        bytecode: bytes | bytearray | memoryview,
+        overlay: bytes | bytearray | memoryview = b"",
+        string_filter: Callable[[bytes, int], bytes | None] | None = None,
+    ) -> None:
+        """Load a bytecode, and an overlay unless it is empty.
+
+        Args:
+            string_filter: is given each string to be rewritten, and its semantic type;
+                returns as many bytes, or None to leave it as it is.
+
+        Raises ValueError: it says what is wrong with the bytecode.
+        """
+    def set_root(self, path: Sequence[int], /) -> None:
+        """Filter messages that are reached from message 0 through these fields.
+
+        Raises ValueError if one of them is no nested message.
+        """
+    def query(self, message: int, field: int) -> tuple[str, int] | None:
+        """The rule for a field of a message, by numbers; None if it is denied.
+
+        ("simple", 0), ("nested", number of the message) or ("string", semantic type).
+        """
+    @property
+    def messages(self) -> int:
+        """How many messages the bytecode describes."""
+    def filter(self, data: bytes | bytearray | memoryview, /) -> bytes | None:
+        """Filter one message; None if it is malformed."""
+    def filter_trace(self, trace: bytes | bytearray | memoryview, /) -> tuple[bytes, int, int]:
+        """Filter each packet of a trace: (trace, packets, malformed ones).
+
+        A malformed packet becomes an empty one. Raises ValueError if the trace isn't a
+        row of whole packets, and what the string filter raises.
+        """
+
+@final
 class ProducerEndpointCore:
     """Service side of one producer's data path (core/producer_endpoint.h)."""
 
