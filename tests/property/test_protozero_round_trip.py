@@ -37,7 +37,7 @@ def ipc_schema() -> File:
     perfetto = descriptor_set.read_module(PERFETTO)
     files = proto_parser.parse(sorted((ROOT / IPC_PROTOS).glob("*.proto")), perfetto)
     messages = [message for file in files for message in file.messages]
-    return File(files[0].package, messages=messages)
+    return File(package=files[0].package, messages=messages)
 
 
 def our_class(modules: tuple[Any, ...], path: list[str]) -> type[Message]:

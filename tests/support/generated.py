@@ -23,5 +23,5 @@ def load(module: Module) -> Any:
     """Import the text that the emitter writes."""
     made = ModuleType(module.name)
     sys.modules[module.name] = made
-    exec(compile(python_emitter.emit(module), module.name, "exec"), vars(made))
+    exec(compile(python_emitter.emit(module, "a test"), module.name, "exec"), vars(made))
     return made

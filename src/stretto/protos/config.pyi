@@ -10,6 +10,7 @@ from typing import Final as _Final
 
 from stretto.protozero.enums import Enum as _Enum
 from stretto.protozero.message import Message as _Message
+from stretto.protozero.typed_decoder import TypedDecoder as _TypedDecoder
 from stretto.protozero.writer import MessageWriter as _MessageWriter
 
 class VmCursorEnum(_Enum):
@@ -1499,7 +1500,12 @@ class VmstatCounters(_Enum):
     VMSTAT_WORKINGSET_RESTORE_ANON: _Final = 187
     VMSTAT_WORKINGSET_RESTORE_FILE: _Final = 188
 class FtraceDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        atrace_categories: list[FtraceDescriptor.AtraceCategory.Decoder]
     class AtraceCategory(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            description: str
         name: str
         description: str
         def __init__(
@@ -1520,6 +1526,15 @@ class FtraceDescriptor(_Message):
     class Writer(_MessageWriter):
         def add_atrace_categories(self) -> FtraceDescriptor.AtraceCategory.Writer: ...
 class GpuCounterDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        specs: list[GpuCounterDescriptor.GpuCounterSpec.Decoder]
+        blocks: list[GpuCounterDescriptor.GpuCounterBlock.Decoder]
+        counter_groups: list[GpuCounterDescriptor.GpuCounterGroupSpec.Decoder]
+        min_sampling_period_ns: int
+        max_sampling_period_ns: int
+        supports_instrumented_sampling: bool
+        supports_counter_names: bool
+        supports_counter_name_globs: bool
     class GpuCounterGroup(_Enum):
         UNCLASSIFIED: _Final = 0
         SYSTEM: _Final = 1
@@ -1621,6 +1636,17 @@ class GpuCounterDescriptor(_Message):
     PERCENT: _Final = 37
     INSTRUCTION: _Final = 40
     class GpuCounterSpec(_Message):
+        class Decoder(_TypedDecoder):
+            counter_id: int
+            name: str
+            description: str
+            int_peak_value: int
+            double_peak_value: float
+            numerator_units: list[int]
+            denominator_units: list[int]
+            select_by_default: bool
+            groups: list[int]
+            value_direction: int
         class ValueDirection(_Enum):
             VALUE_DIRECTION_UNSPECIFIED: _Final = 0
             VALUE_DIRECTION_BACKWARDS_LOOKING: _Final = 1
@@ -1664,6 +1690,12 @@ class GpuCounterDescriptor(_Message):
             def add_groups(self, value: int) -> None: ...
             def set_value_direction(self, value: int) -> None: ...
     class GpuCounterBlock(_Message):
+        class Decoder(_TypedDecoder):
+            block_id: int
+            block_capacity: int
+            name: str
+            description: str
+            counter_ids: list[int]
         block_id: int
         block_capacity: int
         name: str
@@ -1685,6 +1717,11 @@ class GpuCounterDescriptor(_Message):
             def set_description(self, value: str) -> None: ...
             def add_counter_ids(self, value: int) -> None: ...
     class GpuCounterGroupSpec(_Message):
+        class Decoder(_TypedDecoder):
+            group_id: int
+            name: str
+            description: str
+            counter_ids: list[int]
         group_id: int
         name: str
         description: str
@@ -1732,6 +1769,10 @@ class GpuCounterDescriptor(_Message):
         def set_supports_counter_names(self, value: bool) -> None: ...
         def set_supports_counter_name_globs(self, value: bool) -> None: ...
 class TrackEventCategory(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        description: str
+        tags: list[str]
     name: str
     description: str
     tags: list[str]
@@ -1747,6 +1788,8 @@ class TrackEventCategory(_Message):
         def set_description(self, value: str) -> None: ...
         def add_tags(self, value: str) -> None: ...
 class TrackEventDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        available_categories: list[TrackEventCategory.Decoder]
     available_categories: list[TrackEventCategory]
     def __init__(
         self,
@@ -1756,6 +1799,9 @@ class TrackEventDescriptor(_Message):
     class Writer(_MessageWriter):
         def add_available_categories(self) -> TrackEventCategory.Writer: ...
 class VmProgram(_Message):
+    class Decoder(_TypedDecoder):
+        version: int
+        instructions: list[VmInstruction.Decoder]
     version: int
     instructions: list[VmInstruction]
     def __init__(
@@ -1768,6 +1814,14 @@ class VmProgram(_Message):
         def set_version(self, value: int) -> None: ...
         def add_instructions(self) -> VmInstruction.Writer: ...
 class VmInstruction(_Message):
+    class Decoder(_TypedDecoder):
+        select: VmOpSelect.Decoder | None
+        reg_load: VmOpRegLoad.Decoder | None
+        merge_: VmOpMerge.Decoder | None
+        set: VmOpSet.Decoder | None
+        del_: VmOpDel.Decoder | None
+        abort_level: int
+        nested_instructions: list[VmInstruction.Decoder]
     class AbortLevel(_Enum):
         SKIP_CURRENT_INSTRUCTION: _Final = 1
         SKIP_CURRENT_INSTRUCTION_AND_BREAK_OUTER: _Final = 2
@@ -1802,7 +1856,18 @@ class VmInstruction(_Message):
         def set_abort_level(self, value: int) -> None: ...
         def add_nested_instructions(self) -> VmInstruction.Writer: ...
 class VmOpSelect(_Message):
+    class Decoder(_TypedDecoder):
+        cursor: int
+        relative_path: list[VmOpSelect.PathComponent.Decoder]
+        create_if_not_exist: bool
     class PathComponent(_Message):
+        class Decoder(_TypedDecoder):
+            field_id: int
+            array_index: int
+            map_key_field_id: int
+            is_repeated: bool
+            register_to_match: int
+            store_foreach_index_into_register: int
         field_id: int
         array_index: int
         map_key_field_id: int
@@ -1841,6 +1906,9 @@ class VmOpSelect(_Message):
         def add_relative_path(self) -> VmOpSelect.PathComponent.Writer: ...
         def set_create_if_not_exist(self, value: bool) -> None: ...
 class VmOpRegLoad(_Message):
+    class Decoder(_TypedDecoder):
+        cursor: int
+        dst_register: int
     cursor: int
     dst_register: int
     def __init__(
@@ -1853,6 +1921,9 @@ class VmOpRegLoad(_Message):
         def set_cursor(self, value: int) -> None: ...
         def set_dst_register(self, value: int) -> None: ...
 class VmOpMerge(_Message):
+    class Decoder(_TypedDecoder):
+        skip_submessages: bool
+        del_if_src_empty: bool
     skip_submessages: bool
     del_if_src_empty: bool
     def __init__(
@@ -1865,12 +1936,25 @@ class VmOpMerge(_Message):
         def set_skip_submessages(self, value: bool) -> None: ...
         def set_del_if_src_empty(self, value: bool) -> None: ...
 class VmOpSet(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class VmOpDel(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class DataSourceDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        id: int
+        will_notify_on_stop: bool
+        will_notify_on_start: bool
+        handles_incremental_state_clear: bool
+        no_flush: bool
+        protovm_program: VmProgram.Decoder | None
+        gpu_counter_descriptor: GpuCounterDescriptor.Decoder | None
+        track_event_descriptor: TrackEventDescriptor.Decoder | None
+        ftrace_descriptor: FtraceDescriptor.Decoder | None
     name: str
     id: int
     will_notify_on_stop: bool
@@ -1907,7 +1991,13 @@ class DataSourceDescriptor(_Message):
         def set_track_event_descriptor(self) -> TrackEventDescriptor.Writer: ...
         def set_ftrace_descriptor(self) -> FtraceDescriptor.Writer: ...
 class TraceAttributes(_Message):
+    class Decoder(_TypedDecoder):
+        attribute: list[TraceAttributes.Attribute.Decoder]
     class Attribute(_Message):
+        class Decoder(_TypedDecoder):
+            key: str
+            long_value: int
+            string_value: str
         key: str
         long_value: int
         string_value: str
@@ -1931,6 +2021,8 @@ class TraceAttributes(_Message):
     class Writer(_MessageWriter):
         def add_attribute(self) -> TraceAttributes.Attribute.Writer: ...
 class AndroidAflagsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
     poll_ms: int
     def __init__(
         self,
@@ -1940,6 +2032,8 @@ class AndroidAflagsConfig(_Message):
     class Writer(_MessageWriter):
         def set_poll_ms(self, value: int) -> None: ...
 class AndroidGameInterventionListConfig(_Message):
+    class Decoder(_TypedDecoder):
+        package_name_filter: list[str]
     package_name_filter: list[str]
     def __init__(
         self,
@@ -1949,6 +2043,12 @@ class AndroidGameInterventionListConfig(_Message):
     class Writer(_MessageWriter):
         def add_package_name_filter(self, value: str) -> None: ...
 class AndroidInputEventConfig(_Message):
+    class Decoder(_TypedDecoder):
+        mode: int
+        rules: list[AndroidInputEventConfig.TraceRule.Decoder]
+        trace_dispatcher_input_events: bool
+        trace_dispatcher_window_dispatch: bool
+        trace_evdev_events: bool
     class TraceMode(_Enum):
         TRACE_MODE_TRACE_ALL: _Final = 0
         TRACE_MODE_USE_RULES: _Final = 1
@@ -1962,6 +2062,12 @@ class AndroidInputEventConfig(_Message):
     TRACE_LEVEL_REDACTED: _Final = 1
     TRACE_LEVEL_COMPLETE: _Final = 2
     class TraceRule(_Message):
+        class Decoder(_TypedDecoder):
+            trace_level: int
+            match_all_packages: list[str]
+            match_any_packages: list[str]
+            match_secure: bool
+            match_ime_connection_active: bool
         trace_level: int
         match_all_packages: list[str]
         match_any_packages: list[str]
@@ -2003,6 +2109,11 @@ class AndroidInputEventConfig(_Message):
         def set_trace_dispatcher_window_dispatch(self, value: bool) -> None: ...
         def set_trace_evdev_events(self, value: bool) -> None: ...
 class AndroidLogConfig(_Message):
+    class Decoder(_TypedDecoder):
+        log_ids: list[int]
+        min_prio: int
+        filter_tags: list[str]
+        preserve_log_buffer: bool
     log_ids: list[int]
     min_prio: int
     filter_tags: list[str]
@@ -2021,6 +2132,8 @@ class AndroidLogConfig(_Message):
         def add_filter_tags(self, value: str) -> None: ...
         def set_preserve_log_buffer(self, value: bool) -> None: ...
 class AndroidPolledStateConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
     poll_ms: int
     def __init__(
         self,
@@ -2030,6 +2143,8 @@ class AndroidPolledStateConfig(_Message):
     class Writer(_MessageWriter):
         def set_poll_ms(self, value: int) -> None: ...
 class AndroidProcessStateConfig(_Message):
+    class Decoder(_TypedDecoder):
+        dump_process_metadata: bool
     dump_process_metadata: bool
     def __init__(
         self,
@@ -2039,6 +2154,10 @@ class AndroidProcessStateConfig(_Message):
     class Writer(_MessageWriter):
         def set_dump_process_metadata(self, value: bool) -> None: ...
 class AndroidSdkSyspropGuardConfig(_Message):
+    class Decoder(_TypedDecoder):
+        surfaceflinger_skia_track_events: bool
+        hwui_skia_track_events: bool
+        hwui_package_name_filter: list[str]
     surfaceflinger_skia_track_events: bool
     hwui_skia_track_events: bool
     hwui_package_name_filter: list[str]
@@ -2054,6 +2173,9 @@ class AndroidSdkSyspropGuardConfig(_Message):
         def set_hwui_skia_track_events(self, value: bool) -> None: ...
         def add_hwui_package_name_filter(self, value: str) -> None: ...
 class AndroidSystemPropertyConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
+        property_name: list[str]
     poll_ms: int
     property_name: list[str]
     def __init__(
@@ -2066,6 +2188,10 @@ class AndroidSystemPropertyConfig(_Message):
         def set_poll_ms(self, value: int) -> None: ...
         def add_property_name(self, value: str) -> None: ...
 class AppWakelocksConfig(_Message):
+    class Decoder(_TypedDecoder):
+        write_delay_ms: int
+        filter_duration_below_ms: int
+        drop_owner_pid: bool
     write_delay_ms: int
     filter_duration_below_ms: int
     drop_owner_pid: bool
@@ -2081,6 +2207,8 @@ class AppWakelocksConfig(_Message):
         def set_filter_duration_below_ms(self, value: int) -> None: ...
         def set_drop_owner_pid(self, value: bool) -> None: ...
 class CpuPerUidConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
     poll_ms: int
     def __init__(
         self,
@@ -2090,6 +2218,12 @@ class CpuPerUidConfig(_Message):
     class Writer(_MessageWriter):
         def set_poll_ms(self, value: int) -> None: ...
 class DisplayVideoConfig(_Message):
+    class Decoder(_TypedDecoder):
+        scale: float
+        format: int
+        key_frame_interval_secs: int
+        max_stream_size_bytes: int
+        bitrate_bps: int
     class Format(_Enum):
         FORMAT_UNSPECIFIED: _Final = 0
         FORMAT_H264: _Final = 1
@@ -2118,6 +2252,10 @@ class DisplayVideoConfig(_Message):
         def set_max_stream_size_bytes(self, value: int) -> None: ...
         def set_bitrate_bps(self, value: int) -> None: ...
 class InputMethodConfig(_Message):
+    class Decoder(_TypedDecoder):
+        client: bool
+        service: bool
+        manager_service: bool
     client: bool
     service: bool
     manager_service: bool
@@ -2133,6 +2271,8 @@ class InputMethodConfig(_Message):
         def set_service(self, value: bool) -> None: ...
         def set_manager_service(self, value: bool) -> None: ...
 class KernelWakelocksConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
     poll_ms: int
     def __init__(
         self,
@@ -2142,6 +2282,13 @@ class KernelWakelocksConfig(_Message):
     class Writer(_MessageWriter):
         def set_poll_ms(self, value: int) -> None: ...
 class NetworkPacketTraceConfig(_Message):
+    class Decoder(_TypedDecoder):
+        poll_ms: int
+        aggregation_threshold: int
+        intern_limit: int
+        drop_local_port: bool
+        drop_remote_port: bool
+        drop_tcp_flags: bool
     poll_ms: int
     aggregation_threshold: int
     intern_limit: int
@@ -2166,6 +2313,10 @@ class NetworkPacketTraceConfig(_Message):
         def set_drop_remote_port(self, value: bool) -> None: ...
         def set_drop_tcp_flags(self, value: bool) -> None: ...
 class PackagesListConfig(_Message):
+    class Decoder(_TypedDecoder):
+        package_name_filter: list[str]
+        package_name_regex_filter: list[str]
+        only_write_on_cpu_use_every_ms: int
     package_name_filter: list[str]
     package_name_regex_filter: list[str]
     only_write_on_cpu_use_every_ms: int
@@ -2181,6 +2332,10 @@ class PackagesListConfig(_Message):
         def add_package_name_regex_filter(self, value: str) -> None: ...
         def set_only_write_on_cpu_use_every_ms(self, value: int) -> None: ...
 class PixelModemConfig(_Message):
+    class Decoder(_TypedDecoder):
+        event_group: int
+        pigweed_hash_allow_list: list[int]
+        pigweed_hash_deny_list: list[int]
     class EventGroup(_Enum):
         EVENT_GROUP_UNKNOWN: _Final = 0
         EVENT_GROUP_LOW_BANDWIDTH: _Final = 1
@@ -2203,6 +2358,10 @@ class PixelModemConfig(_Message):
         def add_pigweed_hash_allow_list(self, value: int) -> None: ...
         def add_pigweed_hash_deny_list(self, value: int) -> None: ...
 class ProtoLogConfig(_Message):
+    class Decoder(_TypedDecoder):
+        group_overrides: list[ProtoLogGroup.Decoder]
+        tracing_mode: int
+        default_log_from_level: int
     class TracingMode(_Enum):
         DEFAULT: _Final = 0
         ENABLE_ALL: _Final = 1
@@ -2223,6 +2382,10 @@ class ProtoLogConfig(_Message):
         def set_tracing_mode(self, value: int) -> None: ...
         def set_default_log_from_level(self, value: int) -> None: ...
 class ProtoLogGroup(_Message):
+    class Decoder(_TypedDecoder):
+        group_name: str
+        log_from: int
+        collect_stacktrace: bool
     group_name: str
     log_from: int
     collect_stacktrace: bool
@@ -2238,6 +2401,9 @@ class ProtoLogGroup(_Message):
         def set_log_from(self, value: int) -> None: ...
         def set_collect_stacktrace(self, value: bool) -> None: ...
 class SurfaceFlingerLayersConfig(_Message):
+    class Decoder(_TypedDecoder):
+        mode: int
+        trace_flags: list[int]
     class Mode(_Enum):
         MODE_UNSPECIFIED: _Final = 0
         MODE_ACTIVE: _Final = 1
@@ -2280,6 +2446,8 @@ class SurfaceFlingerLayersConfig(_Message):
         def set_mode(self, value: int) -> None: ...
         def add_trace_flags(self, value: int) -> None: ...
 class SurfaceFlingerTransactionsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        mode: int
     class Mode(_Enum):
         MODE_UNSPECIFIED: _Final = 0
         MODE_CONTINUOUS: _Final = 1
@@ -2296,6 +2464,8 @@ class SurfaceFlingerTransactionsConfig(_Message):
     class Writer(_MessageWriter):
         def set_mode(self, value: int) -> None: ...
 class AndroidUserListConfig(_Message):
+    class Decoder(_TypedDecoder):
+        user_type_filter: list[str]
     user_type_filter: list[str]
     def __init__(
         self,
@@ -2305,6 +2475,10 @@ class AndroidUserListConfig(_Message):
     class Writer(_MessageWriter):
         def add_user_type_filter(self, value: str) -> None: ...
 class WindowManagerConfig(_Message):
+    class Decoder(_TypedDecoder):
+        log_frequency: int
+        log_level: int
+        log_mode: int
     class LogFrequency(_Enum):
         LOG_FREQUENCY_UNSPECIFIED: _Final = 0
         LOG_FREQUENCY_FRAME: _Final = 1
@@ -2345,6 +2519,13 @@ class WindowManagerConfig(_Message):
         def set_log_level(self, value: int) -> None: ...
         def set_log_mode(self, value: int) -> None: ...
 class ChromeConfig(_Message):
+    class Decoder(_TypedDecoder):
+        trace_config: str
+        privacy_filtering_enabled: bool
+        convert_to_legacy_json: bool
+        client_priority: int
+        json_agent_label_filter: str
+        event_package_name_filter_enabled: bool
     class ClientPriority(_Enum):
         UNKNOWN: _Final = 0
         BACKGROUND: _Final = 1
@@ -2376,7 +2557,14 @@ class ChromeConfig(_Message):
         def set_json_agent_label_filter(self, value: str) -> None: ...
         def set_event_package_name_filter_enabled(self, value: bool) -> None: ...
 class ChromiumHistogramSamplesConfig(_Message):
+    class Decoder(_TypedDecoder):
+        histograms: list[ChromiumHistogramSamplesConfig.HistogramSample.Decoder]
+        filter_histogram_names: bool
     class HistogramSample(_Message):
+        class Decoder(_TypedDecoder):
+            histogram_name: str
+            min_value: int
+            max_value: int
         histogram_name: str
         min_value: int
         max_value: int
@@ -2403,6 +2591,9 @@ class ChromiumHistogramSamplesConfig(_Message):
         def add_histograms(self) -> ChromiumHistogramSamplesConfig.HistogramSample.Writer: ...
         def set_filter_histogram_names(self, value: bool) -> None: ...
 class ChromiumSamplingHeapProfilerConfig(_Message):
+    class Decoder(_TypedDecoder):
+        sampling_interval_bytes: int
+        sampling_interval_ms: int
     sampling_interval_bytes: int
     sampling_interval_ms: int
     def __init__(
@@ -2415,6 +2606,8 @@ class ChromiumSamplingHeapProfilerConfig(_Message):
         def set_sampling_interval_bytes(self, value: int) -> None: ...
         def set_sampling_interval_ms(self, value: int) -> None: ...
 class ChromiumStackSamplingProfilerConfig(_Message):
+    class Decoder(_TypedDecoder):
+        sampling_interval_ms: int
     sampling_interval_ms: int
     def __init__(
         self,
@@ -2424,6 +2617,8 @@ class ChromiumStackSamplingProfilerConfig(_Message):
     class Writer(_MessageWriter):
         def set_sampling_interval_ms(self, value: int) -> None: ...
 class ChromiumSystemMetricsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        sampling_interval_ms: int
     sampling_interval_ms: int
     def __init__(
         self,
@@ -2433,6 +2628,9 @@ class ChromiumSystemMetricsConfig(_Message):
     class Writer(_MessageWriter):
         def set_sampling_interval_ms(self, value: int) -> None: ...
 class V8Config(_Message):
+    class Decoder(_TypedDecoder):
+        log_script_sources: bool
+        log_instructions: bool
     log_script_sources: bool
     log_instructions: bool
     def __init__(
@@ -2445,12 +2643,24 @@ class V8Config(_Message):
         def set_log_script_sources(self, value: bool) -> None: ...
         def set_log_instructions(self, value: bool) -> None: ...
 class EtwConfig(_Message):
+    class Decoder(_TypedDecoder):
+        kernel_flags: list[int]
+        scheduler_provider_events: list[str]
+        memory_provider_events: list[str]
+        file_provider_events: list[str]
+        stack_sampling_events: list[str]
+        disk_provider_events: list[str]
+        system_io_provider_events: list[str]
+        stack_sampling_debug_ids: list[EtwConfig.DebugId.Decoder]
     class KernelFlag(_Enum):
         CSWITCH: _Final = 0
         DISPATCHER: _Final = 1
     CSWITCH: _Final = 0
     DISPATCHER: _Final = 1
     class DebugId(_Message):
+        class Decoder(_TypedDecoder):
+            path: str
+            debug_id: str
         path: str
         debug_id: str
         def __init__(
@@ -2492,6 +2702,8 @@ class EtwConfig(_Message):
         def add_system_io_provider_events(self, value: str) -> None: ...
         def add_stack_sampling_debug_ids(self) -> EtwConfig.DebugId.Writer: ...
 class FrozenFtraceConfig(_Message):
+    class Decoder(_TypedDecoder):
+        instance_name: str
     instance_name: str
     def __init__(
         self,
@@ -2501,6 +2713,37 @@ class FrozenFtraceConfig(_Message):
     class Writer(_MessageWriter):
         def set_instance_name(self, value: str) -> None: ...
 class FtraceConfig(_Message):
+    class Decoder(_TypedDecoder):
+        ftrace_events: list[str]
+        atrace_categories: list[str]
+        atrace_apps: list[str]
+        atrace_categories_prefer_sdk: list[str]
+        atrace_userspace_only: bool
+        buffer_size_kb: int
+        buffer_size_lower_bound: bool
+        drain_period_ms: int
+        drain_buffer_percent: int
+        compact_sched: FtraceConfig.CompactSchedConfig.Decoder | None
+        print_filter: FtraceConfig.PrintFilter.Decoder | None
+        symbolize_ksyms: bool
+        ksyms_mem_policy: int
+        throttle_rss_stat: bool
+        denser_generic_event_encoding: bool
+        disable_generic_events: bool
+        syscall_events: list[str]
+        enable_function_graph: bool
+        function_filters: list[str]
+        function_graph_roots: list[str]
+        function_graph_max_depth: int
+        kprobe_events: list[FtraceConfig.KprobeEvent.Decoder]
+        preserve_ftrace_buffer: bool
+        use_monotonic_raw_clock: bool
+        instance_name: str
+        debug_ftrace_abi: bool
+        tids_to_trace: list[int]
+        tracefs_options: list[FtraceConfig.TracefsOption.Decoder]
+        tracing_cpumask: str
+        initialize_ksyms_synchronously_for_testing: bool
     class KsymsMemPolicy(_Enum):
         KSYMS_UNSPECIFIED: _Final = 0
         KSYMS_CLEANUP_ON_STOP: _Final = 1
@@ -2509,6 +2752,8 @@ class FtraceConfig(_Message):
     KSYMS_CLEANUP_ON_STOP: _Final = 1
     KSYMS_RETAIN: _Final = 2
     class CompactSchedConfig(_Message):
+        class Decoder(_TypedDecoder):
+            enabled: bool
         enabled: bool
         def __init__(
             self,
@@ -2518,8 +2763,17 @@ class FtraceConfig(_Message):
         class Writer(_MessageWriter):
             def set_enabled(self, value: bool) -> None: ...
     class PrintFilter(_Message):
+        class Decoder(_TypedDecoder):
+            rules: list[FtraceConfig.PrintFilter.Rule.Decoder]
         class Rule(_Message):
+            class Decoder(_TypedDecoder):
+                prefix: str
+                atrace_msg: FtraceConfig.PrintFilter.Rule.AtraceMessage.Decoder | None
+                allow: bool
             class AtraceMessage(_Message):
+                class Decoder(_TypedDecoder):
+                    type: str
+                    prefix: str
                 type: str
                 prefix: str
                 def __init__(
@@ -2554,6 +2808,9 @@ class FtraceConfig(_Message):
         class Writer(_MessageWriter):
             def add_rules(self) -> FtraceConfig.PrintFilter.Rule.Writer: ...
     class KprobeEvent(_Message):
+        class Decoder(_TypedDecoder):
+            probe: str
+            type: int
         class KprobeType(_Enum):
             KPROBE_TYPE_UNKNOWN: _Final = 0
             KPROBE_TYPE_KPROBE: _Final = 1
@@ -2575,6 +2832,9 @@ class FtraceConfig(_Message):
             def set_probe(self, value: str) -> None: ...
             def set_type(self, value: int) -> None: ...
     class TracefsOption(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            state: int
         class State(_Enum):
             STATE_UNKNOWN: _Final = 0
             STATE_ENABLED: _Final = 1
@@ -2689,8 +2949,23 @@ class FtraceConfig(_Message):
         def set_tracing_cpumask(self, value: str) -> None: ...
         def set_initialize_ksyms_synchronously_for_testing(self, value: bool) -> None: ...
 class GpuCounterConfig(_Message):
+    class Decoder(_TypedDecoder):
+        counter_period_ns: int
+        counter_ids: list[int]
+        counter_names: list[str]
+        instrumented_sampling: bool
+        instrumented_sampling_config: GpuCounterConfig.InstrumentedSamplingConfig.Decoder | None
+        fix_gpu_clock: bool
     class InstrumentedSamplingConfig(_Message):
+        class Decoder(_TypedDecoder):
+            activity_name_filters: list[GpuCounterConfig.InstrumentedSamplingConfig.ActivityNameFilter.Decoder]
+            activity_tx_include_globs: list[str]
+            activity_tx_exclude_globs: list[str]
+            activity_ranges: list[GpuCounterConfig.InstrumentedSamplingConfig.ActivityRange.Decoder]
         class ActivityNameFilter(_Message):
+            class Decoder(_TypedDecoder):
+                name_glob: str
+                name_base: int
             class NameBase(_Enum):
                 MANGLED_KERNEL_NAME: _Final = 0
                 DEMANGLED_KERNEL_NAME: _Final = 1
@@ -2710,6 +2985,9 @@ class GpuCounterConfig(_Message):
                 def set_name_glob(self, value: str) -> None: ...
                 def set_name_base(self, value: int) -> None: ...
         class ActivityRange(_Message):
+            class Decoder(_TypedDecoder):
+                skip: int
+                count: int
             skip: int
             count: int
             def __init__(
@@ -2762,6 +3040,11 @@ class GpuCounterConfig(_Message):
         def set_instrumented_sampling_config(self) -> GpuCounterConfig.InstrumentedSamplingConfig.Writer: ...
         def set_fix_gpu_clock(self, value: bool) -> None: ...
 class GpuRenderStagesConfig(_Message):
+    class Decoder(_TypedDecoder):
+        full_loadstore: bool
+        low_overhead: bool
+        trace_metrics: list[str]
+        drawcall_stages: bool
     full_loadstore: bool
     low_overhead: bool
     trace_metrics: list[str]
@@ -2780,6 +3063,9 @@ class GpuRenderStagesConfig(_Message):
         def add_trace_metrics(self, value: str) -> None: ...
         def set_drawcall_stages(self, value: bool) -> None: ...
 class VulkanMemoryConfig(_Message):
+    class Decoder(_TypedDecoder):
+        track_driver_memory_usage: bool
+        track_device_memory_usage: bool
     track_driver_memory_usage: bool
     track_device_memory_usage: bool
     def __init__(
@@ -2792,7 +3078,17 @@ class VulkanMemoryConfig(_Message):
         def set_track_driver_memory_usage(self, value: bool) -> None: ...
         def set_track_device_memory_usage(self, value: bool) -> None: ...
 class InodeFileConfig(_Message):
+    class Decoder(_TypedDecoder):
+        scan_interval_ms: int
+        scan_delay_ms: int
+        scan_batch_size: int
+        do_not_scan: bool
+        scan_mount_points: list[str]
+        mount_point_mapping: list[InodeFileConfig.MountPointMappingEntry.Decoder]
     class MountPointMappingEntry(_Message):
+        class Decoder(_TypedDecoder):
+            mountpoint: str
+            scan_roots: list[str]
         mountpoint: str
         scan_roots: list[str]
         def __init__(
@@ -2828,6 +3124,9 @@ class InodeFileConfig(_Message):
         def add_scan_mount_points(self, value: str) -> None: ...
         def add_mount_point_mapping(self) -> InodeFileConfig.MountPointMappingEntry.Writer: ...
 class ConsoleConfig(_Message):
+    class Decoder(_TypedDecoder):
+        output: int
+        enable_colors: bool
     class Output(_Enum):
         OUTPUT_UNSPECIFIED: _Final = 0
         OUTPUT_STDOUT: _Final = 1
@@ -2847,6 +3146,9 @@ class ConsoleConfig(_Message):
         def set_output(self, value: int) -> None: ...
         def set_enable_colors(self, value: bool) -> None: ...
 class InterceptorConfig(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        console_config: ConsoleConfig.Decoder | None
     name: str
     console_config: ConsoleConfig | None
     def __init__(
@@ -2859,6 +3161,10 @@ class InterceptorConfig(_Message):
         def set_name(self, value: str) -> None: ...
         def set_console_config(self) -> ConsoleConfig.Writer: ...
 class SystemdJournaldConfig(_Message):
+    class Decoder(_TypedDecoder):
+        min_prio: int
+        filter_identifiers: list[str]
+        filter_units: list[str]
     min_prio: int
     filter_identifiers: list[str]
     filter_units: list[str]
@@ -2874,6 +3180,12 @@ class SystemdJournaldConfig(_Message):
         def add_filter_identifiers(self, value: str) -> None: ...
         def add_filter_units(self, value: str) -> None: ...
 class AndroidPowerConfig(_Message):
+    class Decoder(_TypedDecoder):
+        battery_poll_ms: int
+        battery_counters: list[int]
+        collect_power_rails: bool
+        collect_energy_estimation_breakdown: bool
+        collect_entity_state_residency: bool
     class BatteryCounters(_Enum):
         BATTERY_COUNTER_UNSPECIFIED: _Final = 0
         BATTERY_COUNTER_CHARGE: _Final = 1
@@ -2908,6 +3220,9 @@ class AndroidPowerConfig(_Message):
         def set_collect_energy_estimation_breakdown(self, value: bool) -> None: ...
         def set_collect_entity_state_residency(self, value: bool) -> None: ...
 class PriorityBoostConfig(_Message):
+    class Decoder(_TypedDecoder):
+        policy: int
+        priority: int
     class BoostPolicy(_Enum):
         POLICY_UNSPECIFIED: _Final = 0
         POLICY_SCHED_OTHER: _Final = 1
@@ -2927,6 +3242,18 @@ class PriorityBoostConfig(_Message):
         def set_policy(self, value: int) -> None: ...
         def set_priority(self, value: int) -> None: ...
 class ProcessStatsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        quirks: list[int]
+        scan_all_processes_on_start: bool
+        record_thread_names: bool
+        proc_stats_poll_ms: int
+        proc_stats_cache_ttl_ms: int
+        scan_smaps_rollup: bool
+        record_process_age: bool
+        record_process_runtime: bool
+        record_process_dmabuf_rss: bool
+        resolve_process_fds: bool
+        skip_main_thread_message: bool
     class Quirks(_Enum):
         QUIRKS_UNSPECIFIED: _Final = 0
         DISABLE_INITIAL_DUMP: _Final = 1
@@ -2973,7 +3300,36 @@ class ProcessStatsConfig(_Message):
         def set_resolve_process_fds(self, value: bool) -> None: ...
         def set_skip_main_thread_message(self, value: bool) -> None: ...
 class HeapprofdConfig(_Message):
+    class Decoder(_TypedDecoder):
+        sampling_interval_bytes: int
+        adaptive_sampling_shmem_threshold: int
+        adaptive_sampling_max_sampling_interval_bytes: int
+        process_cmdline: list[str]
+        pid: list[int]
+        target_installed_by: list[str]
+        heaps: list[str]
+        exclude_heaps: list[str]
+        stream_allocations: bool
+        heap_sampling_intervals: list[int]
+        all_heaps: bool
+        all: bool
+        min_anonymous_memory_kb: int
+        max_heapprofd_memory_kb: int
+        max_heapprofd_cpu_secs: int
+        skip_symbol_prefix: list[str]
+        continuous_dump_config: HeapprofdConfig.ContinuousDumpConfig.Decoder | None
+        shmem_size_bytes: int
+        block_client: bool
+        block_client_timeout_us: int
+        no_startup: bool
+        no_running: bool
+        dump_at_max: bool
+        disable_fork_teardown: bool
+        disable_vfork_detection: bool
     class ContinuousDumpConfig(_Message):
+        class Decoder(_TypedDecoder):
+            dump_phase_ms: int
+            dump_interval_ms: int
         dump_phase_ms: int
         dump_interval_ms: int
         def __init__(
@@ -3066,8 +3422,20 @@ class HeapprofdConfig(_Message):
         def set_disable_fork_teardown(self, value: bool) -> None: ...
         def set_disable_vfork_detection(self, value: bool) -> None: ...
 class ProcessSmapsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        smaps_config: SmapsConfig.Decoder | None
+        scope: ProcessSmapsConfig.Scope.Decoder | None
+        read_period_ms: int
+        max_processes_per_period: int
     class Scope(_Message):
+        class Decoder(_TypedDecoder):
+            target_cmdline: list[str]
+            target_uid: list[ProcessSmapsConfig.Scope.UidRange.Decoder]
         class UidRange(_Message):
+            class Decoder(_TypedDecoder):
+                min_uid: int
+                max_uid: int
+                android_match_across_profiles: bool
             min_uid: int
             max_uid: int
             android_match_across_profiles: bool
@@ -3111,6 +3479,10 @@ class ProcessSmapsConfig(_Message):
         def set_read_period_ms(self, value: int) -> None: ...
         def set_max_processes_per_period(self, value: int) -> None: ...
 class SmapsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        vma_fields: list[int]
+        unaggregated: bool
+        name_redaction_rules: list[RedactionRule.Decoder]
     class VmaField(_Enum):
         VMA_FIELD_UNKNOWN: _Final = 0
         VMA_FIELD_SIZE: _Final = 1
@@ -3153,6 +3525,13 @@ class SmapsConfig(_Message):
         def set_unaggregated(self, value: bool) -> None: ...
         def add_name_redaction_rules(self) -> RedactionRule.Writer: ...
 class RedactionRule(_Message):
+    class Decoder(_TypedDecoder):
+        pattern: str
+        match_mode: int
+        keep_full: bool
+        replacement_name: str
+        keep_file_extension: bool
+        keep_path_elements: int
     class MatchMode(_Enum):
         MATCH_MODE_UNKNOWN: _Final = 0
         MATCH_MODE_PREFIX: _Final = 1
@@ -3186,7 +3565,22 @@ class RedactionRule(_Message):
         def set_keep_file_extension(self, value: bool) -> None: ...
         def set_keep_path_elements(self, value: int) -> None: ...
 class JavaHprofConfig(_Message):
+    class Decoder(_TypedDecoder):
+        process_cmdline: list[str]
+        pid: list[int]
+        target_installed_by: list[str]
+        continuous_dump_config: JavaHprofConfig.ContinuousDumpConfig.Decoder | None
+        min_anonymous_memory_kb: int
+        min_java_heap_size_kb: int
+        dump_smaps: bool
+        smaps_config: SmapsConfig.Decoder | None
+        ignored_types: list[str]
+        dump_oome_callstack: bool
     class ContinuousDumpConfig(_Message):
+        class Decoder(_TypedDecoder):
+            dump_phase_ms: int
+            dump_interval_ms: int
+            scan_pids_only_on_start: bool
         dump_phase_ms: int
         dump_interval_ms: int
         scan_pids_only_on_start: bool
@@ -3237,6 +3631,7 @@ class JavaHprofConfig(_Message):
         def add_ignored_types(self, value: str) -> None: ...
         def set_dump_oome_callstack(self, value: bool) -> None: ...
 class PerfEvents(_Message):
+    class Decoder(_TypedDecoder): ...
     class Counter(_Enum):
         UNKNOWN_COUNTER: _Final = 0
         SW_CPU_CLOCK: _Final = 1
@@ -3301,6 +3696,16 @@ class PerfEvents(_Message):
     EVENT_MODIFIER_COUNT_KERNEL: _Final = 2
     EVENT_MODIFIER_COUNT_HYPERVISOR: _Final = 3
     class Timebase(_Message):
+        class Decoder(_TypedDecoder):
+            frequency: int
+            period: int
+            poll_period_ms: int
+            counter: int
+            tracepoint: PerfEvents.Tracepoint.Decoder | None
+            raw_event: PerfEvents.RawEvent.Decoder | None
+            modifiers: list[int]
+            timestamp_clock: int
+            name: str
         frequency: int
         period: int
         poll_period_ms: int
@@ -3334,6 +3739,9 @@ class PerfEvents(_Message):
             def set_timestamp_clock(self, value: int) -> None: ...
             def set_name(self, value: str) -> None: ...
     class Tracepoint(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            filter: str
         name: str
         filter: str
         def __init__(
@@ -3346,6 +3754,12 @@ class PerfEvents(_Message):
             def set_name(self, value: str) -> None: ...
             def set_filter(self, value: str) -> None: ...
     class RawEvent(_Message):
+        class Decoder(_TypedDecoder):
+            type: int
+            config: int
+            config1: int
+            config2: int
+            pmu_name: str
         type: int
         config: int
         config1: int
@@ -3369,6 +3783,12 @@ class PerfEvents(_Message):
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class FollowerEvent(_Message):
+    class Decoder(_TypedDecoder):
+        counter: int
+        tracepoint: PerfEvents.Tracepoint.Decoder | None
+        raw_event: PerfEvents.RawEvent.Decoder | None
+        modifiers: list[int]
+        name: str
     counter: int
     tracepoint: PerfEvents.Tracepoint | None
     raw_event: PerfEvents.RawEvent | None
@@ -3390,6 +3810,28 @@ class FollowerEvent(_Message):
         def add_modifiers(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class PerfEventConfig(_Message):
+    class Decoder(_TypedDecoder):
+        timebase: PerfEvents.Timebase.Decoder | None
+        followers: list[FollowerEvent.Decoder]
+        callstack_sampling: PerfEventConfig.CallstackSampling.Decoder | None
+        target_cpu: list[int]
+        ignore_open_failure: bool
+        cpuid: list[str]
+        ring_buffer_read_period_ms: int
+        ring_buffer_pages: int
+        max_enqueued_footprint_kb: int
+        max_daemon_memory_kb: int
+        remote_descriptor_timeout_ms: int
+        unwind_state_clear_period_ms: int
+        target_installed_by: list[str]
+        all_cpus: bool
+        sampling_frequency: int
+        kernel_frames: bool
+        target_pid: list[int]
+        target_cmdline: list[str]
+        exclude_pid: list[int]
+        exclude_cmdline: list[str]
+        additional_cmdline_count: int
     class UnwindMode(_Enum):
         UNWIND_UNKNOWN: _Final = 0
         UNWIND_SKIP: _Final = 1
@@ -3402,6 +3844,10 @@ class PerfEventConfig(_Message):
     UNWIND_FRAME_POINTER: _Final = 3
     UNWIND_KERNEL_FRAME_POINTER: _Final = 4
     class CallstackSampling(_Message):
+        class Decoder(_TypedDecoder):
+            scope: PerfEventConfig.Scope.Decoder | None
+            kernel_frames: bool
+            user_frames: int
         scope: PerfEventConfig.Scope | None
         kernel_frames: bool
         user_frames: int
@@ -3417,6 +3863,13 @@ class PerfEventConfig(_Message):
             def set_kernel_frames(self, value: bool) -> None: ...
             def set_user_frames(self, value: int) -> None: ...
     class Scope(_Message):
+        class Decoder(_TypedDecoder):
+            target_pid: list[int]
+            target_cmdline: list[str]
+            exclude_pid: list[int]
+            exclude_cmdline: list[str]
+            additional_cmdline_count: int
+            process_shard_count: int
         target_pid: list[int]
         target_cmdline: list[str]
         exclude_pid: list[int]
@@ -3509,6 +3962,8 @@ class PerfEventConfig(_Message):
         def add_exclude_cmdline(self, value: str) -> None: ...
         def set_additional_cmdline_count(self, value: int) -> None: ...
 class ProtoVmConfig(_Message):
+    class Decoder(_TypedDecoder):
+        memory_limit_kb: int
     memory_limit_kb: int
     def __init__(
         self,
@@ -3518,6 +3973,13 @@ class ProtoVmConfig(_Message):
     class Writer(_MessageWriter):
         def set_memory_limit_kb(self, value: int) -> None: ...
 class QnxConfig(_Message):
+    class Decoder(_TypedDecoder):
+        qnx_kernel_buffers: int
+        qnx_kernel_kbuffers: int
+        qnx_kernel_wide_events: bool
+        qnx_cache_pages: int
+        qnx_cache_max_pages: int
+        qnx_trace_buffer_init_bytes: int
     qnx_kernel_buffers: int
     qnx_kernel_kbuffers: int
     qnx_kernel_wide_events: bool
@@ -3542,6 +4004,10 @@ class QnxConfig(_Message):
         def set_qnx_cache_max_pages(self, value: int) -> None: ...
         def set_qnx_trace_buffer_init_bytes(self, value: int) -> None: ...
 class StatsdTracingConfig(_Message):
+    class Decoder(_TypedDecoder):
+        push_atom_id: list[int]
+        raw_push_atom_id: list[int]
+        pull_config: list[StatsdPullAtomConfig.Decoder]
     push_atom_id: list[int]
     raw_push_atom_id: list[int]
     pull_config: list[StatsdPullAtomConfig]
@@ -3557,6 +4023,11 @@ class StatsdTracingConfig(_Message):
         def add_raw_push_atom_id(self, value: int) -> None: ...
         def add_pull_config(self) -> StatsdPullAtomConfig.Writer: ...
 class StatsdPullAtomConfig(_Message):
+    class Decoder(_TypedDecoder):
+        pull_atom_id: list[int]
+        raw_pull_atom_id: list[int]
+        pull_frequency_ms: int
+        packages: list[str]
     pull_atom_id: list[int]
     raw_pull_atom_id: list[int]
     pull_frequency_ms: int
@@ -3575,6 +4046,22 @@ class StatsdPullAtomConfig(_Message):
         def set_pull_frequency_ms(self, value: int) -> None: ...
         def add_packages(self, value: str) -> None: ...
 class SysStatsConfig(_Message):
+    class Decoder(_TypedDecoder):
+        meminfo_period_ms: int
+        meminfo_counters: list[int]
+        vmstat_period_ms: int
+        vmstat_counters: list[int]
+        stat_period_ms: int
+        stat_counters: list[int]
+        devfreq_period_ms: int
+        cpufreq_period_ms: int
+        buddyinfo_period_ms: int
+        diskstat_period_ms: int
+        psi_period_ms: int
+        thermal_period_ms: int
+        cpuidle_period_ms: int
+        gpufreq_period_ms: int
+        slab_period_ms: int
     class StatCounters(_Enum):
         STAT_UNSPECIFIED: _Final = 0
         STAT_CPU_TIMES: _Final = 1
@@ -3637,6 +4124,8 @@ class SysStatsConfig(_Message):
         def set_gpufreq_period_ms(self, value: int) -> None: ...
         def set_slab_period_ms(self, value: int) -> None: ...
 class SystemInfoConfig(_Message):
+    class Decoder(_TypedDecoder):
+        irq_names: bool
     irq_names: bool
     def __init__(
         self,
@@ -3646,7 +4135,29 @@ class SystemInfoConfig(_Message):
     class Writer(_MessageWriter):
         def set_irq_names(self, value: bool) -> None: ...
 class TestConfig(_Message):
+    class Decoder(_TypedDecoder):
+        message_count: int
+        max_messages_per_second: int
+        seed: int
+        message_size: int
+        send_batch_on_register: bool
+        dummy_fields: TestConfig.DummyFields.Decoder | None
     class DummyFields(_Message):
+        class Decoder(_TypedDecoder):
+            field_uint32: int
+            field_int32: int
+            field_uint64: int
+            field_int64: int
+            field_fixed64: int
+            field_sfixed64: int
+            field_fixed32: int
+            field_sfixed32: int
+            field_double: float
+            field_float: float
+            field_sint64: int
+            field_sint32: int
+            field_string: str
+            field_bytes: memoryview
         field_uint32: int
         field_int32: int
         field_uint64: int
@@ -3718,6 +4229,17 @@ class TestConfig(_Message):
         def set_send_batch_on_register(self, value: bool) -> None: ...
         def set_dummy_fields(self) -> TestConfig.DummyFields.Writer: ...
 class TrackEventConfig(_Message):
+    class Decoder(_TypedDecoder):
+        disabled_categories: list[str]
+        enabled_categories: list[str]
+        disabled_tags: list[str]
+        enabled_tags: list[str]
+        disable_incremental_timestamps: bool
+        timestamp_unit_multiplier: int
+        filter_debug_annotations: bool
+        enable_thread_time_sampling: bool
+        thread_time_subsampling_ns: int
+        filter_dynamic_event_names: bool
     disabled_categories: list[str]
     enabled_categories: list[str]
     disabled_tags: list[str]
@@ -3754,6 +4276,70 @@ class TrackEventConfig(_Message):
         def set_thread_time_subsampling_ns(self, value: int) -> None: ...
         def set_filter_dynamic_event_names(self, value: bool) -> None: ...
 class DataSourceConfig(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        target_buffer: int
+        target_buffer_name: str
+        trace_duration_ms: int
+        prefer_suspend_clock_for_duration: bool
+        stop_timeout_ms: int
+        enable_extra_guardrails: bool
+        session_initiator: int
+        tracing_session_id: int
+        buffer_exhausted_policy: int
+        priority_boost: PriorityBoostConfig.Decoder | None
+        protovm_config: ProtoVmConfig.Decoder | None
+        supports_tracing_v2: bool
+        experimental_tracing_v2: DataSourceConfig.ExperimentalTracingV2Config.Decoder | None
+        ftrace_config: FtraceConfig.Decoder | None
+        inode_file_config: InodeFileConfig.Decoder | None
+        process_stats_config: ProcessStatsConfig.Decoder | None
+        sys_stats_config: SysStatsConfig.Decoder | None
+        heapprofd_config: HeapprofdConfig.Decoder | None
+        java_hprof_config: JavaHprofConfig.Decoder | None
+        android_power_config: AndroidPowerConfig.Decoder | None
+        android_log_config: AndroidLogConfig.Decoder | None
+        gpu_counter_config: GpuCounterConfig.Decoder | None
+        android_game_intervention_list_config: AndroidGameInterventionListConfig.Decoder | None
+        packages_list_config: PackagesListConfig.Decoder | None
+        perf_event_config: PerfEventConfig.Decoder | None
+        vulkan_memory_config: VulkanMemoryConfig.Decoder | None
+        track_event_config: TrackEventConfig.Decoder | None
+        android_polled_state_config: AndroidPolledStateConfig.Decoder | None
+        android_system_property_config: AndroidSystemPropertyConfig.Decoder | None
+        statsd_tracing_config: StatsdTracingConfig.Decoder | None
+        system_info_config: SystemInfoConfig.Decoder | None
+        frozen_ftrace_config: FrozenFtraceConfig.Decoder | None
+        chrome_config: ChromeConfig.Decoder | None
+        v8_config: V8Config.Decoder | None
+        interceptor_config: InterceptorConfig.Decoder | None
+        network_packet_trace_config: NetworkPacketTraceConfig.Decoder | None
+        surfaceflinger_layers_config: SurfaceFlingerLayersConfig.Decoder | None
+        surfaceflinger_transactions_config: SurfaceFlingerTransactionsConfig.Decoder | None
+        android_sdk_sysprop_guard_config: AndroidSdkSyspropGuardConfig.Decoder | None
+        etw_config: EtwConfig.Decoder | None
+        protolog_config: ProtoLogConfig.Decoder | None
+        android_input_event_config: AndroidInputEventConfig.Decoder | None
+        pixel_modem_config: PixelModemConfig.Decoder | None
+        windowmanager_config: WindowManagerConfig.Decoder | None
+        chromium_system_metrics: ChromiumSystemMetricsConfig.Decoder | None
+        kernel_wakelocks_config: KernelWakelocksConfig.Decoder | None
+        gpu_renderstages_config: GpuRenderStagesConfig.Decoder | None
+        chromium_histogram_samples: ChromiumHistogramSamplesConfig.Decoder | None
+        app_wakelocks_config: AppWakelocksConfig.Decoder | None
+        cpu_per_uid_config: CpuPerUidConfig.Decoder | None
+        user_list_config: AndroidUserListConfig.Decoder | None
+        inputmethod_config: InputMethodConfig.Decoder | None
+        android_aflags_config: AndroidAflagsConfig.Decoder | None
+        journald_config: SystemdJournaldConfig.Decoder | None
+        display_video_config: DisplayVideoConfig.Decoder | None
+        chromium_stack_sampling_profiler: ChromiumStackSamplingProfilerConfig.Decoder | None
+        chromium_sampling_heap_profiler: ChromiumSamplingHeapProfilerConfig.Decoder | None
+        android_process_state_config: AndroidProcessStateConfig.Decoder | None
+        process_smaps_config: ProcessSmapsConfig.Decoder | None
+        qnx_config: QnxConfig.Decoder | None
+        legacy_config: str
+        for_testing: TestConfig.Decoder | None
     class SessionInitiator(_Enum):
         SESSION_INITIATOR_UNSPECIFIED: _Final = 0
         SESSION_INITIATOR_TRUSTED_SYSTEM: _Final = 1
@@ -3769,7 +4355,14 @@ class DataSourceConfig(_Message):
     BUFFER_EXHAUSTED_STALL_THEN_ABORT: _Final = 2
     BUFFER_EXHAUSTED_STALL_THEN_DROP: _Final = 3
     class ExperimentalTracingV2Config(_Message):
+        class Decoder(_TypedDecoder):
+            use_v2_probability_percent: int
+            chunk_size_options: list[DataSourceConfig.ExperimentalTracingV2Config.ChunkSizeOption.Decoder]
+            drain_occupancy_percent: int
         class ChunkSizeOption(_Message):
+            class Decoder(_TypedDecoder):
+                size_bytes: int
+                weight: int
             size_bytes: int
             weight: int
             def __init__(
@@ -3990,6 +4583,51 @@ class DataSourceConfig(_Message):
         def set_legacy_config(self, value: str) -> None: ...
         def set_for_testing(self) -> TestConfig.Writer: ...
 class TraceConfig(_Message):
+    class Decoder(_TypedDecoder):
+        buffers: list[TraceConfig.BufferConfig.Decoder]
+        experimental_trace_buffer_v2_compaction: bool
+        data_sources: list[TraceConfig.DataSource.Decoder]
+        builtin_data_sources: TraceConfig.BuiltinDataSource.Decoder | None
+        duration_ms: int
+        prefer_suspend_clock_for_duration: bool
+        enable_extra_guardrails: bool
+        lockdown_mode: int
+        producers: list[TraceConfig.ProducerConfig.Decoder]
+        statsd_metadata: TraceConfig.StatsdMetadata.Decoder | None
+        write_into_file: bool
+        output_path: str
+        file_write_period_ms: int
+        max_file_size_bytes: int
+        guardrail_overrides: TraceConfig.GuardrailOverrides.Decoder | None
+        deferred_start: bool
+        flush_period_ms: int
+        flush_timeout_ms: int
+        data_source_stop_timeout_ms: int
+        notify_traceur: bool
+        bugreport_score: int
+        bugreport_filename: str
+        trigger_config: TraceConfig.TriggerConfig.Decoder | None
+        activate_triggers: list[str]
+        incremental_state_config: TraceConfig.IncrementalStateConfig.Decoder | None
+        allow_user_build_tracing: bool
+        unique_session_name: str
+        compression_type: int
+        compression: TraceConfig.CompressionConfig.Decoder | None
+        incident_report_config: TraceConfig.IncidentReportConfig.Decoder | None
+        statsd_logging: int
+        trace_uuid_msb: int
+        trace_uuid_lsb: int
+        trace_filter: TraceConfig.TraceFilter.Decoder | None
+        android_report_config: TraceConfig.AndroidReportConfig.Decoder | None
+        cmd_trace_start_delay: TraceConfig.CmdTraceStartDelay.Decoder | None
+        session_semaphores: list[TraceConfig.SessionSemaphore.Decoder]
+        priority_boost: PriorityBoostConfig.Decoder | None
+        exclusive_prio: int
+        write_flush_mode: int
+        fflush_post_write: int
+        trace_all_machines: bool
+        trace_attributes: TraceAttributes.Decoder | None
+        persist_trace_across_reboots: bool
     class LockdownModeOperation(_Enum):
         LOCKDOWN_UNCHANGED: _Final = 0
         LOCKDOWN_CLEAR: _Final = 1
@@ -4026,6 +4664,13 @@ class TraceConfig(_Message):
     FFLUSH_DISABLED: _Final = 1
     FFLUSH_ENABLED: _Final = 2
     class BufferConfig(_Message):
+        class Decoder(_TypedDecoder):
+            size_kb: int
+            fill_policy: int
+            transfer_on_clone: bool
+            clear_before_clone: bool
+            name: str
+            experimental_mode: int
         class FillPolicy(_Enum):
             UNSPECIFIED: _Final = 0
             RING_BUFFER: _Final = 1
@@ -4062,6 +4707,11 @@ class TraceConfig(_Message):
             def set_name(self, value: str) -> None: ...
             def set_experimental_mode(self, value: int) -> None: ...
     class DataSource(_Message):
+        class Decoder(_TypedDecoder):
+            config: DataSourceConfig.Decoder | None
+            producer_name_filter: list[str]
+            producer_name_regex_filter: list[str]
+            machine_name_filter: list[str]
         config: DataSourceConfig | None
         producer_name_filter: list[str]
         producer_name_regex_filter: list[str]
@@ -4080,6 +4730,17 @@ class TraceConfig(_Message):
             def add_producer_name_regex_filter(self, value: str) -> None: ...
             def add_machine_name_filter(self, value: str) -> None: ...
     class BuiltinDataSource(_Message):
+        class Decoder(_TypedDecoder):
+            disable_clock_snapshotting: bool
+            disable_trace_config: bool
+            disable_system_info: bool
+            disable_service_events: bool
+            primary_trace_clock: int
+            snapshot_interval_ms: int
+            prefer_suspend_clock_for_snapshot: bool
+            disable_chunk_usage_histograms: bool
+            disable_extension_descriptors: bool
+            enable_concurrent_session_events: bool
         disable_clock_snapshotting: bool
         disable_trace_config: bool
         disable_system_info: bool
@@ -4116,6 +4777,10 @@ class TraceConfig(_Message):
             def set_disable_extension_descriptors(self, value: bool) -> None: ...
             def set_enable_concurrent_session_events(self, value: bool) -> None: ...
     class ProducerConfig(_Message):
+        class Decoder(_TypedDecoder):
+            producer_name: str
+            shm_size_kb: int
+            page_size_kb: int
         producer_name: str
         shm_size_kb: int
         page_size_kb: int
@@ -4131,6 +4796,11 @@ class TraceConfig(_Message):
             def set_shm_size_kb(self, value: int) -> None: ...
             def set_page_size_kb(self, value: int) -> None: ...
     class StatsdMetadata(_Message):
+        class Decoder(_TypedDecoder):
+            triggering_alert_id: int
+            triggering_config_uid: int
+            triggering_config_id: int
+            triggering_subscription_id: int
         triggering_alert_id: int
         triggering_config_uid: int
         triggering_config_id: int
@@ -4149,6 +4819,9 @@ class TraceConfig(_Message):
             def set_triggering_config_id(self, value: int) -> None: ...
             def set_triggering_subscription_id(self, value: int) -> None: ...
     class GuardrailOverrides(_Message):
+        class Decoder(_TypedDecoder):
+            max_upload_per_day_bytes: int
+            max_tracing_buffer_size_kb: int
         max_upload_per_day_bytes: int
         max_tracing_buffer_size_kb: int
         def __init__(
@@ -4161,6 +4834,11 @@ class TraceConfig(_Message):
             def set_max_upload_per_day_bytes(self, value: int) -> None: ...
             def set_max_tracing_buffer_size_kb(self, value: int) -> None: ...
     class TriggerConfig(_Message):
+        class Decoder(_TypedDecoder):
+            trigger_mode: int
+            use_clone_snapshot_if_available: bool
+            triggers: list[TraceConfig.TriggerConfig.Trigger.Decoder]
+            trigger_timeout_ms: int
         class TriggerMode(_Enum):
             UNSPECIFIED: _Final = 0
             START_TRACING: _Final = 1
@@ -4171,6 +4849,12 @@ class TraceConfig(_Message):
         STOP_TRACING: _Final = 2
         CLONE_SNAPSHOT: _Final = 4
         class Trigger(_Message):
+            class Decoder(_TypedDecoder):
+                name: str
+                producer_name_regex: str
+                stop_delay_ms: int
+                max_per_24_h: int
+                skip_probability: float
             name: str
             producer_name_regex: str
             stop_delay_ms: int
@@ -4209,6 +4893,8 @@ class TraceConfig(_Message):
             def add_triggers(self) -> TraceConfig.TriggerConfig.Trigger.Writer: ...
             def set_trigger_timeout_ms(self, value: int) -> None: ...
     class IncrementalStateConfig(_Message):
+        class Decoder(_TypedDecoder):
+            clear_period_ms: int
         clear_period_ms: int
         def __init__(
             self,
@@ -4218,10 +4904,16 @@ class TraceConfig(_Message):
         class Writer(_MessageWriter):
             def set_clear_period_ms(self, value: int) -> None: ...
     class CompressionConfig(_Message):
+        class Decoder(_TypedDecoder):
+            deflate: TraceConfig.CompressionConfig.Deflate.Decoder | None
+            zstd: TraceConfig.CompressionConfig.Zstd.Decoder | None
         class Deflate(_Message):
+            class Decoder(_TypedDecoder): ...
             def __init__(self) -> None: ...
             class Writer(_MessageWriter): ...
         class Zstd(_Message):
+            class Decoder(_TypedDecoder):
+                level: int
             level: int
             def __init__(
                 self,
@@ -4242,6 +4934,12 @@ class TraceConfig(_Message):
             def set_deflate(self) -> TraceConfig.CompressionConfig.Deflate.Writer: ...
             def set_zstd(self) -> TraceConfig.CompressionConfig.Zstd.Writer: ...
     class IncidentReportConfig(_Message):
+        class Decoder(_TypedDecoder):
+            destination_package: str
+            destination_class: str
+            privacy_level: int
+            skip_incidentd: bool
+            skip_dropbox: bool
         destination_package: str
         destination_class: str
         privacy_level: int
@@ -4263,6 +4961,12 @@ class TraceConfig(_Message):
             def set_skip_incidentd(self, value: bool) -> None: ...
             def set_skip_dropbox(self, value: bool) -> None: ...
     class TraceFilter(_Message):
+        class Decoder(_TypedDecoder):
+            bytecode: memoryview
+            bytecode_v2: memoryview
+            string_filter_chain: TraceConfig.TraceFilter.StringFilterChain.Decoder | None
+            bytecode_overlay_v54: memoryview
+            string_filter_chain_v54: TraceConfig.TraceFilter.StringFilterChain.Decoder | None
         class StringFilterPolicy(_Enum):
             SFP_UNSPECIFIED: _Final = 0
             SFP_MATCH_REDACT_GROUPS: _Final = 1
@@ -4277,6 +4981,12 @@ class TraceConfig(_Message):
         SFP_ATRACE_MATCH_BREAK: _Final = 4
         SFP_ATRACE_REPEATED_SEARCH_REDACT_GROUPS: _Final = 5
         class StringFilterRule(_Message):
+            class Decoder(_TypedDecoder):
+                policy: int
+                regex_pattern: str
+                atrace_payload_starts_with: str
+                name: str
+                semantic_type: list[int]
             policy: int
             regex_pattern: str
             atrace_payload_starts_with: str
@@ -4298,6 +5008,8 @@ class TraceConfig(_Message):
                 def set_name(self, value: str) -> None: ...
                 def add_semantic_type(self, value: int) -> None: ...
         class StringFilterChain(_Message):
+            class Decoder(_TypedDecoder):
+                rules: list[TraceConfig.TraceFilter.StringFilterRule.Decoder]
             rules: list[TraceConfig.TraceFilter.StringFilterRule]
             def __init__(
                 self,
@@ -4327,6 +5039,11 @@ class TraceConfig(_Message):
             def set_bytecode_overlay_v54(self, value: bytes) -> None: ...
             def set_string_filter_chain_v54(self) -> TraceConfig.TraceFilter.StringFilterChain.Writer: ...
     class AndroidReportConfig(_Message):
+        class Decoder(_TypedDecoder):
+            reporter_service_package: str
+            reporter_service_class: str
+            skip_report: bool
+            use_pipe_in_framework_for_testing: bool
         reporter_service_package: str
         reporter_service_class: str
         skip_report: bool
@@ -4345,6 +5062,9 @@ class TraceConfig(_Message):
             def set_skip_report(self, value: bool) -> None: ...
             def set_use_pipe_in_framework_for_testing(self, value: bool) -> None: ...
     class CmdTraceStartDelay(_Message):
+        class Decoder(_TypedDecoder):
+            min_delay_ms: int
+            max_delay_ms: int
         min_delay_ms: int
         max_delay_ms: int
         def __init__(
@@ -4357,6 +5077,9 @@ class TraceConfig(_Message):
             def set_min_delay_ms(self, value: int) -> None: ...
             def set_max_delay_ms(self, value: int) -> None: ...
     class SessionSemaphore(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            max_other_session_count: int
         name: str
         max_other_session_count: int
         def __init__(

@@ -10,15 +10,26 @@ from typing import Final as _Final
 
 from stretto.protozero.enums import Enum as _Enum
 from stretto.protozero.message import Message as _Message
+from stretto.protozero.typed_decoder import TypedDecoder as _TypedDecoder
 from stretto.protozero.writer import MessageWriter as _MessageWriter
-from stretto.protos import config as _config
-from stretto.protos import trace as _trace
+from stretto.protos import config as _stretto_protos_config
+from stretto.protos import trace as _stretto_protos_trace
 
 CONSUMER_PORT_METHODS: _Final[dict[str, int]]
 PRODUCER_PORT_METHODS: _Final[dict[str, int]]
 RELAY_PORT_METHODS: _Final[dict[str, int]]
 class CommitDataRequest(_Message):
+    class Decoder(_TypedDecoder):
+        chunks_to_move: list[CommitDataRequest.ChunksToMove.Decoder]
+        chunks_to_patch: list[CommitDataRequest.ChunkToPatch.Decoder]
+        flush_request_id: int
     class ChunksToMove(_Message):
+        class Decoder(_TypedDecoder):
+            page: int
+            chunk: int
+            target_buffer: int
+            data: memoryview
+            chunk_incomplete: bool
         page: int
         chunk: int
         target_buffer: int
@@ -40,7 +51,16 @@ class CommitDataRequest(_Message):
             def set_data(self, value: bytes) -> None: ...
             def set_chunk_incomplete(self, value: bool) -> None: ...
     class ChunkToPatch(_Message):
+        class Decoder(_TypedDecoder):
+            target_buffer: int
+            writer_id: int
+            chunk_id: int
+            patches: list[CommitDataRequest.ChunkToPatch.Patch.Decoder]
+            has_more_patches: bool
         class Patch(_Message):
+            class Decoder(_TypedDecoder):
+                offset: int
+                data: memoryview
             offset: int
             data: bytes
             def __init__(
@@ -87,18 +107,24 @@ class CommitDataRequest(_Message):
         def add_chunks_to_patch(self) -> CommitDataRequest.ChunkToPatch.Writer: ...
         def set_flush_request_id(self, value: int) -> None: ...
 class EnableTracingRequest(_Message):
-    trace_config: _config.TraceConfig | None
+    class Decoder(_TypedDecoder):
+        trace_config: _stretto_protos_config.TraceConfig.Decoder | None
+        attach_notification_only: bool
+    trace_config: _stretto_protos_config.TraceConfig | None
     attach_notification_only: bool
     def __init__(
         self,
         *,
-        trace_config: _config.TraceConfig | None = None,
+        trace_config: _stretto_protos_config.TraceConfig | None = None,
         attach_notification_only: bool | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_trace_config(self) -> _config.TraceConfig.Writer: ...
+        def set_trace_config(self) -> _stretto_protos_config.TraceConfig.Writer: ...
         def set_attach_notification_only(self, value: bool) -> None: ...
 class EnableTracingResponse(_Message):
+    class Decoder(_TypedDecoder):
+        disabled: bool
+        error: str
     disabled: bool
     error: str
     def __init__(
@@ -111,16 +137,24 @@ class EnableTracingResponse(_Message):
         def set_disabled(self, value: bool) -> None: ...
         def set_error(self, value: str) -> None: ...
 class DisableTracingRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class DisableTracingResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ReadBuffersRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ReadBuffersResponse(_Message):
+    class Decoder(_TypedDecoder):
+        slices: list[ReadBuffersResponse.Slice.Decoder]
     class Slice(_Message):
+        class Decoder(_TypedDecoder):
+            data: memoryview
+            last_slice_for_packet: bool
         data: bytes
         last_slice_for_packet: bool
         def __init__(
@@ -141,6 +175,8 @@ class ReadBuffersResponse(_Message):
     class Writer(_MessageWriter):
         def add_slices(self) -> ReadBuffersResponse.Slice.Writer: ...
 class FreeBuffersRequest(_Message):
+    class Decoder(_TypedDecoder):
+        buffer_ids: list[int]
     buffer_ids: list[int]
     def __init__(
         self,
@@ -150,9 +186,13 @@ class FreeBuffersRequest(_Message):
     class Writer(_MessageWriter):
         def add_buffer_ids(self, value: int) -> None: ...
 class FreeBuffersResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class FlushRequest(_Message):
+    class Decoder(_TypedDecoder):
+        timeout_ms: int
+        flags: int
     timeout_ms: int
     flags: int
     def __init__(
@@ -165,27 +205,35 @@ class FlushRequest(_Message):
         def set_timeout_ms(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class FlushResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class StartTracingRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class StartTracingResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ChangeTraceConfigRequest(_Message):
-    trace_config: _config.TraceConfig | None
+    class Decoder(_TypedDecoder):
+        trace_config: _stretto_protos_config.TraceConfig.Decoder | None
+    trace_config: _stretto_protos_config.TraceConfig | None
     def __init__(
         self,
         *,
-        trace_config: _config.TraceConfig | None = None,
+        trace_config: _stretto_protos_config.TraceConfig | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_trace_config(self) -> _config.TraceConfig.Writer: ...
+        def set_trace_config(self) -> _stretto_protos_config.TraceConfig.Writer: ...
 class ChangeTraceConfigResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class DetachRequest(_Message):
+    class Decoder(_TypedDecoder):
+        key: str
     key: str
     def __init__(
         self,
@@ -195,9 +243,12 @@ class DetachRequest(_Message):
     class Writer(_MessageWriter):
         def set_key(self, value: str) -> None: ...
 class DetachResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class AttachRequest(_Message):
+    class Decoder(_TypedDecoder):
+        key: str
     key: str
     def __init__(
         self,
@@ -207,27 +258,34 @@ class AttachRequest(_Message):
     class Writer(_MessageWriter):
         def set_key(self, value: str) -> None: ...
 class AttachResponse(_Message):
-    trace_config: _config.TraceConfig | None
+    class Decoder(_TypedDecoder):
+        trace_config: _stretto_protos_config.TraceConfig.Decoder | None
+    trace_config: _stretto_protos_config.TraceConfig | None
     def __init__(
         self,
         *,
-        trace_config: _config.TraceConfig | None = None,
+        trace_config: _stretto_protos_config.TraceConfig | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_trace_config(self) -> _config.TraceConfig.Writer: ...
+        def set_trace_config(self) -> _stretto_protos_config.TraceConfig.Writer: ...
 class GetTraceStatsRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class GetTraceStatsResponse(_Message):
-    trace_stats: _trace.TraceStats | None
+    class Decoder(_TypedDecoder):
+        trace_stats: _stretto_protos_trace.TraceStats.Decoder | None
+    trace_stats: _stretto_protos_trace.TraceStats | None
     def __init__(
         self,
         *,
-        trace_stats: _trace.TraceStats | None = None,
+        trace_stats: _stretto_protos_trace.TraceStats | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_trace_stats(self) -> _trace.TraceStats.Writer: ...
+        def set_trace_stats(self) -> _stretto_protos_trace.TraceStats.Writer: ...
 class ObserveEventsRequest(_Message):
+    class Decoder(_TypedDecoder):
+        events_to_observe: list[int]
     events_to_observe: list[int]
     def __init__(
         self,
@@ -237,6 +295,8 @@ class ObserveEventsRequest(_Message):
     class Writer(_MessageWriter):
         def add_events_to_observe(self, value: int) -> None: ...
 class ObserveEventsResponse(_Message):
+    class Decoder(_TypedDecoder):
+        events: ObservableEvents.Decoder | None
     events: ObservableEvents | None
     def __init__(
         self,
@@ -246,6 +306,8 @@ class ObserveEventsResponse(_Message):
     class Writer(_MessageWriter):
         def set_events(self) -> ObservableEvents.Writer: ...
 class QueryServiceStateRequest(_Message):
+    class Decoder(_TypedDecoder):
+        sessions_only: bool
     sessions_only: bool
     def __init__(
         self,
@@ -255,18 +317,23 @@ class QueryServiceStateRequest(_Message):
     class Writer(_MessageWriter):
         def set_sessions_only(self, value: bool) -> None: ...
 class QueryServiceStateResponse(_Message):
-    service_state: _trace.TracingServiceState | None
+    class Decoder(_TypedDecoder):
+        service_state: _stretto_protos_trace.TracingServiceState.Decoder | None
+    service_state: _stretto_protos_trace.TracingServiceState | None
     def __init__(
         self,
         *,
-        service_state: _trace.TracingServiceState | None = None,
+        service_state: _stretto_protos_trace.TracingServiceState | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_service_state(self) -> _trace.TracingServiceState.Writer: ...
+        def set_service_state(self) -> _stretto_protos_trace.TracingServiceState.Writer: ...
 class QueryCapabilitiesRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class QueryCapabilitiesResponse(_Message):
+    class Decoder(_TypedDecoder):
+        capabilities: TracingServiceCapabilities.Decoder | None
     capabilities: TracingServiceCapabilities | None
     def __init__(
         self,
@@ -276,9 +343,13 @@ class QueryCapabilitiesResponse(_Message):
     class Writer(_MessageWriter):
         def set_capabilities(self) -> TracingServiceCapabilities.Writer: ...
 class SaveTraceForBugreportRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class SaveTraceForBugreportResponse(_Message):
+    class Decoder(_TypedDecoder):
+        success: bool
+        msg: str
     success: bool
     msg: str
     def __init__(
@@ -291,6 +362,16 @@ class SaveTraceForBugreportResponse(_Message):
         def set_success(self, value: bool) -> None: ...
         def set_msg(self, value: str) -> None: ...
 class CloneSessionRequest(_Message):
+    class Decoder(_TypedDecoder):
+        session_id: int
+        unique_session_name: str
+        skip_trace_filter: bool
+        for_bugreport: bool
+        clone_trigger_name: str
+        clone_trigger_producer_name: str
+        clone_trigger_trusted_producer_uid: int
+        clone_trigger_boot_time_ns: int
+        clone_trigger_delay_ms: int
     session_id: int
     unique_session_name: str
     skip_trace_filter: bool
@@ -324,6 +405,12 @@ class CloneSessionRequest(_Message):
         def set_clone_trigger_boot_time_ns(self, value: int) -> None: ...
         def set_clone_trigger_delay_ms(self, value: int) -> None: ...
 class CloneSessionResponse(_Message):
+    class Decoder(_TypedDecoder):
+        success: bool
+        error: str
+        uuid_msb: int
+        uuid_lsb: int
+        was_write_into_file: bool
     success: bool
     error: str
     uuid_msb: int
@@ -345,6 +432,10 @@ class CloneSessionResponse(_Message):
         def set_uuid_lsb(self, value: int) -> None: ...
         def set_was_write_into_file(self, value: bool) -> None: ...
 class ObservableEvents(_Message):
+    class Decoder(_TypedDecoder):
+        instance_state_changes: list[ObservableEvents.DataSourceInstanceStateChange.Decoder]
+        all_data_sources_started: bool
+        clone_trigger_hit: ObservableEvents.CloneTriggerHit.Decoder | None
     class Type(_Enum):
         TYPE_UNSPECIFIED: _Final = 0
         TYPE_DATA_SOURCES_INSTANCES: _Final = 1
@@ -362,6 +453,10 @@ class ObservableEvents(_Message):
     DATA_SOURCE_INSTANCE_STATE_STOPPED: _Final = 1
     DATA_SOURCE_INSTANCE_STATE_STARTED: _Final = 2
     class DataSourceInstanceStateChange(_Message):
+        class Decoder(_TypedDecoder):
+            producer_name: str
+            data_source_name: str
+            state: int
         producer_name: str
         data_source_name: str
         state: int
@@ -377,6 +472,13 @@ class ObservableEvents(_Message):
             def set_data_source_name(self, value: str) -> None: ...
             def set_state(self, value: int) -> None: ...
     class CloneTriggerHit(_Message):
+        class Decoder(_TypedDecoder):
+            tracing_session_id: int
+            trigger_name: str
+            producer_name: str
+            producer_uid: int
+            boot_time_ns: int
+            trigger_delay_ms: int
         tracing_session_id: int
         trigger_name: str
         producer_name: str
@@ -415,6 +517,11 @@ class ObservableEvents(_Message):
         def set_all_data_sources_started(self, value: bool) -> None: ...
         def set_clone_trigger_hit(self) -> ObservableEvents.CloneTriggerHit.Writer: ...
 class TracingServiceCapabilities(_Message):
+    class Decoder(_TypedDecoder):
+        has_query_capabilities: bool
+        observable_events: list[int]
+        has_trace_config_output_path: bool
+        has_clone_session: bool
     has_query_capabilities: bool
     observable_events: list[int]
     has_trace_config_output_path: bool
@@ -433,6 +540,14 @@ class TracingServiceCapabilities(_Message):
         def set_has_trace_config_output_path(self, value: bool) -> None: ...
         def set_has_clone_session(self, value: bool) -> None: ...
 class InitializeConnectionRequest(_Message):
+    class Decoder(_TypedDecoder):
+        shared_memory_page_size_hint_bytes: int
+        shared_memory_size_hint_bytes: int
+        producer_name: str
+        smb_scraping_mode: int
+        producer_provided_shmem: bool
+        shm_key_windows: str
+        sdk_version: str
     class ProducerSMBScrapingMode(_Enum):
         SMB_SCRAPING_UNSPECIFIED: _Final = 0
         SMB_SCRAPING_ENABLED: _Final = 1
@@ -467,6 +582,10 @@ class InitializeConnectionRequest(_Message):
         def set_shm_key_windows(self, value: str) -> None: ...
         def set_sdk_version(self, value: str) -> None: ...
 class InitializeConnectionResponse(_Message):
+    class Decoder(_TypedDecoder):
+        using_shmem_provided_by_producer: bool
+        direct_smb_patching_supported: bool
+        use_shmem_emulation: bool
     using_shmem_provided_by_producer: bool
     direct_smb_patching_supported: bool
     use_shmem_emulation: bool
@@ -482,15 +601,19 @@ class InitializeConnectionResponse(_Message):
         def set_direct_smb_patching_supported(self, value: bool) -> None: ...
         def set_use_shmem_emulation(self, value: bool) -> None: ...
 class RegisterDataSourceRequest(_Message):
-    data_source_descriptor: _config.DataSourceDescriptor | None
+    class Decoder(_TypedDecoder):
+        data_source_descriptor: _stretto_protos_config.DataSourceDescriptor.Decoder | None
+    data_source_descriptor: _stretto_protos_config.DataSourceDescriptor | None
     def __init__(
         self,
         *,
-        data_source_descriptor: _config.DataSourceDescriptor | None = None,
+        data_source_descriptor: _stretto_protos_config.DataSourceDescriptor | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_data_source_descriptor(self) -> _config.DataSourceDescriptor.Writer: ...
+        def set_data_source_descriptor(self) -> _stretto_protos_config.DataSourceDescriptor.Writer: ...
 class RegisterDataSourceResponse(_Message):
+    class Decoder(_TypedDecoder):
+        error: str
     error: str
     def __init__(
         self,
@@ -500,18 +623,23 @@ class RegisterDataSourceResponse(_Message):
     class Writer(_MessageWriter):
         def set_error(self, value: str) -> None: ...
 class UpdateDataSourceRequest(_Message):
-    data_source_descriptor: _config.DataSourceDescriptor | None
+    class Decoder(_TypedDecoder):
+        data_source_descriptor: _stretto_protos_config.DataSourceDescriptor.Decoder | None
+    data_source_descriptor: _stretto_protos_config.DataSourceDescriptor | None
     def __init__(
         self,
         *,
-        data_source_descriptor: _config.DataSourceDescriptor | None = None,
+        data_source_descriptor: _stretto_protos_config.DataSourceDescriptor | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_data_source_descriptor(self) -> _config.DataSourceDescriptor.Writer: ...
+        def set_data_source_descriptor(self) -> _stretto_protos_config.DataSourceDescriptor.Writer: ...
 class UpdateDataSourceResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class UnregisterDataSourceRequest(_Message):
+    class Decoder(_TypedDecoder):
+        data_source_name: str
     data_source_name: str
     def __init__(
         self,
@@ -521,9 +649,13 @@ class UnregisterDataSourceRequest(_Message):
     class Writer(_MessageWriter):
         def set_data_source_name(self, value: str) -> None: ...
 class UnregisterDataSourceResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class RegisterTraceWriterRequest(_Message):
+    class Decoder(_TypedDecoder):
+        trace_writer_id: int
+        target_buffer: int
     trace_writer_id: int
     target_buffer: int
     def __init__(
@@ -536,9 +668,12 @@ class RegisterTraceWriterRequest(_Message):
         def set_trace_writer_id(self, value: int) -> None: ...
         def set_target_buffer(self, value: int) -> None: ...
 class RegisterTraceWriterResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class UnregisterTraceWriterRequest(_Message):
+    class Decoder(_TypedDecoder):
+        trace_writer_id: int
     trace_writer_id: int
     def __init__(
         self,
@@ -548,12 +683,16 @@ class UnregisterTraceWriterRequest(_Message):
     class Writer(_MessageWriter):
         def set_trace_writer_id(self, value: int) -> None: ...
 class UnregisterTraceWriterResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class CommitDataResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class NotifyDataSourceStartedRequest(_Message):
+    class Decoder(_TypedDecoder):
+        data_source_id: int
     data_source_id: int
     def __init__(
         self,
@@ -563,9 +702,12 @@ class NotifyDataSourceStartedRequest(_Message):
     class Writer(_MessageWriter):
         def set_data_source_id(self, value: int) -> None: ...
 class NotifyDataSourceStartedResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class NotifyDataSourceStoppedRequest(_Message):
+    class Decoder(_TypedDecoder):
+        data_source_id: int
     data_source_id: int
     def __init__(
         self,
@@ -575,9 +717,12 @@ class NotifyDataSourceStoppedRequest(_Message):
     class Writer(_MessageWriter):
         def set_data_source_id(self, value: int) -> None: ...
 class NotifyDataSourceStoppedResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ActivateTriggersRequest(_Message):
+    class Decoder(_TypedDecoder):
+        trigger_names: list[str]
     trigger_names: list[str]
     def __init__(
         self,
@@ -587,37 +732,54 @@ class ActivateTriggersRequest(_Message):
     class Writer(_MessageWriter):
         def add_trigger_names(self, value: str) -> None: ...
 class ActivateTriggersResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class GetAsyncCommandRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class GetAsyncCommandResponse(_Message):
+    class Decoder(_TypedDecoder):
+        setup_tracing: GetAsyncCommandResponse.SetupTracing.Decoder | None
+        setup_data_source: GetAsyncCommandResponse.SetupDataSource.Decoder | None
+        start_data_source: GetAsyncCommandResponse.StartDataSource.Decoder | None
+        stop_data_source: GetAsyncCommandResponse.StopDataSource.Decoder | None
+        flush: GetAsyncCommandResponse.Flush.Decoder | None
+        clear_incremental_state: GetAsyncCommandResponse.ClearIncrementalState.Decoder | None
     class SetupDataSource(_Message):
+        class Decoder(_TypedDecoder):
+            new_instance_id: int
+            config: _stretto_protos_config.DataSourceConfig.Decoder | None
         new_instance_id: int
-        config: _config.DataSourceConfig | None
+        config: _stretto_protos_config.DataSourceConfig | None
         def __init__(
             self,
             *,
             new_instance_id: int | None = None,
-            config: _config.DataSourceConfig | None = None,
+            config: _stretto_protos_config.DataSourceConfig | None = None,
         ) -> None: ...
         class Writer(_MessageWriter):
             def set_new_instance_id(self, value: int) -> None: ...
-            def set_config(self) -> _config.DataSourceConfig.Writer: ...
+            def set_config(self) -> _stretto_protos_config.DataSourceConfig.Writer: ...
     class StartDataSource(_Message):
+        class Decoder(_TypedDecoder):
+            new_instance_id: int
+            config: _stretto_protos_config.DataSourceConfig.Decoder | None
         new_instance_id: int
-        config: _config.DataSourceConfig | None
+        config: _stretto_protos_config.DataSourceConfig | None
         def __init__(
             self,
             *,
             new_instance_id: int | None = None,
-            config: _config.DataSourceConfig | None = None,
+            config: _stretto_protos_config.DataSourceConfig | None = None,
         ) -> None: ...
         class Writer(_MessageWriter):
             def set_new_instance_id(self, value: int) -> None: ...
-            def set_config(self) -> _config.DataSourceConfig.Writer: ...
+            def set_config(self) -> _stretto_protos_config.DataSourceConfig.Writer: ...
     class StopDataSource(_Message):
+        class Decoder(_TypedDecoder):
+            instance_id: int
         instance_id: int
         def __init__(
             self,
@@ -627,6 +789,9 @@ class GetAsyncCommandResponse(_Message):
         class Writer(_MessageWriter):
             def set_instance_id(self, value: int) -> None: ...
     class SetupTracing(_Message):
+        class Decoder(_TypedDecoder):
+            shared_buffer_page_size_kb: int
+            shm_key_windows: str
         shared_buffer_page_size_kb: int
         shm_key_windows: str
         def __init__(
@@ -639,6 +804,10 @@ class GetAsyncCommandResponse(_Message):
             def set_shared_buffer_page_size_kb(self, value: int) -> None: ...
             def set_shm_key_windows(self, value: str) -> None: ...
     class Flush(_Message):
+        class Decoder(_TypedDecoder):
+            data_source_ids: list[int]
+            request_id: int
+            flags: int
         data_source_ids: list[int]
         request_id: int
         flags: int
@@ -654,6 +823,8 @@ class GetAsyncCommandResponse(_Message):
             def set_request_id(self, value: int) -> None: ...
             def set_flags(self, value: int) -> None: ...
     class ClearIncrementalState(_Message):
+        class Decoder(_TypedDecoder):
+            data_source_ids: list[int]
         data_source_ids: list[int]
         def __init__(
             self,
@@ -686,30 +857,41 @@ class GetAsyncCommandResponse(_Message):
         def set_flush(self) -> GetAsyncCommandResponse.Flush.Writer: ...
         def set_clear_incremental_state(self) -> GetAsyncCommandResponse.ClearIncrementalState.Writer: ...
 class SyncRequest(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class SyncResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class InitRelayRequest(_Message):
-    system_info: _trace.SystemInfo | None
+    class Decoder(_TypedDecoder):
+        system_info: _stretto_protos_trace.SystemInfo.Decoder | None
+    system_info: _stretto_protos_trace.SystemInfo | None
     def __init__(
         self,
         *,
-        system_info: _trace.SystemInfo | None = None,
+        system_info: _stretto_protos_trace.SystemInfo | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_system_info(self) -> _trace.SystemInfo.Writer: ...
+        def set_system_info(self) -> _stretto_protos_trace.SystemInfo.Writer: ...
 class InitRelayResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class SyncClockRequest(_Message):
+    class Decoder(_TypedDecoder):
+        phase: int
+        clocks: list[SyncClockRequest.Clock.Decoder]
     class Phase(_Enum):
         PING: _Final = 1
         UPDATE: _Final = 2
     PING: _Final = 1
     UPDATE: _Final = 2
     class Clock(_Message):
+        class Decoder(_TypedDecoder):
+            clock_id: int
+            timestamp: int
         clock_id: int
         timestamp: int
         def __init__(
@@ -733,10 +915,22 @@ class SyncClockRequest(_Message):
         def set_phase(self, value: int) -> None: ...
         def add_clocks(self) -> SyncClockRequest.Clock.Writer: ...
 class SyncClockResponse(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class IPCFrame(_Message):
+    class Decoder(_TypedDecoder):
+        request_id: int
+        msg_bind_service: IPCFrame.BindService.Decoder | None
+        msg_bind_service_reply: IPCFrame.BindServiceReply.Decoder | None
+        msg_invoke_method: IPCFrame.InvokeMethod.Decoder | None
+        msg_invoke_method_reply: IPCFrame.InvokeMethodReply.Decoder | None
+        msg_request_error: IPCFrame.RequestError.Decoder | None
+        set_peer_identity: IPCFrame.SetPeerIdentity.Decoder | None
+        data_for_testing: list[memoryview]
     class BindService(_Message):
+        class Decoder(_TypedDecoder):
+            service_name: str
         service_name: str
         def __init__(
             self,
@@ -746,7 +940,14 @@ class IPCFrame(_Message):
         class Writer(_MessageWriter):
             def set_service_name(self, value: str) -> None: ...
     class BindServiceReply(_Message):
+        class Decoder(_TypedDecoder):
+            success: bool
+            service_id: int
+            methods: list[IPCFrame.BindServiceReply.MethodInfo.Decoder]
         class MethodInfo(_Message):
+            class Decoder(_TypedDecoder):
+                id: int
+                name: str
             id: int
             name: str
             def __init__(
@@ -773,6 +974,11 @@ class IPCFrame(_Message):
             def set_service_id(self, value: int) -> None: ...
             def add_methods(self) -> IPCFrame.BindServiceReply.MethodInfo.Writer: ...
     class InvokeMethod(_Message):
+        class Decoder(_TypedDecoder):
+            service_id: int
+            method_id: int
+            args_proto: memoryview
+            drop_reply: bool
         service_id: int
         method_id: int
         args_proto: bytes
@@ -791,6 +997,10 @@ class IPCFrame(_Message):
             def set_args_proto(self, value: bytes) -> None: ...
             def set_drop_reply(self, value: bool) -> None: ...
     class InvokeMethodReply(_Message):
+        class Decoder(_TypedDecoder):
+            success: bool
+            has_more: bool
+            reply_proto: memoryview
         success: bool
         has_more: bool
         reply_proto: bytes
@@ -806,6 +1016,8 @@ class IPCFrame(_Message):
             def set_has_more(self, value: bool) -> None: ...
             def set_reply_proto(self, value: bytes) -> None: ...
     class RequestError(_Message):
+        class Decoder(_TypedDecoder):
+            error: str
         error: str
         def __init__(
             self,
@@ -815,6 +1027,11 @@ class IPCFrame(_Message):
         class Writer(_MessageWriter):
             def set_error(self, value: str) -> None: ...
     class SetPeerIdentity(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            uid: int
+            machine_id_hint: str
+            machine_name: str
         pid: int
         uid: int
         machine_id_hint: str

@@ -12,8 +12,9 @@ from typing import Final as _Final
 
 from stretto.protozero.enums import Enum as _Enum
 from stretto.protozero.message import Message as _Message
+from stretto.protozero.typed_decoder import TypedDecoder as _TypedDecoder
 from stretto.protozero.writer import MessageWriter as _MessageWriter
-from stretto.protos import config as _config
+from stretto.protos import config as _stretto_protos_config
 
 class FtraceParseStatus(_Enum):
     FTRACE_STATUS_UNSPECIFIED: _Final = 0
@@ -62,7 +63,24 @@ class ChromeRAILMode(_Enum):
     RAIL_MODE_IDLE: _Final = 3
     RAIL_MODE_LOAD: _Final = 4
 class TracingServiceState(_Message):
+    class Decoder(_TypedDecoder):
+        producers: list[TracingServiceState.Producer.Decoder]
+        data_sources: list[TracingServiceState.DataSource.Decoder]
+        tracing_sessions: list[TracingServiceState.TracingSession.Decoder]
+        supports_tracing_sessions: bool
+        num_sessions: int
+        num_sessions_started: int
+        tracing_service_version: str
     class Producer(_Message):
+        class Decoder(_TypedDecoder):
+            id: int
+            name: str
+            pid: int
+            uid: int
+            sdk_version: str
+            frozen: bool
+            machine_id: int
+            machine_name: str
         id: int
         name: str
         pid: int
@@ -93,18 +111,33 @@ class TracingServiceState(_Message):
             def set_machine_id(self, value: int) -> None: ...
             def set_machine_name(self, value: str) -> None: ...
     class DataSource(_Message):
-        ds_descriptor: _config.DataSourceDescriptor | None
+        class Decoder(_TypedDecoder):
+            ds_descriptor: _stretto_protos_config.DataSourceDescriptor.Decoder | None
+            producer_id: int
+        ds_descriptor: _stretto_protos_config.DataSourceDescriptor | None
         producer_id: int
         def __init__(
             self,
             *,
-            ds_descriptor: _config.DataSourceDescriptor | None = None,
+            ds_descriptor: _stretto_protos_config.DataSourceDescriptor | None = None,
             producer_id: int | None = None,
         ) -> None: ...
         class Writer(_MessageWriter):
-            def set_ds_descriptor(self) -> _config.DataSourceDescriptor.Writer: ...
+            def set_ds_descriptor(self) -> _stretto_protos_config.DataSourceDescriptor.Writer: ...
             def set_producer_id(self, value: int) -> None: ...
     class TracingSession(_Message):
+        class Decoder(_TypedDecoder):
+            id: int
+            consumer_uid: int
+            state: str
+            unique_session_name: str
+            buffer_size_kb: list[int]
+            duration_ms: int
+            num_data_sources: int
+            start_realtime_ns: int
+            bugreport_score: int
+            bugreport_filename: str
+            is_started: bool
         id: int
         consumer_uid: int
         state: str
@@ -170,6 +203,11 @@ class TracingServiceState(_Message):
         def set_num_sessions_started(self, value: int) -> None: ...
         def set_tracing_service_version(self, value: str) -> None: ...
 class Utsname(_Message):
+    class Decoder(_TypedDecoder):
+        sysname: str
+        version: str
+        release: str
+        machine: str
     sysname: str
     version: str
     release: str
@@ -188,6 +226,25 @@ class Utsname(_Message):
         def set_release(self, value: str) -> None: ...
         def set_machine(self, value: str) -> None: ...
 class SystemInfo(_Message):
+    class Decoder(_TypedDecoder):
+        utsname: Utsname.Decoder | None
+        android_build_fingerprint: str
+        android_device_manufacturer: str
+        android_soc_model: str
+        device_tree_compatibles: list[str]
+        android_guest_soc_model: str
+        android_hardware_revision: str
+        android_storage_model: str
+        android_ram_model: str
+        android_serial_console: str
+        tracing_service_version: str
+        android_sdk_version: int
+        page_size: int
+        num_cpus: int
+        timezone_off_mins: int
+        hz: int
+        system_ram_bytes: int
+        machine_name: str
     utsname: Utsname | None
     android_build_fingerprint: str
     android_device_manufacturer: str
@@ -248,6 +305,24 @@ class SystemInfo(_Message):
         def set_system_ram_bytes(self, value: int) -> None: ...
         def set_machine_name(self, value: str) -> None: ...
 class TraceStats(_Message):
+    class Decoder(_TypedDecoder):
+        buffer_stats: list[TraceStats.BufferStats.Decoder]
+        chunk_payload_histogram_def: list[int]
+        writer_stats: list[TraceStats.WriterStats.Decoder]
+        producers_connected: int
+        producers_seen: int
+        data_sources_registered: int
+        data_sources_seen: int
+        tracing_sessions: int
+        total_buffers: int
+        chunks_discarded: int
+        patches_discarded: int
+        invalid_packets: int
+        filter_stats: TraceStats.FilterStats.Decoder | None
+        flushes_requested: int
+        flushes_succeeded: int
+        flushes_failed: int
+        final_flush_outcome: int
     class FinalFlushOutcome(_Enum):
         FINAL_FLUSH_UNSPECIFIED: _Final = 0
         FINAL_FLUSH_SUCCEEDED: _Final = 1
@@ -256,6 +331,30 @@ class TraceStats(_Message):
     FINAL_FLUSH_SUCCEEDED: _Final = 1
     FINAL_FLUSH_FAILED: _Final = 2
     class BufferStats(_Message):
+        class Decoder(_TypedDecoder):
+            buffer_size: int
+            bytes_written: int
+            bytes_overwritten: int
+            bytes_read: int
+            padding_bytes_written: int
+            padding_bytes_cleared: int
+            chunks_written: int
+            chunks_rewritten: int
+            chunks_relocated: int
+            chunks_overwritten: int
+            chunks_discarded: int
+            chunks_read: int
+            chunks_committed_out_of_order: int
+            write_wrap_count: int
+            compactions: int
+            compactions_skipped: int
+            patches_succeeded: int
+            patches_failed: int
+            readaheads_succeeded: int
+            readaheads_failed: int
+            abi_violations: int
+            trace_writer_packet_loss: int
+            oversized_packets_dropped: int
         buffer_size: int
         bytes_written: int
         bytes_overwritten: int
@@ -331,6 +430,11 @@ class TraceStats(_Message):
             def set_trace_writer_packet_loss(self, value: int) -> None: ...
             def set_oversized_packets_dropped(self, value: int) -> None: ...
     class WriterStats(_Message):
+        class Decoder(_TypedDecoder):
+            sequence_id: int
+            buffer: int
+            chunk_payload_histogram_counts: list[int]
+            chunk_payload_histogram_sum: list[int]
         sequence_id: int
         buffer: int
         chunk_payload_histogram_counts: list[int]
@@ -349,6 +453,13 @@ class TraceStats(_Message):
             def set_chunk_payload_histogram_counts(self, value: _Iterable[int]) -> None: ...
             def set_chunk_payload_histogram_sum(self, value: _Iterable[int]) -> None: ...
     class FilterStats(_Message):
+        class Decoder(_TypedDecoder):
+            input_packets: int
+            input_bytes: int
+            output_bytes: int
+            errors: int
+            time_taken_ns: int
+            bytes_discarded_per_buffer: list[int]
         input_packets: int
         input_bytes: int
         output_bytes: int
@@ -429,6 +540,9 @@ class TraceStats(_Message):
         def set_flushes_failed(self, value: int) -> None: ...
         def set_final_flush_outcome(self, value: int) -> None: ...
 class AndroidAflags(_Message):
+    class Decoder(_TypedDecoder):
+        flags: list[AndroidAflags.Flag.Decoder]
+        error: str
     class FlagPermission(_Enum):
         FLAG_PERMISSION_UNSPECIFIED: _Final = 0
         FLAG_PERMISSION_READ_ONLY: _Final = 1
@@ -462,6 +576,17 @@ class AndroidAflags(_Message):
     FLAG_TYPE_BOOLEAN: _Final = 1
     FLAG_TYPE_INTEGER: _Final = 2
     class Flag(_Message):
+        class Decoder(_TypedDecoder):
+            flag_namespace: str
+            name: str
+            pkg: str
+            container: str
+            value: str
+            staged_value: str
+            permission: int
+            value_picked_from: int
+            storage_backend: int
+            type: int
         flag_namespace: str
         name: str
         pkg: str
@@ -509,7 +634,16 @@ class AndroidAflags(_Message):
         def add_flags(self) -> AndroidAflags.Flag.Writer: ...
         def set_error(self, value: str) -> None: ...
 class AndroidGameInterventionList(_Message):
+    class Decoder(_TypedDecoder):
+        game_packages: list[AndroidGameInterventionList.GamePackageInfo.Decoder]
+        parse_error: bool
+        read_error: bool
     class GameModeInfo(_Message):
+        class Decoder(_TypedDecoder):
+            mode: int
+            use_angle: bool
+            resolution_downscale: float
+            fps: float
         mode: int
         use_angle: bool
         resolution_downscale: float
@@ -528,6 +662,11 @@ class AndroidGameInterventionList(_Message):
             def set_resolution_downscale(self, value: float) -> None: ...
             def set_fps(self, value: float) -> None: ...
     class GamePackageInfo(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            uid: int
+            current_mode: int
+            game_mode_info: list[AndroidGameInterventionList.GameModeInfo.Decoder]
         name: str
         uid: int
         current_mode: int
@@ -560,8 +699,26 @@ class AndroidGameInterventionList(_Message):
         def set_parse_error(self, value: bool) -> None: ...
         def set_read_error(self, value: bool) -> None: ...
 class AndroidLogPacket(_Message):
+    class Decoder(_TypedDecoder):
+        events: list[AndroidLogPacket.LogEvent.Decoder]
+        stats: AndroidLogPacket.Stats.Decoder | None
     class LogEvent(_Message):
+        class Decoder(_TypedDecoder):
+            log_id: int
+            pid: int
+            tid: int
+            uid: int
+            timestamp: int
+            tag: str
+            prio: int
+            message: str
+            args: list[AndroidLogPacket.LogEvent.Arg.Decoder]
         class Arg(_Message):
+            class Decoder(_TypedDecoder):
+                name: str
+                int_value: int
+                float_value: float
+                string_value: str
             name: str
             int_value: int
             float_value: float
@@ -612,6 +769,10 @@ class AndroidLogPacket(_Message):
             def set_message(self, value: str) -> None: ...
             def add_args(self) -> AndroidLogPacket.LogEvent.Arg.Writer: ...
     class Stats(_Message):
+        class Decoder(_TypedDecoder):
+            num_total: int
+            num_failed: int
+            num_skipped: int
         num_total: int
         num_failed: int
         num_skipped: int
@@ -638,7 +799,12 @@ class AndroidLogPacket(_Message):
         def add_events(self) -> AndroidLogPacket.LogEvent.Writer: ...
         def set_stats(self) -> AndroidLogPacket.Stats.Writer: ...
 class AndroidSystemProperty(_Message):
+    class Decoder(_TypedDecoder):
+        values: list[AndroidSystemProperty.PropertyValue.Decoder]
     class PropertyValue(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            value: str
         name: str
         value: str
         def __init__(
@@ -659,6 +825,10 @@ class AndroidSystemProperty(_Message):
     class Writer(_MessageWriter):
         def add_values(self) -> AndroidSystemProperty.PropertyValue.Writer: ...
 class CpuPerUidData(_Message):
+    class Decoder(_TypedDecoder):
+        cluster_count: int
+        uid: list[int]
+        total_time_ms: list[int]
     cluster_count: int
     uid: list[int]
     total_time_ms: list[int]
@@ -674,6 +844,8 @@ class CpuPerUidData(_Message):
         def set_uid(self, value: _Iterable[int]) -> None: ...
         def set_total_time_ms(self, value: _Iterable[int]) -> None: ...
 class GraphicsFrameEvent(_Message):
+    class Decoder(_TypedDecoder):
+        buffer_event: GraphicsFrameEvent.BufferEvent.Decoder | None
     class BufferEventType(_Enum):
         UNSPECIFIED: _Final = 0
         DEQUEUE: _Final = 1
@@ -704,6 +876,12 @@ class GraphicsFrameEvent(_Message):
     ATTACH: _Final = 12
     CANCEL: _Final = 13
     class BufferEvent(_Message):
+        class Decoder(_TypedDecoder):
+            frame_number: int
+            type: int
+            layer_name: str
+            duration_ns: int
+            buffer_id: int
         frame_number: int
         type: int
         layer_name: str
@@ -733,6 +911,9 @@ class GraphicsFrameEvent(_Message):
     class Writer(_MessageWriter):
         def set_buffer_event(self) -> GraphicsFrameEvent.BufferEvent.Writer: ...
 class InitialDisplayState(_Message):
+    class Decoder(_TypedDecoder):
+        display_state: int
+        brightness: float
     display_state: int
     brightness: float
     def __init__(
@@ -745,7 +926,16 @@ class InitialDisplayState(_Message):
         def set_display_state(self, value: int) -> None: ...
         def set_brightness(self, value: float) -> None: ...
 class KernelWakelockData(_Message):
+    class Decoder(_TypedDecoder):
+        wakelock: list[KernelWakelockData.Wakelock.Decoder]
+        wakelock_id: list[int]
+        time_held_millis: list[int]
+        error_flags: int
     class Wakelock(_Message):
+        class Decoder(_TypedDecoder):
+            wakelock_id: int
+            wakelock_name: str
+            wakelock_type: int
         class Type(_Enum):
             WAKELOCK_TYPE_UNKNOWN: _Final = 0
             WAKELOCK_TYPE_KERNEL: _Final = 1
@@ -785,7 +975,18 @@ class KernelWakelockData(_Message):
         def set_time_held_millis(self, value: _Iterable[int]) -> None: ...
         def set_error_flags(self, value: int) -> None: ...
 class PackagesList(_Message):
+    class Decoder(_TypedDecoder):
+        packages: list[PackagesList.PackageInfo.Decoder]
+        parse_error: bool
+        read_error: bool
     class PackageInfo(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            uid: int
+            debuggable: bool
+            profileable_from_shell: bool
+            version_code: int
+            profileable: bool
         name: str
         uid: int
         debuggable: bool
@@ -824,6 +1025,9 @@ class PackagesList(_Message):
         def set_parse_error(self, value: bool) -> None: ...
         def set_read_error(self, value: bool) -> None: ...
 class PixelModemEvents(_Message):
+    class Decoder(_TypedDecoder):
+        events: list[memoryview]
+        event_time_nanos: list[int]
     events: list[bytes]
     event_time_nanos: list[int]
     def __init__(
@@ -836,6 +1040,8 @@ class PixelModemEvents(_Message):
         def add_events(self, value: bytes) -> None: ...
         def add_event_time_nanos(self, value: int) -> None: ...
 class PixelModemTokenDatabase(_Message):
+    class Decoder(_TypedDecoder):
+        database: memoryview
     database: bytes
     def __init__(
         self,
@@ -845,6 +1051,10 @@ class PixelModemTokenDatabase(_Message):
     class Writer(_MessageWriter):
         def set_database(self, value: bytes) -> None: ...
 class RecoveredTraceInfo(_Message):
+    class Decoder(_TypedDecoder):
+        reason: int
+        original_file_size_bytes: int
+        bytes_truncated: int
     class Reason(_Enum):
         REASON_UNSPECIFIED: _Final = 0
         REASON_UNEXPECTED_REBOOT: _Final = 1
@@ -865,7 +1075,13 @@ class RecoveredTraceInfo(_Message):
         def set_original_file_size_bytes(self, value: int) -> None: ...
         def set_bytes_truncated(self, value: int) -> None: ...
 class AndroidUserList(_Message):
+    class Decoder(_TypedDecoder):
+        users: list[AndroidUserList.UserInfo.Decoder]
+        error: int
     class UserInfo(_Message):
+        class Decoder(_TypedDecoder):
+            type: str
+            uid: int
         type: str
         uid: int
         def __init__(
@@ -889,6 +1105,16 @@ class AndroidUserList(_Message):
         def add_users(self) -> AndroidUserList.UserInfo.Writer: ...
         def set_error(self, value: int) -> None: ...
 class ChromeBenchmarkMetadata(_Message):
+    class Decoder(_TypedDecoder):
+        benchmark_start_time_us: int
+        story_run_time_us: int
+        benchmark_name: str
+        benchmark_description: str
+        label: str
+        story_name: str
+        story_tags: list[str]
+        story_run_index: int
+        had_failures: bool
     benchmark_start_time_us: int
     story_run_time_us: int
     benchmark_name: str
@@ -922,7 +1148,19 @@ class ChromeBenchmarkMetadata(_Message):
         def set_story_run_index(self, value: int) -> None: ...
         def set_had_failures(self, value: bool) -> None: ...
 class ChromeMetadataPacket(_Message):
+    class Decoder(_TypedDecoder):
+        background_tracing_metadata: BackgroundTracingMetadata.Decoder | None
+        chrome_version_code: int
+        enabled_categories: str
+        field_trial_hashes: list[ChromeMetadataPacket.FinchHash.Decoder]
+        app_package_name: str
+        app_version: str
+        channel: int
+        os_name: str
     class FinchHash(_Message):
+        class Decoder(_TypedDecoder):
+            name: int
+            group: int
         name: int
         group: int
         def __init__(
@@ -964,7 +1202,16 @@ class ChromeMetadataPacket(_Message):
         def set_channel(self, value: int) -> None: ...
         def set_os_name(self, value: str) -> None: ...
 class BackgroundTracingMetadata(_Message):
+    class Decoder(_TypedDecoder):
+        triggered_rule: BackgroundTracingMetadata.TriggerRule.Decoder | None
+        active_rules: list[BackgroundTracingMetadata.TriggerRule.Decoder]
+        scenario_name_hash: int
     class TriggerRule(_Message):
+        class Decoder(_TypedDecoder):
+            trigger_type: int
+            histogram_rule: BackgroundTracingMetadata.TriggerRule.HistogramRule.Decoder | None
+            named_rule: BackgroundTracingMetadata.TriggerRule.NamedRule.Decoder | None
+            name_hash: int
         class TriggerType(_Enum):
             TRIGGER_UNSPECIFIED: _Final = 0
             MONITOR_AND_DUMP_WHEN_SPECIFIC_HISTOGRAM_AND_VALUE: _Final = 1
@@ -973,6 +1220,10 @@ class BackgroundTracingMetadata(_Message):
         MONITOR_AND_DUMP_WHEN_SPECIFIC_HISTOGRAM_AND_VALUE: _Final = 1
         MONITOR_AND_DUMP_WHEN_TRIGGER_NAMED: _Final = 2
         class HistogramRule(_Message):
+            class Decoder(_TypedDecoder):
+                histogram_name_hash: int
+                histogram_min_trigger: int
+                histogram_max_trigger: int
             histogram_name_hash: int
             histogram_min_trigger: int
             histogram_max_trigger: int
@@ -988,6 +1239,9 @@ class BackgroundTracingMetadata(_Message):
                 def set_histogram_min_trigger(self, value: int) -> None: ...
                 def set_histogram_max_trigger(self, value: int) -> None: ...
         class NamedRule(_Message):
+            class Decoder(_TypedDecoder):
+                event_type: int
+                content_trigger_name_hash: int
             class EventType(_Enum):
                 UNSPECIFIED: _Final = 0
                 SESSION_RESTORE: _Final = 1
@@ -1046,6 +1300,15 @@ class BackgroundTracingMetadata(_Message):
         def add_active_rules(self) -> BackgroundTracingMetadata.TriggerRule.Writer: ...
         def set_scenario_name_hash(self, value: int) -> None: ...
 class ChromeTracedValue(_Message):
+    class Decoder(_TypedDecoder):
+        nested_type: int
+        dict_keys: list[str]
+        dict_values: list[ChromeTracedValue.Decoder]
+        array_values: list[ChromeTracedValue.Decoder]
+        int_value: int
+        double_value: float
+        bool_value: bool
+        string_value: str
     class NestedType(_Enum):
         DICT: _Final = 0
         ARRAY: _Final = 1
@@ -1081,6 +1344,9 @@ class ChromeTracedValue(_Message):
         def set_bool_value(self, value: bool) -> None: ...
         def set_string_value(self, value: str) -> None: ...
 class ChromeStringTableEntry(_Message):
+    class Decoder(_TypedDecoder):
+        value: str
+        index: int
     value: str
     index: int
     def __init__(
@@ -1093,7 +1359,35 @@ class ChromeStringTableEntry(_Message):
         def set_value(self, value: str) -> None: ...
         def set_index(self, value: int) -> None: ...
 class ChromeTraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        timestamp: int
+        phase: int
+        thread_id: int
+        duration: int
+        thread_duration: int
+        scope: str
+        id: int
+        flags: int
+        category_group_name: str
+        process_id: int
+        thread_timestamp: int
+        bind_id: int
+        args: list[ChromeTraceEvent.Arg.Decoder]
+        name_index: int
+        category_group_name_index: int
     class Arg(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            bool_value: bool
+            uint_value: int
+            int_value: int
+            double_value: float
+            string_value: str
+            pointer_value: int
+            json_value: str
+            traced_value: ChromeTracedValue.Decoder | None
+            name_index: int
         name: str
         bool_value: bool
         uint_value: int
@@ -1183,6 +1477,12 @@ class ChromeTraceEvent(_Message):
         def set_name_index(self, value: int) -> None: ...
         def set_category_group_name_index(self, value: int) -> None: ...
 class ChromeMetadata(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        string_value: str
+        bool_value: bool
+        int_value: int
+        json_value: str
     name: str
     string_value: str
     bool_value: bool
@@ -1204,6 +1504,9 @@ class ChromeMetadata(_Message):
         def set_int_value(self, value: int) -> None: ...
         def set_json_value(self, value: str) -> None: ...
 class ChromeLegacyJsonTrace(_Message):
+    class Decoder(_TypedDecoder):
+        type: int
+        data: str
     class TraceType(_Enum):
         USER_TRACE: _Final = 0
         SYSTEM_TRACE: _Final = 1
@@ -1221,6 +1524,12 @@ class ChromeLegacyJsonTrace(_Message):
         def set_type(self, value: int) -> None: ...
         def set_data(self, value: str) -> None: ...
 class ChromeEventBundle(_Message):
+    class Decoder(_TypedDecoder):
+        trace_events: list[ChromeTraceEvent.Decoder]
+        metadata: list[ChromeMetadata.Decoder]
+        legacy_ftrace_output: list[str]
+        legacy_json_trace: list[ChromeLegacyJsonTrace.Decoder]
+        string_table: list[ChromeStringTableEntry.Decoder]
     trace_events: list[ChromeTraceEvent]
     metadata: list[ChromeMetadata]
     legacy_ftrace_output: list[str]
@@ -1242,6 +1551,10 @@ class ChromeEventBundle(_Message):
         def add_legacy_json_trace(self) -> ChromeLegacyJsonTrace.Writer: ...
         def add_string_table(self) -> ChromeStringTableEntry.Writer: ...
 class ChromeTrigger(_Message):
+    class Decoder(_TypedDecoder):
+        trigger_name: str
+        trigger_name_hash: int
+        flow_id: int
     trigger_name: str
     trigger_name_hash: int
     flow_id: int
@@ -1257,6 +1570,10 @@ class ChromeTrigger(_Message):
         def set_trigger_name_hash(self, value: int) -> None: ...
         def set_flow_id(self, value: int) -> None: ...
 class V8String(_Message):
+    class Decoder(_TypedDecoder):
+        latin1: memoryview
+        utf16_le: memoryview
+        utf16_be: memoryview
     latin1: bytes
     utf16_le: bytes
     utf16_be: bytes
@@ -1272,6 +1589,11 @@ class V8String(_Message):
         def set_utf16_le(self, value: bytes) -> None: ...
         def set_utf16_be(self, value: bytes) -> None: ...
 class InternedV8String(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        latin1: memoryview
+        utf16_le: memoryview
+        utf16_be: memoryview
     iid: int
     latin1: bytes
     utf16_le: bytes
@@ -1290,6 +1612,12 @@ class InternedV8String(_Message):
         def set_utf16_le(self, value: bytes) -> None: ...
         def set_utf16_be(self, value: bytes) -> None: ...
 class InternedV8JsScript(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        script_id: int
+        type: int
+        name: V8String.Decoder | None
+        source: V8String.Decoder | None
     class Type(_Enum):
         TYPE_UNKNOWN: _Final = 0
         TYPE_NORMAL: _Final = 1
@@ -1326,6 +1654,11 @@ class InternedV8JsScript(_Message):
         def set_name(self) -> V8String.Writer: ...
         def set_source(self) -> V8String.Writer: ...
 class InternedV8WasmScript(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        script_id: int
+        url: str
+        wire_bytes: memoryview
     iid: int
     script_id: int
     url: str
@@ -1344,6 +1677,15 @@ class InternedV8WasmScript(_Message):
         def set_url(self, value: str) -> None: ...
         def set_wire_bytes(self, value: bytes) -> None: ...
 class InternedV8JsFunction(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        v8_js_function_name_iid: int
+        v8_js_script_iid: int
+        is_toplevel: bool
+        kind: int
+        byte_offset: int
+        line: int
+        column: int
     class Kind(_Enum):
         KIND_UNKNOWN: _Final = 0
         KIND_NORMAL_FUNCTION: _Final = 1
@@ -1431,7 +1773,19 @@ class InternedV8JsFunction(_Message):
         def set_line(self, value: int) -> None: ...
         def set_column(self, value: int) -> None: ...
 class InternedV8Isolate(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        pid: int
+        isolate_id: int
+        code_range: InternedV8Isolate.CodeRange.Decoder | None
+        embedded_blob_code_start_address: int
+        embedded_blob_code_size: int
     class CodeRange(_Message):
+        class Decoder(_TypedDecoder):
+            base_address: int
+            size: int
+            embedded_blob_code_copy_start_address: int
+            is_process_wide: bool
         base_address: int
         size: int
         embedded_blob_code_copy_start_address: int
@@ -1473,6 +1827,18 @@ class InternedV8Isolate(_Message):
         def set_embedded_blob_code_start_address(self, value: int) -> None: ...
         def set_embedded_blob_code_size(self, value: int) -> None: ...
 class V8JsCode(_Message):
+    class Decoder(_TypedDecoder):
+        v8_isolate_iid: int
+        tid: int
+        v8_js_function_iid: int
+        tier: int
+        instruction_start: int
+        instruction_size_bytes: int
+        machine_code: memoryview
+        bytecode: memoryview
+        source_positions: memoryview
+        bytecode_positions: memoryview
+        inlined_bytecode_positions: memoryview
     class Tier(_Enum):
         TIER_UNKNOWN: _Final = 0
         TIER_IGNITION: _Final = 1
@@ -1525,6 +1891,15 @@ class V8JsCode(_Message):
         def set_bytecode_positions(self, value: bytes) -> None: ...
         def set_inlined_bytecode_positions(self, value: bytes) -> None: ...
 class V8InternalCode(_Message):
+    class Decoder(_TypedDecoder):
+        v8_isolate_iid: int
+        tid: int
+        name: str
+        type: int
+        builtin_id: int
+        instruction_start: int
+        instruction_size_bytes: int
+        machine_code: memoryview
     class Type(_Enum):
         TYPE_UNKNOWN: _Final = 0
         TYPE_BYTECODE_HANDLER: _Final = 1
@@ -1576,6 +1951,16 @@ class V8InternalCode(_Message):
         def set_instruction_size_bytes(self, value: int) -> None: ...
         def set_machine_code(self, value: bytes) -> None: ...
 class V8WasmCode(_Message):
+    class Decoder(_TypedDecoder):
+        v8_isolate_iid: int
+        tid: int
+        v8_wasm_script_iid: int
+        function_name: str
+        tier: int
+        code_offset_in_module: int
+        instruction_start: int
+        instruction_size_bytes: int
+        machine_code: memoryview
     class Tier(_Enum):
         TIER_UNKNOWN: _Final = 0
         TIER_LIFTOFF: _Final = 1
@@ -1616,6 +2001,13 @@ class V8WasmCode(_Message):
         def set_instruction_size_bytes(self, value: int) -> None: ...
         def set_machine_code(self, value: bytes) -> None: ...
 class V8RegExpCode(_Message):
+    class Decoder(_TypedDecoder):
+        v8_isolate_iid: int
+        tid: int
+        pattern: V8String.Decoder | None
+        instruction_start: int
+        instruction_size_bytes: int
+        machine_code: memoryview
     v8_isolate_iid: int
     tid: int
     pattern: V8String | None
@@ -1640,6 +2032,14 @@ class V8RegExpCode(_Message):
         def set_instruction_size_bytes(self, value: int) -> None: ...
         def set_machine_code(self, value: bytes) -> None: ...
 class V8CodeMove(_Message):
+    class Decoder(_TypedDecoder):
+        isolate_iid: int
+        tid: int
+        from_instruction_start_address: int
+        to_instruction_start_address: int
+        instruction_size_bytes: int
+        to_machine_code: memoryview
+        to_bytecode: memoryview
     isolate_iid: int
     tid: int
     from_instruction_start_address: int
@@ -1667,6 +2067,8 @@ class V8CodeMove(_Message):
         def set_to_machine_code(self, value: bytes) -> None: ...
         def set_to_bytecode(self, value: bytes) -> None: ...
 class V8CodeDefaults(_Message):
+    class Decoder(_TypedDecoder):
+        tid: int
     tid: int
     def __init__(
         self,
@@ -1676,7 +2078,15 @@ class V8CodeDefaults(_Message):
     class Writer(_MessageWriter):
         def set_tid(self, value: int) -> None: ...
 class ClockSnapshot(_Message):
+    class Decoder(_TypedDecoder):
+        clocks: list[ClockSnapshot.Clock.Decoder]
+        primary_trace_clock: int
     class Clock(_Message):
+        class Decoder(_TypedDecoder):
+            clock_id: int
+            timestamp: int
+            is_incremental: bool
+            unit_multiplier_ns: int
         class BuiltinClocks(_Enum):
             UNKNOWN: _Final = 0
             REALTIME: _Final = 1
@@ -1723,6 +2133,20 @@ class ClockSnapshot(_Message):
         def add_clocks(self) -> ClockSnapshot.Clock.Writer: ...
         def set_primary_trace_clock(self, value: int) -> None: ...
 class CSwitchEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        new_thread_id: int
+        old_thread_id: int
+        new_thread_priority: int
+        old_thread_priority: int
+        previous_c_state: int
+        old_thread_wait_reason: int
+        old_thread_wait_reason_int: int
+        old_thread_wait_mode: int
+        old_thread_wait_mode_int: int
+        old_thread_state: int
+        old_thread_state_int: int
+        old_thread_wait_ideal_processor: int
+        new_thread_wait_time: int
     class OldThreadWaitReason(_Enum):
         EXECUTIVE: _Final = 0
         FREE_PAGE: _Final = 1
@@ -1867,6 +2291,13 @@ class CSwitchEtwEvent(_Message):
         def set_old_thread_wait_ideal_processor(self, value: int) -> None: ...
         def set_new_thread_wait_time(self, value: int) -> None: ...
 class ReadyThreadEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        t_thread_id: int
+        adjust_reason: int
+        adjust_reason_int: int
+        adjust_increment: int
+        flag: int
+        flag_int: int
     class AdjustReason(_Enum):
         IGNORE_THE_INCREMENT: _Final = 0
         APPLY_INCREMENT: _Final = 1
@@ -1907,6 +2338,20 @@ class ReadyThreadEtwEvent(_Message):
         def set_flag(self, value: int) -> None: ...
         def set_flag_int(self, value: int) -> None: ...
 class MemInfoEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        priority_levels: int
+        zero_page_count: int
+        free_page_count: int
+        modified_page_count: int
+        modified_no_write_page_count: int
+        bad_page_count: int
+        standby_page_counts: list[int]
+        repurposed_page_counts: list[int]
+        modified_page_count_page_file: int
+        paged_pool_page_count: int
+        non_paged_pool_page_count: int
+        mdl_page_count: int
+        commit_page_count: int
     priority_levels: int
     zero_page_count: int
     free_page_count: int
@@ -1952,6 +2397,14 @@ class MemInfoEtwEvent(_Message):
         def set_mdl_page_count(self, value: int) -> None: ...
         def set_commit_page_count(self, value: int) -> None: ...
 class FileIoCreateEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        file_object: int
+        ttid: int
+        create_options: int
+        file_attributes: int
+        share_access: int
+        open_path: str
     irp_ptr: int
     file_object: int
     ttid: int
@@ -1979,6 +2432,16 @@ class FileIoCreateEtwEvent(_Message):
         def set_share_access(self, value: int) -> None: ...
         def set_open_path(self, value: str) -> None: ...
 class FileIoDirEnumEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        file_object: int
+        file_key: int
+        ttid: int
+        length: int
+        info_class: int
+        file_index: int
+        file_name: str
+        opcode: int
     irp_ptr: int
     file_object: int
     file_key: int
@@ -2012,6 +2475,14 @@ class FileIoDirEnumEtwEvent(_Message):
         def set_file_name(self, value: str) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class FileIoInfoEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        file_object: int
+        file_key: int
+        extra_info: int
+        ttid: int
+        info_class: int
+        opcode: int
     irp_ptr: int
     file_object: int
     file_key: int
@@ -2039,6 +2510,15 @@ class FileIoInfoEtwEvent(_Message):
         def set_info_class(self, value: int) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class FileIoReadWriteEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        offset: int
+        irp_ptr: int
+        file_object: int
+        file_key: int
+        ttid: int
+        io_size: int
+        io_flags: int
+        opcode: int
     offset: int
     irp_ptr: int
     file_object: int
@@ -2069,6 +2549,12 @@ class FileIoReadWriteEtwEvent(_Message):
         def set_io_flags(self, value: int) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class FileIoSimpleOpEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        file_object: int
+        file_key: int
+        ttid: int
+        opcode: int
     irp_ptr: int
     file_object: int
     file_key: int
@@ -2090,6 +2576,10 @@ class FileIoSimpleOpEtwEvent(_Message):
         def set_ttid(self, value: int) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class FileIoOpEndEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        extra_info: int
+        nt_status: int
     irp_ptr: int
     extra_info: int
     nt_status: int
@@ -2105,6 +2595,15 @@ class FileIoOpEndEtwEvent(_Message):
         def set_extra_info(self, value: int) -> None: ...
         def set_nt_status(self, value: int) -> None: ...
 class FileIoPathOperationEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irp_ptr: int
+        file_object: int
+        file_key: int
+        extra_info: int
+        ttid: int
+        info_class: int
+        file_name: str
+        opcode: int
     irp_ptr: int
     file_object: int
     file_key: int
@@ -2135,6 +2634,9 @@ class FileIoPathOperationEtwEvent(_Message):
         def set_file_name(self, value: str) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class StackWalkEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        trigger: str
+        callstack_iid: int
     trigger: str
     callstack_iid: int
     def __init__(
@@ -2147,6 +2649,16 @@ class StackWalkEtwEvent(_Message):
         def set_trigger(self, value: str) -> None: ...
         def set_callstack_iid(self, value: int) -> None: ...
 class DiskIoEtwEvent(_Message):
+    class Decoder(_TypedDecoder):
+        disk_number: int
+        irp_flags: int
+        transfer_size: int
+        byte_offset: int
+        file_object: int
+        irp_ptr: int
+        response_time: int
+        issuing_thread_id: int
+        opcode: int
     disk_number: int
     irp_flags: int
     transfer_size: int
@@ -2180,6 +2692,22 @@ class DiskIoEtwEvent(_Message):
         def set_issuing_thread_id(self, value: int) -> None: ...
         def set_opcode(self, value: int) -> None: ...
 class EtwTraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp: int
+        cpu: int
+        thread_id: int
+        c_switch: CSwitchEtwEvent.Decoder | None
+        ready_thread: ReadyThreadEtwEvent.Decoder | None
+        mem_info: MemInfoEtwEvent.Decoder | None
+        file_io_create: FileIoCreateEtwEvent.Decoder | None
+        file_io_dir_enum: FileIoDirEnumEtwEvent.Decoder | None
+        file_io_info: FileIoInfoEtwEvent.Decoder | None
+        file_io_read_write: FileIoReadWriteEtwEvent.Decoder | None
+        file_io_simple_op: FileIoSimpleOpEtwEvent.Decoder | None
+        file_io_op_end: FileIoOpEndEtwEvent.Decoder | None
+        stack_walk: StackWalkEtwEvent.Decoder | None
+        file_io_path_operation: FileIoPathOperationEtwEvent.Decoder | None
+        disk_io: DiskIoEtwEvent.Decoder | None
     timestamp: int
     cpu: int
     thread_id: int
@@ -2231,6 +2759,9 @@ class EtwTraceEvent(_Message):
         def set_file_io_path_operation(self) -> FileIoPathOperationEtwEvent.Writer: ...
         def set_disk_io(self) -> DiskIoEtwEvent.Writer: ...
 class EtwTraceEventBundle(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        event: list[EtwTraceEvent.Decoder]
     cpu: int
     event: list[EtwTraceEvent]
     def __init__(
@@ -2243,6 +2774,8 @@ class EtwTraceEventBundle(_Message):
         def set_cpu(self, value: int) -> None: ...
         def add_event(self) -> EtwTraceEvent.Writer: ...
 class FileDescriptorSet(_Message):
+    class Decoder(_TypedDecoder):
+        file: list[FileDescriptorProto.Decoder]
     file: list[FileDescriptorProto]
     def __init__(
         self,
@@ -2252,6 +2785,15 @@ class FileDescriptorSet(_Message):
     class Writer(_MessageWriter):
         def add_file(self) -> FileDescriptorProto.Writer: ...
 class FileDescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        package: str
+        dependency: list[str]
+        public_dependency: list[int]
+        weak_dependency: list[int]
+        message_type: list[DescriptorProto.Decoder]
+        enum_type: list[EnumDescriptorProto.Decoder]
+        extension: list[FieldDescriptorProto.Decoder]
     name: str
     package: str
     dependency: list[str]
@@ -2282,7 +2824,19 @@ class FileDescriptorProto(_Message):
         def add_enum_type(self) -> EnumDescriptorProto.Writer: ...
         def add_extension(self) -> FieldDescriptorProto.Writer: ...
 class DescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        field: list[FieldDescriptorProto.Decoder]
+        extension: list[FieldDescriptorProto.Decoder]
+        nested_type: list[DescriptorProto.Decoder]
+        enum_type: list[EnumDescriptorProto.Decoder]
+        oneof_decl: list[OneofDescriptorProto.Decoder]
+        reserved_range: list[DescriptorProto.ReservedRange.Decoder]
+        reserved_name: list[str]
     class ReservedRange(_Message):
+        class Decoder(_TypedDecoder):
+            start: int
+            end: int
         start: int
         end: int
         def __init__(
@@ -2324,7 +2878,18 @@ class DescriptorProto(_Message):
         def add_reserved_range(self) -> DescriptorProto.ReservedRange.Writer: ...
         def add_reserved_name(self, value: str) -> None: ...
 class UninterpretedOption(_Message):
+    class Decoder(_TypedDecoder):
+        name: list[UninterpretedOption.NamePart.Decoder]
+        identifier_value: str
+        positive_int_value: int
+        negative_int_value: int
+        double_value: float
+        string_value: memoryview
+        aggregate_value: str
     class NamePart(_Message):
+        class Decoder(_TypedDecoder):
+            name_part: str
+            is_extension: bool
         name_part: str
         is_extension: bool
         def __init__(
@@ -2363,6 +2928,9 @@ class UninterpretedOption(_Message):
         def set_string_value(self, value: bytes) -> None: ...
         def set_aggregate_value(self, value: str) -> None: ...
 class FieldOptions(_Message):
+    class Decoder(_TypedDecoder):
+        packed: bool
+        uninterpreted_option: list[UninterpretedOption.Decoder]
     packed: bool
     uninterpreted_option: list[UninterpretedOption]
     def __init__(
@@ -2375,6 +2943,16 @@ class FieldOptions(_Message):
         def set_packed(self, value: bool) -> None: ...
         def add_uninterpreted_option(self) -> UninterpretedOption.Writer: ...
 class FieldDescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        number: int
+        label: int
+        type: int
+        type_name: str
+        extendee: str
+        default_value: str
+        options: FieldOptions.Decoder | None
+        oneof_index: int
     class Type(_Enum):
         TYPE_DOUBLE: _Final = 1
         TYPE_FLOAT: _Final = 2
@@ -2452,6 +3030,9 @@ class FieldDescriptorProto(_Message):
         def set_options(self) -> FieldOptions.Writer: ...
         def set_oneof_index(self, value: int) -> None: ...
 class OneofDescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        options: OneofOptions.Decoder | None
     name: str
     options: OneofOptions | None
     def __init__(
@@ -2464,6 +3045,10 @@ class OneofDescriptorProto(_Message):
         def set_name(self, value: str) -> None: ...
         def set_options(self) -> OneofOptions.Writer: ...
 class EnumDescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        value: list[EnumValueDescriptorProto.Decoder]
+        reserved_name: list[str]
     name: str
     value: list[EnumValueDescriptorProto]
     reserved_name: list[str]
@@ -2479,6 +3064,9 @@ class EnumDescriptorProto(_Message):
         def add_value(self) -> EnumValueDescriptorProto.Writer: ...
         def add_reserved_name(self, value: str) -> None: ...
 class EnumValueDescriptorProto(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        number: int
     name: str
     number: int
     def __init__(
@@ -2491,9 +3079,14 @@ class EnumValueDescriptorProto(_Message):
         def set_name(self, value: str) -> None: ...
         def set_number(self, value: int) -> None: ...
 class OneofOptions(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ExtensionDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        extension_set: FileDescriptorSet.Decoder | None
+        extension_set_gzip: memoryview
+        file_name: str
     extension_set: FileDescriptorSet | None
     extension_set_gzip: bytes
     file_name: str
@@ -2509,7 +3102,15 @@ class ExtensionDescriptor(_Message):
         def set_extension_set_gzip(self, value: bytes) -> None: ...
         def set_file_name(self, value: str) -> None: ...
 class InodeFileMap(_Message):
+    class Decoder(_TypedDecoder):
+        block_device_id: int
+        mount_points: list[str]
+        entries: list[InodeFileMap.Entry.Decoder]
     class Entry(_Message):
+        class Decoder(_TypedDecoder):
+            inode_number: int
+            paths: list[str]
+            type: int
         class Type(_Enum):
             UNKNOWN: _Final = 0
             FILE: _Final = 1
@@ -2546,6 +3147,10 @@ class InodeFileMap(_Message):
         def add_mount_points(self, value: str) -> None: ...
         def add_entries(self) -> InodeFileMap.Entry.Writer: ...
 class AndroidFsDatareadEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes: int
+        ino: int
+        offset: int
     bytes: int
     ino: int
     offset: int
@@ -2561,6 +3166,14 @@ class AndroidFsDatareadEndFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_offset(self, value: int) -> None: ...
 class AndroidFsDatareadStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes: int
+        cmdline: str
+        i_size: int
+        ino: int
+        offset: int
+        pathbuf: str
+        pid: int
     bytes: int
     cmdline: str
     i_size: int
@@ -2588,6 +3201,10 @@ class AndroidFsDatareadStartFtraceEvent(_Message):
         def set_pathbuf(self, value: str) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class AndroidFsDatawriteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes: int
+        ino: int
+        offset: int
     bytes: int
     ino: int
     offset: int
@@ -2603,6 +3220,14 @@ class AndroidFsDatawriteEndFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_offset(self, value: int) -> None: ...
 class AndroidFsDatawriteStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes: int
+        cmdline: str
+        i_size: int
+        ino: int
+        offset: int
+        pathbuf: str
+        pid: int
     bytes: int
     cmdline: str
     i_size: int
@@ -2630,6 +3255,10 @@ class AndroidFsDatawriteStartFtraceEvent(_Message):
         def set_pathbuf(self, value: str) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class AndroidFsFsyncEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes: int
+        ino: int
+        offset: int
     bytes: int
     ino: int
     offset: int
@@ -2645,6 +3274,12 @@ class AndroidFsFsyncEndFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_offset(self, value: int) -> None: ...
 class AndroidFsFsyncStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmdline: str
+        i_size: int
+        ino: int
+        pathbuf: str
+        pid: int
     cmdline: str
     i_size: int
     ino: int
@@ -2666,6 +3301,16 @@ class AndroidFsFsyncStartFtraceEvent(_Message):
         def set_pathbuf(self, value: str) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class BclIrqTriggerFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        throttle: int
+        cpu0_limit: int
+        cpu1_limit: int
+        cpu2_limit: int
+        tpu_limit: int
+        gpu_limit: int
+        voltage: int
+        capacity: int
     id: int
     throttle: int
     cpu0_limit: int
@@ -2699,6 +3344,14 @@ class BclIrqTriggerFtraceEvent(_Message):
         def set_voltage(self, value: int) -> None: ...
         def set_capacity(self, value: int) -> None: ...
 class BinderTransactionFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        debug_id: int
+        target_node: int
+        to_proc: int
+        to_thread: int
+        reply: int
+        code: int
+        flags: int
     debug_id: int
     target_node: int
     to_proc: int
@@ -2726,6 +3379,8 @@ class BinderTransactionFtraceEvent(_Message):
         def set_code(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class BinderTransactionReceivedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        debug_id: int
     debug_id: int
     def __init__(
         self,
@@ -2735,6 +3390,12 @@ class BinderTransactionReceivedFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_debug_id(self, value: int) -> None: ...
 class BinderSetPriorityFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        proc: int
+        thread: int
+        old_prio: int
+        new_prio: int
+        desired_prio: int
     proc: int
     thread: int
     old_prio: int
@@ -2756,6 +3417,8 @@ class BinderSetPriorityFtraceEvent(_Message):
         def set_new_prio(self, value: int) -> None: ...
         def set_desired_prio(self, value: int) -> None: ...
 class BinderLockFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tag: str
     tag: str
     def __init__(
         self,
@@ -2765,6 +3428,8 @@ class BinderLockFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tag(self, value: str) -> None: ...
 class BinderLockedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tag: str
     tag: str
     def __init__(
         self,
@@ -2774,6 +3439,8 @@ class BinderLockedFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tag(self, value: str) -> None: ...
 class BinderUnlockFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tag: str
     tag: str
     def __init__(
         self,
@@ -2783,6 +3450,11 @@ class BinderUnlockFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tag(self, value: str) -> None: ...
 class BinderTransactionAllocBufFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        data_size: int
+        debug_id: int
+        offsets_size: int
+        extra_buffers_size: int
     data_size: int
     debug_id: int
     offsets_size: int
@@ -2801,6 +3473,8 @@ class BinderTransactionAllocBufFtraceEvent(_Message):
         def set_offsets_size(self, value: int) -> None: ...
         def set_extra_buffers_size(self, value: int) -> None: ...
 class BinderCommandFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmd: int
     cmd: int
     def __init__(
         self,
@@ -2810,6 +3484,8 @@ class BinderCommandFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_cmd(self, value: int) -> None: ...
 class BinderReturnFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmd: int
     cmd: int
     def __init__(
         self,
@@ -2819,6 +3495,14 @@ class BinderReturnFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_cmd(self, value: int) -> None: ...
 class BlockRqIssueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        bytes: int
+        rwbs: str
+        comm: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -2846,6 +3530,12 @@ class BlockRqIssueFtraceEvent(_Message):
         def set_comm(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class BlockBioBackmergeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -2867,6 +3557,12 @@ class BlockBioBackmergeFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockBioBounceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -2888,6 +3584,12 @@ class BlockBioBounceFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockBioCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        error: int
+        rwbs: str
     dev: int
     sector: int
     nr_sector: int
@@ -2909,6 +3611,12 @@ class BlockBioCompleteFtraceEvent(_Message):
         def set_error(self, value: int) -> None: ...
         def set_rwbs(self, value: str) -> None: ...
 class BlockBioFrontmergeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -2930,6 +3638,12 @@ class BlockBioFrontmergeFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockBioQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -2951,6 +3665,13 @@ class BlockBioQueueFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockBioRemapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        old_dev: int
+        old_sector: int
+        rwbs: str
     dev: int
     sector: int
     nr_sector: int
@@ -2975,6 +3696,10 @@ class BlockBioRemapFtraceEvent(_Message):
         def set_old_sector(self, value: int) -> None: ...
         def set_rwbs(self, value: str) -> None: ...
 class BlockDirtyBufferFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        size: int
     dev: int
     sector: int
     size: int
@@ -2990,6 +3715,12 @@ class BlockDirtyBufferFtraceEvent(_Message):
         def set_sector(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class BlockGetrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -3011,6 +3742,8 @@ class BlockGetrqFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockPlugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
     comm: str
     def __init__(
         self,
@@ -3020,6 +3753,13 @@ class BlockPlugFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_comm(self, value: str) -> None: ...
 class BlockRqAbortFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        errors: int
+        rwbs: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -3044,6 +3784,14 @@ class BlockRqAbortFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class BlockRqCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        errors: int
+        rwbs: str
+        cmd: str
+        error: int
     dev: int
     sector: int
     nr_sector: int
@@ -3071,6 +3819,14 @@ class BlockRqCompleteFtraceEvent(_Message):
         def set_cmd(self, value: str) -> None: ...
         def set_error(self, value: int) -> None: ...
 class BlockRqInsertFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        bytes: int
+        rwbs: str
+        comm: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -3098,6 +3854,14 @@ class BlockRqInsertFtraceEvent(_Message):
         def set_comm(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class BlockRqRemapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        old_dev: int
+        old_sector: int
+        nr_bios: int
+        rwbs: str
     dev: int
     sector: int
     nr_sector: int
@@ -3125,6 +3889,13 @@ class BlockRqRemapFtraceEvent(_Message):
         def set_nr_bios(self, value: int) -> None: ...
         def set_rwbs(self, value: str) -> None: ...
 class BlockRqRequeueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        errors: int
+        rwbs: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -3149,6 +3920,12 @@ class BlockRqRequeueFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class BlockSleeprqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     nr_sector: int
@@ -3170,6 +3947,12 @@ class BlockSleeprqFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockSplitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        new_sector: int
+        rwbs: str
+        comm: str
     dev: int
     sector: int
     new_sector: int
@@ -3191,6 +3974,10 @@ class BlockSplitFtraceEvent(_Message):
         def set_rwbs(self, value: str) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockTouchBufferFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        size: int
     dev: int
     sector: int
     size: int
@@ -3206,6 +3993,9 @@ class BlockTouchBufferFtraceEvent(_Message):
         def set_sector(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class BlockUnplugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nr_rq: int
+        comm: str
     nr_rq: int
     comm: str
     def __init__(
@@ -3218,6 +4008,15 @@ class BlockUnplugFtraceEvent(_Message):
         def set_nr_rq(self, value: int) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class BlockIoStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        bytes: int
+        ioprio: int
+        rwbs: str
+        comm: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -3248,6 +4047,15 @@ class BlockIoStartFtraceEvent(_Message):
         def set_comm(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class BlockIoDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sector: int
+        nr_sector: int
+        bytes: int
+        ioprio: int
+        rwbs: str
+        comm: str
+        cmd: str
     dev: int
     sector: int
     nr_sector: int
@@ -3278,6 +4086,14 @@ class BlockIoDoneFtraceEvent(_Message):
         def set_comm(self, value: str) -> None: ...
         def set_cmd(self, value: str) -> None: ...
 class CgroupAttachTaskFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dst_root: int
+        dst_id: int
+        pid: int
+        comm: str
+        cname: str
+        dst_level: int
+        dst_path: str
     dst_root: int
     dst_id: int
     pid: int
@@ -3305,6 +4121,12 @@ class CgroupAttachTaskFtraceEvent(_Message):
         def set_dst_level(self, value: int) -> None: ...
         def set_dst_path(self, value: str) -> None: ...
 class CgroupMkdirFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        id: int
+        cname: str
+        level: int
+        path: str
     root: int
     id: int
     cname: str
@@ -3326,6 +4148,10 @@ class CgroupMkdirFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_path(self, value: str) -> None: ...
 class CgroupRemountFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        ss_mask: int
+        name: str
     root: int
     ss_mask: int
     name: str
@@ -3341,6 +4167,12 @@ class CgroupRemountFtraceEvent(_Message):
         def set_ss_mask(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class CgroupRmdirFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        id: int
+        cname: str
+        level: int
+        path: str
     root: int
     id: int
     cname: str
@@ -3362,6 +4194,14 @@ class CgroupRmdirFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_path(self, value: str) -> None: ...
 class CgroupTransferTasksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dst_root: int
+        dst_id: int
+        pid: int
+        comm: str
+        cname: str
+        dst_level: int
+        dst_path: str
     dst_root: int
     dst_id: int
     pid: int
@@ -3389,6 +4229,10 @@ class CgroupTransferTasksFtraceEvent(_Message):
         def set_dst_level(self, value: int) -> None: ...
         def set_dst_path(self, value: str) -> None: ...
 class CgroupDestroyRootFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        ss_mask: int
+        name: str
     root: int
     ss_mask: int
     name: str
@@ -3404,6 +4248,12 @@ class CgroupDestroyRootFtraceEvent(_Message):
         def set_ss_mask(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class CgroupReleaseFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        id: int
+        cname: str
+        level: int
+        path: str
     root: int
     id: int
     cname: str
@@ -3425,6 +4275,12 @@ class CgroupReleaseFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_path(self, value: str) -> None: ...
 class CgroupRenameFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        id: int
+        cname: str
+        level: int
+        path: str
     root: int
     id: int
     cname: str
@@ -3446,6 +4302,10 @@ class CgroupRenameFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_path(self, value: str) -> None: ...
 class CgroupSetupRootFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        root: int
+        ss_mask: int
+        name: str
     root: int
     ss_mask: int
     name: str
@@ -3461,6 +4321,8 @@ class CgroupSetupRootFtraceEvent(_Message):
         def set_ss_mask(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class ClkEnableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -3470,6 +4332,8 @@ class ClkEnableFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class ClkDisableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -3479,6 +4343,9 @@ class ClkDisableFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class ClkSetRateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        rate: int
     name: str
     rate: int
     def __init__(
@@ -3491,6 +4358,10 @@ class ClkSetRateFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_rate(self, value: int) -> None: ...
 class CmaAllocStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        count: int
+        name: str
     align: int
     count: int
     name: str
@@ -3506,6 +4377,17 @@ class CmaAllocStartFtraceEvent(_Message):
         def set_count(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class CmaAllocInfoFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        count: int
+        err_iso: int
+        err_mig: int
+        err_test: int
+        name: str
+        nr_mapped: int
+        nr_migrated: int
+        nr_reclaimed: int
+        pfn: int
     align: int
     count: int
     err_iso: int
@@ -3542,6 +4424,13 @@ class CmaAllocInfoFtraceEvent(_Message):
         def set_nr_reclaimed(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class CmaAllocFinishFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        pfn: int
+        page: int
+        count: int
+        align: int
+        errorno: int
     name: str
     pfn: int
     page: int
@@ -3566,6 +4455,12 @@ class CmaAllocFinishFtraceEvent(_Message):
         def set_align(self, value: int) -> None: ...
         def set_errorno(self, value: int) -> None: ...
 class MmCompactionBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        zone_start: int
+        migrate_pfn: int
+        free_pfn: int
+        zone_end: int
+        sync: int
     zone_start: int
     migrate_pfn: int
     free_pfn: int
@@ -3587,6 +4482,13 @@ class MmCompactionBeginFtraceEvent(_Message):
         def set_zone_end(self, value: int) -> None: ...
         def set_sync(self, value: int) -> None: ...
 class MmCompactionDeferCompactionFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        idx: int
+        order: int
+        considered: int
+        defer_shift: int
+        order_failed: int
     nid: int
     idx: int
     order: int
@@ -3611,6 +4513,13 @@ class MmCompactionDeferCompactionFtraceEvent(_Message):
         def set_defer_shift(self, value: int) -> None: ...
         def set_order_failed(self, value: int) -> None: ...
 class MmCompactionDeferredFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        idx: int
+        order: int
+        considered: int
+        defer_shift: int
+        order_failed: int
     nid: int
     idx: int
     order: int
@@ -3635,6 +4544,13 @@ class MmCompactionDeferredFtraceEvent(_Message):
         def set_defer_shift(self, value: int) -> None: ...
         def set_order_failed(self, value: int) -> None: ...
 class MmCompactionDeferResetFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        idx: int
+        order: int
+        considered: int
+        defer_shift: int
+        order_failed: int
     nid: int
     idx: int
     order: int
@@ -3659,6 +4575,13 @@ class MmCompactionDeferResetFtraceEvent(_Message):
         def set_defer_shift(self, value: int) -> None: ...
         def set_order_failed(self, value: int) -> None: ...
 class MmCompactionEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        zone_start: int
+        migrate_pfn: int
+        free_pfn: int
+        zone_end: int
+        sync: int
+        status: int
     zone_start: int
     migrate_pfn: int
     free_pfn: int
@@ -3683,6 +4606,11 @@ class MmCompactionEndFtraceEvent(_Message):
         def set_sync(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class MmCompactionFinishedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        idx: int
+        order: int
+        ret: int
     nid: int
     idx: int
     order: int
@@ -3701,6 +4629,11 @@ class MmCompactionFinishedFtraceEvent(_Message):
         def set_order(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class MmCompactionIsolateFreepagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        start_pfn: int
+        end_pfn: int
+        nr_scanned: int
+        nr_taken: int
     start_pfn: int
     end_pfn: int
     nr_scanned: int
@@ -3719,6 +4652,11 @@ class MmCompactionIsolateFreepagesFtraceEvent(_Message):
         def set_nr_scanned(self, value: int) -> None: ...
         def set_nr_taken(self, value: int) -> None: ...
 class MmCompactionIsolateMigratepagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        start_pfn: int
+        end_pfn: int
+        nr_scanned: int
+        nr_taken: int
     start_pfn: int
     end_pfn: int
     nr_scanned: int
@@ -3737,6 +4675,8 @@ class MmCompactionIsolateMigratepagesFtraceEvent(_Message):
         def set_nr_scanned(self, value: int) -> None: ...
         def set_nr_taken(self, value: int) -> None: ...
 class MmCompactionKcompactdSleepFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
     nid: int
     def __init__(
         self,
@@ -3746,6 +4686,11 @@ class MmCompactionKcompactdSleepFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_nid(self, value: int) -> None: ...
 class MmCompactionKcompactdWakeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        order: int
+        classzone_idx: int
+        highest_zoneidx: int
     nid: int
     order: int
     classzone_idx: int
@@ -3764,6 +4709,9 @@ class MmCompactionKcompactdWakeFtraceEvent(_Message):
         def set_classzone_idx(self, value: int) -> None: ...
         def set_highest_zoneidx(self, value: int) -> None: ...
 class MmCompactionMigratepagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nr_migrated: int
+        nr_failed: int
     nr_migrated: int
     nr_failed: int
     def __init__(
@@ -3776,6 +4724,11 @@ class MmCompactionMigratepagesFtraceEvent(_Message):
         def set_nr_migrated(self, value: int) -> None: ...
         def set_nr_failed(self, value: int) -> None: ...
 class MmCompactionSuitableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        idx: int
+        order: int
+        ret: int
     nid: int
     idx: int
     order: int
@@ -3794,6 +4747,11 @@ class MmCompactionSuitableFtraceEvent(_Message):
         def set_order(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class MmCompactionTryToCompactPagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        order: int
+        gfp_mask: int
+        mode: int
+        prio: int
     order: int
     gfp_mask: int
     mode: int
@@ -3812,6 +4770,11 @@ class MmCompactionTryToCompactPagesFtraceEvent(_Message):
         def set_mode(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class MmCompactionWakeupKcompactdFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        order: int
+        classzone_idx: int
+        highest_zoneidx: int
     nid: int
     order: int
     classzone_idx: int
@@ -3830,6 +4793,10 @@ class MmCompactionWakeupKcompactdFtraceEvent(_Message):
         def set_classzone_idx(self, value: int) -> None: ...
         def set_highest_zoneidx(self, value: int) -> None: ...
 class ParamSetValueCpmFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        body: str
+        value: int
+        timestamp: int
     body: str
     value: int
     timestamp: int
@@ -3845,6 +4812,11 @@ class ParamSetValueCpmFtraceEvent(_Message):
         def set_value(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class CpuhpExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        idx: int
+        ret: int
+        state: int
     cpu: int
     idx: int
     ret: int
@@ -3863,6 +4835,11 @@ class CpuhpExitFtraceEvent(_Message):
         def set_ret(self, value: int) -> None: ...
         def set_state(self, value: int) -> None: ...
 class CpuhpMultiEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        fun: int
+        idx: int
+        target: int
     cpu: int
     fun: int
     idx: int
@@ -3881,6 +4858,11 @@ class CpuhpMultiEnterFtraceEvent(_Message):
         def set_idx(self, value: int) -> None: ...
         def set_target(self, value: int) -> None: ...
 class CpuhpEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        fun: int
+        idx: int
+        target: int
     cpu: int
     fun: int
     idx: int
@@ -3899,6 +4881,11 @@ class CpuhpEnterFtraceEvent(_Message):
         def set_idx(self, value: int) -> None: ...
         def set_target(self, value: int) -> None: ...
 class CpuhpLatencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        ret: int
+        state: int
+        time: int
     cpu: int
     ret: int
     state: int
@@ -3917,6 +4904,11 @@ class CpuhpLatencyFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_time(self, value: int) -> None: ...
 class CpuhpPauseFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        active_cpus: int
+        cpus: int
+        pause: int
+        time: int
     active_cpus: int
     cpus: int
     pause: int
@@ -3935,6 +4927,13 @@ class CpuhpPauseFtraceEvent(_Message):
         def set_pause(self, value: int) -> None: ...
         def set_time(self, value: int) -> None: ...
 class CrosEcSensorhubDataFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        current_time: int
+        current_timestamp: int
+        delta: int
+        ec_fifo_timestamp: int
+        ec_sensor_num: int
+        fifo_timestamp: int
     current_time: int
     current_timestamp: int
     delta: int
@@ -3959,6 +4958,9 @@ class CrosEcSensorhubDataFtraceEvent(_Message):
         def set_ec_sensor_num(self, value: int) -> None: ...
         def set_fifo_timestamp(self, value: int) -> None: ...
 class DcvshFreqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        freq: int
     cpu: int
     freq: int
     def __init__(
@@ -3971,6 +4973,12 @@ class DcvshFreqFtraceEvent(_Message):
         def set_cpu(self, value: int) -> None: ...
         def set_freq(self, value: int) -> None: ...
 class DevfreqFrequencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev_name: str
+        freq: int
+        prev_freq: int
+        busy_time: int
+        total_time: int
     dev_name: str
     freq: int
     prev_freq: int
@@ -3992,6 +5000,11 @@ class DevfreqFrequencyFtraceEvent(_Message):
         def set_busy_time(self, value: int) -> None: ...
         def set_total_time(self, value: int) -> None: ...
 class DmaFenceInitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -4010,6 +5023,11 @@ class DmaFenceInitFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class DmaFenceEmitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -4028,6 +5046,11 @@ class DmaFenceEmitFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class DmaFenceSignaledFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -4046,6 +5069,11 @@ class DmaFenceSignaledFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class DmaFenceWaitStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -4064,6 +5092,11 @@ class DmaFenceWaitStartFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class DmaFenceWaitEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -4082,6 +5115,10 @@ class DmaFenceWaitEndFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class DmaHeapStatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        inode: int
+        len: int
+        total_allocated: int
     inode: int
     len: int
     total_allocated: int
@@ -4097,6 +5134,13 @@ class DmaHeapStatFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_total_allocated(self, value: int) -> None: ...
 class DpuTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        trace_name: str
+        trace_begin: int
+        name: str
+        type: int
+        value: int
     pid: int
     trace_name: str
     trace_begin: int
@@ -4121,6 +5165,9 @@ class DpuTracingMarkWriteFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class DpuDsiCmdFifoStatusFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        header: int
+        payload: int
     header: int
     payload: int
     def __init__(
@@ -4133,6 +5180,9 @@ class DpuDsiCmdFifoStatusFtraceEvent(_Message):
         def set_header(self, value: int) -> None: ...
         def set_payload(self, value: int) -> None: ...
 class DpuDsiRxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmd: int
+        rx_buf: memoryview
     cmd: int
     rx_buf: bytes
     def __init__(
@@ -4145,6 +5195,11 @@ class DpuDsiRxFtraceEvent(_Message):
         def set_cmd(self, value: int) -> None: ...
         def set_rx_buf(self, value: bytes) -> None: ...
 class DpuDsiTxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        type: int
+        last: int
+        delay_ms: int
+        tx_buf: memoryview
     type: int
     last: int
     delay_ms: int
@@ -4163,6 +5218,10 @@ class DpuDsiTxFtraceEvent(_Message):
         def set_delay_ms(self, value: int) -> None: ...
         def set_tx_buf(self, value: bytes) -> None: ...
 class DpuDispDpuUnderrunFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        frames_pending: int
+        vsync_count: int
     id: int
     frames_pending: int
     vsync_count: int
@@ -4178,6 +5237,10 @@ class DpuDispDpuUnderrunFtraceEvent(_Message):
         def set_frames_pending(self, value: int) -> None: ...
         def set_vsync_count(self, value: int) -> None: ...
 class DpuDispVblankIrqEnableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        output_id: int
+        enable: int
     id: int
     output_id: int
     enable: int
@@ -4193,6 +5256,12 @@ class DpuDispVblankIrqEnableFtraceEvent(_Message):
         def set_output_id(self, value: int) -> None: ...
         def set_enable(self, value: int) -> None: ...
 class DpuDispFrameDoneTimeoutFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        display_id: int
+        output_id: int
+        frames_pending: int
+        te_count: int
+        during_disable: int
     display_id: int
     output_id: int
     frames_pending: int
@@ -4214,6 +5283,11 @@ class DpuDispFrameDoneTimeoutFtraceEvent(_Message):
         def set_te_count(self, value: int) -> None: ...
         def set_during_disable(self, value: int) -> None: ...
 class DpuDispFrameStartTimeoutFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        display_id: int
+        output_id: int
+        frames_pending: int
+        te_count: int
     display_id: int
     output_id: int
     frames_pending: int
@@ -4232,6 +5306,11 @@ class DpuDispFrameStartTimeoutFtraceEvent(_Message):
         def set_frames_pending(self, value: int) -> None: ...
         def set_te_count(self, value: int) -> None: ...
 class DpuDispFrameDoneMissingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        display_id: int
+        output_id: int
+        frames_pending: int
+        te_count: int
     display_id: int
     output_id: int
     frames_pending: int
@@ -4250,6 +5329,11 @@ class DpuDispFrameDoneMissingFtraceEvent(_Message):
         def set_frames_pending(self, value: int) -> None: ...
         def set_te_count(self, value: int) -> None: ...
 class DpuDispFrameStartMissingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        display_id: int
+        output_id: int
+        frames_pending: int
+        te_count: int
     display_id: int
     output_id: int
     frames_pending: int
@@ -4268,6 +5352,10 @@ class DpuDispFrameStartMissingFtraceEvent(_Message):
         def set_frames_pending(self, value: int) -> None: ...
         def set_te_count(self, value: int) -> None: ...
 class DpuDispDpuLineUnderrunFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        frames_pending: int
+        vsync_count: int
     id: int
     frames_pending: int
     vsync_count: int
@@ -4283,6 +5371,11 @@ class DpuDispDpuLineUnderrunFtraceEvent(_Message):
         def set_frames_pending(self, value: int) -> None: ...
         def set_vsync_count(self, value: int) -> None: ...
 class DrmVblankEventFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        crtc: int
+        high_prec: int
+        seq: int
+        time: int
     crtc: int
     high_prec: int
     seq: int
@@ -4301,6 +5394,10 @@ class DrmVblankEventFtraceEvent(_Message):
         def set_seq(self, value: int) -> None: ...
         def set_time(self, value: int) -> None: ...
 class DrmVblankEventDeliveredFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        crtc: int
+        file: int
+        seq: int
     crtc: int
     file: int
     seq: int
@@ -4316,6 +5413,15 @@ class DrmVblankEventDeliveredFtraceEvent(_Message):
         def set_file(self, value: int) -> None: ...
         def set_seq(self, value: int) -> None: ...
 class Dwc3AllocRequestFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        req: int
+        actual: int
+        length: int
+        status: int
+        zero: int
+        short_not_ok: int
+        no_interrupt: int
     name: str
     req: int
     actual: int
@@ -4346,6 +5452,18 @@ class Dwc3AllocRequestFtraceEvent(_Message):
         def set_short_not_ok(self, value: int) -> None: ...
         def set_no_interrupt(self, value: int) -> None: ...
 class Dwc3CompleteTrbFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        trb: int
+        allocated: int
+        queued: int
+        bpl: int
+        bph: int
+        size: int
+        ctrl: int
+        type: int
+        enqueue: int
+        dequeue: int
     name: str
     trb: int
     allocated: int
@@ -4385,6 +5503,13 @@ class Dwc3CompleteTrbFtraceEvent(_Message):
         def set_enqueue(self, value: int) -> None: ...
         def set_dequeue(self, value: int) -> None: ...
 class Dwc3CtrlReqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bRequestType: int
+        bRequest: int
+        wValue: int
+        wIndex: int
+        wLength: int
+        str: builtins.str
     bRequestType: int
     bRequest: int
     wValue: int
@@ -4409,6 +5534,15 @@ class Dwc3CtrlReqFtraceEvent(_Message):
         def set_wLength(self, value: int) -> None: ...
         def set_str(self, value: builtins.str) -> None: ...
 class Dwc3EpDequeueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        req: int
+        actual: int
+        length: int
+        status: int
+        zero: int
+        short_not_ok: int
+        no_interrupt: int
     name: str
     req: int
     actual: int
@@ -4439,6 +5573,15 @@ class Dwc3EpDequeueFtraceEvent(_Message):
         def set_short_not_ok(self, value: int) -> None: ...
         def set_no_interrupt(self, value: int) -> None: ...
 class Dwc3EpQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        req: int
+        actual: int
+        length: int
+        status: int
+        zero: int
+        short_not_ok: int
+        no_interrupt: int
     name: str
     req: int
     actual: int
@@ -4469,6 +5612,10 @@ class Dwc3EpQueueFtraceEvent(_Message):
         def set_short_not_ok(self, value: int) -> None: ...
         def set_no_interrupt(self, value: int) -> None: ...
 class Dwc3EventFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        event: int
+        ep0state: int
+        str: builtins.str
     event: int
     ep0state: int
     str: builtins.str
@@ -4484,6 +5631,15 @@ class Dwc3EventFtraceEvent(_Message):
         def set_ep0state(self, value: int) -> None: ...
         def set_str(self, value: builtins.str) -> None: ...
 class Dwc3FreeRequestFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        req: int
+        actual: int
+        length: int
+        status: int
+        zero: int
+        short_not_ok: int
+        no_interrupt: int
     name: str
     req: int
     actual: int
@@ -4514,6 +5670,13 @@ class Dwc3FreeRequestFtraceEvent(_Message):
         def set_short_not_ok(self, value: int) -> None: ...
         def set_no_interrupt(self, value: int) -> None: ...
 class Dwc3GadgetEpCmdFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        cmd: int
+        param0: int
+        param1: int
+        param2: int
+        cmd_status: int
     name: str
     cmd: int
     param0: int
@@ -4538,6 +5701,16 @@ class Dwc3GadgetEpCmdFtraceEvent(_Message):
         def set_param2(self, value: int) -> None: ...
         def set_cmd_status(self, value: int) -> None: ...
 class Dwc3GadgetEpDisableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        maxpacket: int
+        maxpacket_limit: int
+        max_streams: int
+        maxburst: int
+        flags: int
+        direction: int
+        trb_enqueue: int
+        trb_dequeue: int
     name: str
     maxpacket: int
     maxpacket_limit: int
@@ -4571,6 +5744,16 @@ class Dwc3GadgetEpDisableFtraceEvent(_Message):
         def set_trb_enqueue(self, value: int) -> None: ...
         def set_trb_dequeue(self, value: int) -> None: ...
 class Dwc3GadgetEpEnableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        maxpacket: int
+        maxpacket_limit: int
+        max_streams: int
+        maxburst: int
+        flags: int
+        direction: int
+        trb_enqueue: int
+        trb_dequeue: int
     name: str
     maxpacket: int
     maxpacket_limit: int
@@ -4604,6 +5787,10 @@ class Dwc3GadgetEpEnableFtraceEvent(_Message):
         def set_trb_enqueue(self, value: int) -> None: ...
         def set_trb_dequeue(self, value: int) -> None: ...
 class Dwc3GadgetGenericCmdFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmd: int
+        param: int
+        status: int
     cmd: int
     param: int
     status: int
@@ -4619,6 +5806,15 @@ class Dwc3GadgetGenericCmdFtraceEvent(_Message):
         def set_param(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class Dwc3GadgetGivebackFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        req: int
+        actual: int
+        length: int
+        status: int
+        zero: int
+        short_not_ok: int
+        no_interrupt: int
     name: str
     req: int
     actual: int
@@ -4649,6 +5845,18 @@ class Dwc3GadgetGivebackFtraceEvent(_Message):
         def set_short_not_ok(self, value: int) -> None: ...
         def set_no_interrupt(self, value: int) -> None: ...
 class Dwc3PrepareTrbFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        trb: int
+        allocated: int
+        queued: int
+        bpl: int
+        bph: int
+        size: int
+        ctrl: int
+        type: int
+        enqueue: int
+        dequeue: int
     name: str
     trb: int
     allocated: int
@@ -4688,6 +5896,11 @@ class Dwc3PrepareTrbFtraceEvent(_Message):
         def set_enqueue(self, value: int) -> None: ...
         def set_dequeue(self, value: int) -> None: ...
 class Dwc3ReadlFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        base: int
+        offset: int
+        value: int
+        msg: str
     base: int
     offset: int
     value: int
@@ -4706,6 +5919,11 @@ class Dwc3ReadlFtraceEvent(_Message):
         def set_value(self, value: int) -> None: ...
         def set_msg(self, value: str) -> None: ...
 class Dwc3WritelFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        base: int
+        offset: int
+        value: int
+        msg: str
     base: int
     offset: int
     value: int
@@ -4724,6 +5942,12 @@ class Dwc3WritelFtraceEvent(_Message):
         def set_value(self, value: int) -> None: ...
         def set_msg(self, value: str) -> None: ...
 class Ext4DaWriteBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        flags: int
     dev: int
     ino: int
     pos: int
@@ -4745,6 +5969,12 @@ class Ext4DaWriteBeginFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4DaWriteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        copied: int
     dev: int
     ino: int
     pos: int
@@ -4766,6 +5996,11 @@ class Ext4DaWriteEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_copied(self, value: int) -> None: ...
 class Ext4SyncFileEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        parent: int
+        datasync: int
     dev: int
     ino: int
     parent: int
@@ -4784,6 +6019,10 @@ class Ext4SyncFileEnterFtraceEvent(_Message):
         def set_parent(self, value: int) -> None: ...
         def set_datasync(self, value: int) -> None: ...
 class Ext4SyncFileExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -4799,6 +6038,11 @@ class Ext4SyncFileExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4AllocDaBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        data_blocks: int
+        meta_blocks: int
     dev: int
     ino: int
     data_blocks: int
@@ -4817,6 +6061,18 @@ class Ext4AllocDaBlocksFtraceEvent(_Message):
         def set_data_blocks(self, value: int) -> None: ...
         def set_meta_blocks(self, value: int) -> None: ...
 class Ext4AllocateBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        block: int
+        len: int
+        logical: int
+        lleft: int
+        lright: int
+        goal: int
+        pleft: int
+        pright: int
+        flags: int
     dev: int
     ino: int
     block: int
@@ -4856,6 +6112,11 @@ class Ext4AllocateBlocksFtraceEvent(_Message):
         def set_pright(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4AllocateInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        dir: int
+        mode: int
     dev: int
     ino: int
     dir: int
@@ -4874,6 +6135,10 @@ class Ext4AllocateInodeFtraceEvent(_Message):
         def set_dir(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4BeginOrderedTruncateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        new_size: int
     dev: int
     ino: int
     new_size: int
@@ -4889,6 +6154,11 @@ class Ext4BeginOrderedTruncateFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_new_size(self, value: int) -> None: ...
 class Ext4CollapseRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        offset: int
+        len: int
     dev: int
     ino: int
     offset: int
@@ -4907,6 +6177,15 @@ class Ext4CollapseRangeFtraceEvent(_Message):
         def set_offset(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4DaReleaseSpaceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        i_blocks: int
+        freed_blocks: int
+        reserved_data_blocks: int
+        reserved_meta_blocks: int
+        allocated_meta_blocks: int
+        mode: int
     dev: int
     ino: int
     i_blocks: int
@@ -4937,6 +6216,14 @@ class Ext4DaReleaseSpaceFtraceEvent(_Message):
         def set_allocated_meta_blocks(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4DaReserveSpaceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        i_blocks: int
+        reserved_data_blocks: int
+        reserved_meta_blocks: int
+        mode: int
+        md_needed: int
     dev: int
     ino: int
     i_blocks: int
@@ -4964,6 +6251,16 @@ class Ext4DaReserveSpaceFtraceEvent(_Message):
         def set_mode(self, value: int) -> None: ...
         def set_md_needed(self, value: int) -> None: ...
 class Ext4DaUpdateReserveSpaceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        i_blocks: int
+        used_blocks: int
+        reserved_data_blocks: int
+        reserved_meta_blocks: int
+        allocated_meta_blocks: int
+        quota_claim: int
+        mode: int
     dev: int
     ino: int
     i_blocks: int
@@ -4997,6 +6294,17 @@ class Ext4DaUpdateReserveSpaceFtraceEvent(_Message):
         def set_quota_claim(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4DaWritePagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        first_page: int
+        nr_to_write: int
+        sync_mode: int
+        b_blocknr: int
+        b_size: int
+        b_state: int
+        io_done: int
+        pages_written: int
     dev: int
     ino: int
     first_page: int
@@ -5033,6 +6341,12 @@ class Ext4DaWritePagesFtraceEvent(_Message):
         def set_io_done(self, value: int) -> None: ...
         def set_pages_written(self, value: int) -> None: ...
 class Ext4DaWritePagesExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        flags: int
     dev: int
     ino: int
     lblk: int
@@ -5054,6 +6368,12 @@ class Ext4DaWritePagesExtentFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4DirectIOEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        rw: int
     dev: int
     ino: int
     pos: int
@@ -5075,6 +6395,13 @@ class Ext4DirectIOEnterFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_rw(self, value: int) -> None: ...
 class Ext4DirectIOExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        rw: int
+        ret: int
     dev: int
     ino: int
     pos: int
@@ -5099,6 +6426,10 @@ class Ext4DirectIOExitFtraceEvent(_Message):
         def set_rw(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4DiscardBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        blk: int
+        count: int
     dev: int
     blk: int
     count: int
@@ -5114,6 +6445,11 @@ class Ext4DiscardBlocksFtraceEvent(_Message):
         def set_blk(self, value: int) -> None: ...
         def set_count(self, value: int) -> None: ...
 class Ext4DiscardPreallocationsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        len: int
+        needed: int
     dev: int
     ino: int
     len: int
@@ -5132,6 +6468,10 @@ class Ext4DiscardPreallocationsFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_needed(self, value: int) -> None: ...
 class Ext4DropInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        drop: int
     dev: int
     ino: int
     drop: int
@@ -5147,6 +6487,13 @@ class Ext4DropInodeFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_drop(self, value: int) -> None: ...
 class Ext4EsCacheExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        pblk: int
+        status: int
     dev: int
     ino: int
     lblk: int
@@ -5171,6 +6518,10 @@ class Ext4EsCacheExtentFtraceEvent(_Message):
         def set_pblk(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class Ext4EsFindDelayedExtentRangeEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
     dev: int
     ino: int
     lblk: int
@@ -5186,6 +6537,13 @@ class Ext4EsFindDelayedExtentRangeEnterFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_lblk(self, value: int) -> None: ...
 class Ext4EsFindDelayedExtentRangeExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        pblk: int
+        status: int
     dev: int
     ino: int
     lblk: int
@@ -5210,6 +6568,13 @@ class Ext4EsFindDelayedExtentRangeExitFtraceEvent(_Message):
         def set_pblk(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class Ext4EsInsertExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        pblk: int
+        status: int
     dev: int
     ino: int
     lblk: int
@@ -5234,6 +6599,10 @@ class Ext4EsInsertExtentFtraceEvent(_Message):
         def set_pblk(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class Ext4EsLookupExtentEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
     dev: int
     ino: int
     lblk: int
@@ -5249,6 +6618,14 @@ class Ext4EsLookupExtentEnterFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_lblk(self, value: int) -> None: ...
 class Ext4EsLookupExtentExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        pblk: int
+        status: int
+        found: int
     dev: int
     ino: int
     lblk: int
@@ -5276,6 +6653,11 @@ class Ext4EsLookupExtentExitFtraceEvent(_Message):
         def set_status(self, value: int) -> None: ...
         def set_found(self, value: int) -> None: ...
 class Ext4EsRemoveExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
     dev: int
     ino: int
     lblk: int
@@ -5294,6 +6676,12 @@ class Ext4EsRemoveExtentFtraceEvent(_Message):
         def set_lblk(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4EsShrinkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        nr_shrunk: int
+        scan_time: int
+        nr_skipped: int
+        retried: int
     dev: int
     nr_shrunk: int
     scan_time: int
@@ -5315,6 +6703,10 @@ class Ext4EsShrinkFtraceEvent(_Message):
         def set_nr_skipped(self, value: int) -> None: ...
         def set_retried(self, value: int) -> None: ...
 class Ext4EsShrinkCountFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        nr_to_scan: int
+        cache_cnt: int
     dev: int
     nr_to_scan: int
     cache_cnt: int
@@ -5330,6 +6722,10 @@ class Ext4EsShrinkCountFtraceEvent(_Message):
         def set_nr_to_scan(self, value: int) -> None: ...
         def set_cache_cnt(self, value: int) -> None: ...
 class Ext4EsShrinkScanEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        nr_to_scan: int
+        cache_cnt: int
     dev: int
     nr_to_scan: int
     cache_cnt: int
@@ -5345,6 +6741,10 @@ class Ext4EsShrinkScanEnterFtraceEvent(_Message):
         def set_nr_to_scan(self, value: int) -> None: ...
         def set_cache_cnt(self, value: int) -> None: ...
 class Ext4EsShrinkScanExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        nr_shrunk: int
+        cache_cnt: int
     dev: int
     nr_shrunk: int
     cache_cnt: int
@@ -5360,6 +6760,10 @@ class Ext4EsShrinkScanExitFtraceEvent(_Message):
         def set_nr_shrunk(self, value: int) -> None: ...
         def set_cache_cnt(self, value: int) -> None: ...
 class Ext4EvictInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nlink: int
     dev: int
     ino: int
     nlink: int
@@ -5375,6 +6779,14 @@ class Ext4EvictInodeFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_nlink(self, value: int) -> None: ...
 class Ext4ExtConvertToInitializedEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        m_lblk: int
+        m_len: int
+        u_lblk: int
+        u_len: int
+        u_pblk: int
     dev: int
     ino: int
     m_lblk: int
@@ -5402,6 +6814,17 @@ class Ext4ExtConvertToInitializedEnterFtraceEvent(_Message):
         def set_u_len(self, value: int) -> None: ...
         def set_u_pblk(self, value: int) -> None: ...
 class Ext4ExtConvertToInitializedFastpathFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        m_lblk: int
+        m_len: int
+        u_lblk: int
+        u_len: int
+        u_pblk: int
+        i_lblk: int
+        i_len: int
+        i_pblk: int
     dev: int
     ino: int
     m_lblk: int
@@ -5438,6 +6861,15 @@ class Ext4ExtConvertToInitializedFastpathFtraceEvent(_Message):
         def set_i_len(self, value: int) -> None: ...
         def set_i_pblk(self, value: int) -> None: ...
 class Ext4ExtHandleUnwrittenExtentsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        flags: int
+        lblk: int
+        pblk: int
+        len: int
+        allocated: int
+        newblk: int
     dev: int
     ino: int
     flags: int
@@ -5468,6 +6900,11 @@ class Ext4ExtHandleUnwrittenExtentsFtraceEvent(_Message):
         def set_allocated(self, value: int) -> None: ...
         def set_newblk(self, value: int) -> None: ...
 class Ext4ExtInCacheFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        ret: int
     dev: int
     ino: int
     lblk: int
@@ -5486,6 +6923,11 @@ class Ext4ExtInCacheFtraceEvent(_Message):
         def set_lblk(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4ExtLoadExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pblk: int
+        lblk: int
     dev: int
     ino: int
     pblk: int
@@ -5504,6 +6946,12 @@ class Ext4ExtLoadExtentFtraceEvent(_Message):
         def set_pblk(self, value: int) -> None: ...
         def set_lblk(self, value: int) -> None: ...
 class Ext4ExtMapBlocksEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        flags: int
     dev: int
     ino: int
     lblk: int
@@ -5525,6 +6973,15 @@ class Ext4ExtMapBlocksEnterFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4ExtMapBlocksExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        flags: int
+        pblk: int
+        lblk: int
+        len: int
+        mflags: int
+        ret: int
     dev: int
     ino: int
     flags: int
@@ -5555,6 +7012,12 @@ class Ext4ExtMapBlocksExitFtraceEvent(_Message):
         def set_mflags(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4ExtPutInCacheFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        start: int
     dev: int
     ino: int
     lblk: int
@@ -5576,6 +7039,12 @@ class Ext4ExtPutInCacheFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_start(self, value: int) -> None: ...
 class Ext4ExtRemoveSpaceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        start: int
+        end: int
+        depth: int
     dev: int
     ino: int
     start: int
@@ -5597,6 +7066,17 @@ class Ext4ExtRemoveSpaceFtraceEvent(_Message):
         def set_end(self, value: int) -> None: ...
         def set_depth(self, value: int) -> None: ...
 class Ext4ExtRemoveSpaceDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        start: int
+        end: int
+        depth: int
+        partial: int
+        eh_entries: int
+        pc_lblk: int
+        pc_pclu: int
+        pc_state: int
     dev: int
     ino: int
     start: int
@@ -5633,6 +7113,10 @@ class Ext4ExtRemoveSpaceDoneFtraceEvent(_Message):
         def set_pc_pclu(self, value: int) -> None: ...
         def set_pc_state(self, value: int) -> None: ...
 class Ext4ExtRmIdxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pblk: int
     dev: int
     ino: int
     pblk: int
@@ -5648,6 +7132,17 @@ class Ext4ExtRmIdxFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_pblk(self, value: int) -> None: ...
 class Ext4ExtRmLeafFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        partial: int
+        start: int
+        ee_lblk: int
+        ee_pblk: int
+        ee_len: int
+        pc_lblk: int
+        pc_pclu: int
+        pc_state: int
     dev: int
     ino: int
     partial: int
@@ -5684,6 +7179,12 @@ class Ext4ExtRmLeafFtraceEvent(_Message):
         def set_pc_pclu(self, value: int) -> None: ...
         def set_pc_state(self, value: int) -> None: ...
 class Ext4ExtShowExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pblk: int
+        lblk: int
+        len: int
     dev: int
     ino: int
     pblk: int
@@ -5705,6 +7206,13 @@ class Ext4ExtShowExtentFtraceEvent(_Message):
         def set_lblk(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4FallocateEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        offset: int
+        len: int
+        mode: int
+        pos: int
     dev: int
     ino: int
     offset: int
@@ -5729,6 +7237,12 @@ class Ext4FallocateEnterFtraceEvent(_Message):
         def set_mode(self, value: int) -> None: ...
         def set_pos(self, value: int) -> None: ...
 class Ext4FallocateExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        blocks: int
+        ret: int
     dev: int
     ino: int
     pos: int
@@ -5750,6 +7264,14 @@ class Ext4FallocateExitFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4FindDelallocRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        from_: int
+        to: int
+        reverse: int
+        found: int
+        found_blk: int
     dev: int
     ino: int
     from_: int
@@ -5777,6 +7299,12 @@ class Ext4FindDelallocRangeFtraceEvent(_Message):
         def set_found(self, value: int) -> None: ...
         def set_found_blk(self, value: int) -> None: ...
 class Ext4ForgetFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        block: int
+        is_metadata: int
+        mode: int
     dev: int
     ino: int
     block: int
@@ -5798,6 +7326,13 @@ class Ext4ForgetFtraceEvent(_Message):
         def set_is_metadata(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4FreeBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        block: int
+        count: int
+        flags: int
+        mode: int
     dev: int
     ino: int
     block: int
@@ -5822,6 +7357,13 @@ class Ext4FreeBlocksFtraceEvent(_Message):
         def set_flags(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4FreeInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        uid: int
+        gid: int
+        blocks: int
+        mode: int
     dev: int
     ino: int
     uid: int
@@ -5846,6 +7388,13 @@ class Ext4FreeInodeFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4GetImpliedClusterAllocExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        flags: int
+        lblk: int
+        pblk: int
+        len: int
+        ret: int
     dev: int
     flags: int
     lblk: int
@@ -5870,6 +7419,11 @@ class Ext4GetImpliedClusterAllocExitFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4GetReservedClusterAllocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
     dev: int
     ino: int
     lblk: int
@@ -5888,6 +7442,12 @@ class Ext4GetReservedClusterAllocFtraceEvent(_Message):
         def set_lblk(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4IndMapBlocksEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        lblk: int
+        len: int
+        flags: int
     dev: int
     ino: int
     lblk: int
@@ -5909,6 +7469,15 @@ class Ext4IndMapBlocksEnterFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4IndMapBlocksExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        flags: int
+        pblk: int
+        lblk: int
+        len: int
+        mflags: int
+        ret: int
     dev: int
     ino: int
     flags: int
@@ -5939,6 +7508,11 @@ class Ext4IndMapBlocksExitFtraceEvent(_Message):
         def set_mflags(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4InsertRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        offset: int
+        len: int
     dev: int
     ino: int
     offset: int
@@ -5957,6 +7531,12 @@ class Ext4InsertRangeFtraceEvent(_Message):
         def set_offset(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4InvalidatepageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
+        offset: int
+        length: int
     dev: int
     ino: int
     index: int
@@ -5978,6 +7558,13 @@ class Ext4InvalidatepageFtraceEvent(_Message):
         def set_offset(self, value: int) -> None: ...
         def set_length(self, value: int) -> None: ...
 class Ext4JournalStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ip: int
+        blocks: int
+        rsv_blocks: int
+        nblocks: int
+        revoke_creds: int
     dev: int
     ip: int
     blocks: int
@@ -6002,6 +7589,10 @@ class Ext4JournalStartFtraceEvent(_Message):
         def set_nblocks(self, value: int) -> None: ...
         def set_revoke_creds(self, value: int) -> None: ...
 class Ext4JournalStartReservedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ip: int
+        blocks: int
     dev: int
     ip: int
     blocks: int
@@ -6017,6 +7608,12 @@ class Ext4JournalStartReservedFtraceEvent(_Message):
         def set_ip(self, value: int) -> None: ...
         def set_blocks(self, value: int) -> None: ...
 class Ext4JournalledInvalidatepageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
+        offset: int
+        length: int
     dev: int
     ino: int
     index: int
@@ -6038,6 +7635,12 @@ class Ext4JournalledInvalidatepageFtraceEvent(_Message):
         def set_offset(self, value: int) -> None: ...
         def set_length(self, value: int) -> None: ...
 class Ext4JournalledWriteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        copied: int
     dev: int
     ino: int
     pos: int
@@ -6059,6 +7662,9 @@ class Ext4JournalledWriteEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_copied(self, value: int) -> None: ...
 class Ext4LoadInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
     dev: int
     ino: int
     def __init__(
@@ -6071,6 +7677,9 @@ class Ext4LoadInodeFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_ino(self, value: int) -> None: ...
 class Ext4LoadInodeBitmapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        group: int
     dev: int
     group: int
     def __init__(
@@ -6083,6 +7692,10 @@ class Ext4LoadInodeBitmapFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_group(self, value: int) -> None: ...
 class Ext4MarkInodeDirtyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ip: int
     dev: int
     ino: int
     ip: int
@@ -6098,6 +7711,9 @@ class Ext4MarkInodeDirtyFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ip(self, value: int) -> None: ...
 class Ext4MbBitmapLoadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        group: int
     dev: int
     group: int
     def __init__(
@@ -6110,6 +7726,9 @@ class Ext4MbBitmapLoadFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_group(self, value: int) -> None: ...
 class Ext4MbBuddyBitmapLoadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        group: int
     dev: int
     group: int
     def __init__(
@@ -6122,6 +7741,9 @@ class Ext4MbBuddyBitmapLoadFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_group(self, value: int) -> None: ...
 class Ext4MbDiscardPreallocationsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        needed: int
     dev: int
     needed: int
     def __init__(
@@ -6134,6 +7756,12 @@ class Ext4MbDiscardPreallocationsFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_needed(self, value: int) -> None: ...
 class Ext4MbNewGroupPaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pa_pstart: int
+        pa_lstart: int
+        pa_len: int
     dev: int
     ino: int
     pa_pstart: int
@@ -6155,6 +7783,12 @@ class Ext4MbNewGroupPaFtraceEvent(_Message):
         def set_pa_lstart(self, value: int) -> None: ...
         def set_pa_len(self, value: int) -> None: ...
 class Ext4MbNewInodePaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pa_pstart: int
+        pa_lstart: int
+        pa_len: int
     dev: int
     ino: int
     pa_pstart: int
@@ -6176,6 +7810,10 @@ class Ext4MbNewInodePaFtraceEvent(_Message):
         def set_pa_lstart(self, value: int) -> None: ...
         def set_pa_len(self, value: int) -> None: ...
 class Ext4MbReleaseGroupPaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        pa_pstart: int
+        pa_len: int
     dev: int
     pa_pstart: int
     pa_len: int
@@ -6191,6 +7829,11 @@ class Ext4MbReleaseGroupPaFtraceEvent(_Message):
         def set_pa_pstart(self, value: int) -> None: ...
         def set_pa_len(self, value: int) -> None: ...
 class Ext4MbReleaseInodePaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        block: int
+        count: int
     dev: int
     ino: int
     block: int
@@ -6209,6 +7852,27 @@ class Ext4MbReleaseInodePaFtraceEvent(_Message):
         def set_block(self, value: int) -> None: ...
         def set_count(self, value: int) -> None: ...
 class Ext4MballocAllocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        orig_logical: int
+        orig_start: int
+        orig_group: int
+        orig_len: int
+        goal_logical: int
+        goal_start: int
+        goal_group: int
+        goal_len: int
+        result_logical: int
+        result_start: int
+        result_group: int
+        result_len: int
+        found: int
+        groups: int
+        buddy: int
+        flags: int
+        tail: int
+        cr: int
     dev: int
     ino: int
     orig_logical: int
@@ -6275,6 +7939,12 @@ class Ext4MballocAllocFtraceEvent(_Message):
         def set_tail(self, value: int) -> None: ...
         def set_cr(self, value: int) -> None: ...
 class Ext4MballocDiscardFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        result_start: int
+        result_group: int
+        result_len: int
     dev: int
     ino: int
     result_start: int
@@ -6296,6 +7966,12 @@ class Ext4MballocDiscardFtraceEvent(_Message):
         def set_result_group(self, value: int) -> None: ...
         def set_result_len(self, value: int) -> None: ...
 class Ext4MballocFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        result_start: int
+        result_group: int
+        result_len: int
     dev: int
     ino: int
     result_start: int
@@ -6317,6 +7993,17 @@ class Ext4MballocFreeFtraceEvent(_Message):
         def set_result_group(self, value: int) -> None: ...
         def set_result_len(self, value: int) -> None: ...
 class Ext4MballocPreallocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        orig_logical: int
+        orig_start: int
+        orig_group: int
+        orig_len: int
+        result_logical: int
+        result_start: int
+        result_group: int
+        result_len: int
     dev: int
     ino: int
     orig_logical: int
@@ -6353,6 +8040,13 @@ class Ext4MballocPreallocFtraceEvent(_Message):
         def set_result_group(self, value: int) -> None: ...
         def set_result_len(self, value: int) -> None: ...
 class Ext4OtherInodeUpdateTimeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        orig_ino: int
+        uid: int
+        gid: int
+        mode: int
     dev: int
     ino: int
     orig_ino: int
@@ -6377,6 +8071,12 @@ class Ext4OtherInodeUpdateTimeFtraceEvent(_Message):
         def set_gid(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4PunchHoleFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        offset: int
+        len: int
+        mode: int
     dev: int
     ino: int
     offset: int
@@ -6398,6 +8098,10 @@ class Ext4PunchHoleFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4ReadBlockBitmapLoadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        group: int
+        prefetch: int
     dev: int
     group: int
     prefetch: int
@@ -6413,6 +8117,10 @@ class Ext4ReadBlockBitmapLoadFtraceEvent(_Message):
         def set_group(self, value: int) -> None: ...
         def set_prefetch(self, value: int) -> None: ...
 class Ext4ReadpageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
     dev: int
     ino: int
     index: int
@@ -6428,6 +8136,10 @@ class Ext4ReadpageFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_index(self, value: int) -> None: ...
 class Ext4ReleasepageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
     dev: int
     ino: int
     index: int
@@ -6443,6 +8155,18 @@ class Ext4ReleasepageFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_index(self, value: int) -> None: ...
 class Ext4RemoveBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        from_: int
+        to: int
+        partial: int
+        ee_pblk: int
+        ee_lblk: int
+        ee_len: int
+        pc_lblk: int
+        pc_pclu: int
+        pc_state: int
     dev: int
     ino: int
     from_: int
@@ -6482,6 +8206,17 @@ class Ext4RemoveBlocksFtraceEvent(_Message):
         def set_pc_pclu(self, value: int) -> None: ...
         def set_pc_state(self, value: int) -> None: ...
 class Ext4RequestBlocksFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        len: int
+        logical: int
+        lleft: int
+        lright: int
+        goal: int
+        pleft: int
+        pright: int
+        flags: int
     dev: int
     ino: int
     len: int
@@ -6518,6 +8253,10 @@ class Ext4RequestBlocksFtraceEvent(_Message):
         def set_pright(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4RequestInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        dir: int
+        mode: int
     dev: int
     dir: int
     mode: int
@@ -6533,6 +8272,9 @@ class Ext4RequestInodeFtraceEvent(_Message):
         def set_dir(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class Ext4SyncFsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        wait: int
     dev: int
     wait: int
     def __init__(
@@ -6545,6 +8287,12 @@ class Ext4SyncFsFtraceEvent(_Message):
         def set_dev(self, value: int) -> None: ...
         def set_wait(self, value: int) -> None: ...
 class Ext4TrimAllFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev_major: int
+        dev_minor: int
+        group: int
+        start: int
+        len: int
     dev_major: int
     dev_minor: int
     group: int
@@ -6566,6 +8314,12 @@ class Ext4TrimAllFreeFtraceEvent(_Message):
         def set_start(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4TrimExtentFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev_major: int
+        dev_minor: int
+        group: int
+        start: int
+        len: int
     dev_major: int
     dev_minor: int
     group: int
@@ -6587,6 +8341,10 @@ class Ext4TrimExtentFtraceEvent(_Message):
         def set_start(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class Ext4TruncateEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        blocks: int
     dev: int
     ino: int
     blocks: int
@@ -6602,6 +8360,10 @@ class Ext4TruncateEnterFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_blocks(self, value: int) -> None: ...
 class Ext4TruncateExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        blocks: int
     dev: int
     ino: int
     blocks: int
@@ -6617,6 +8379,11 @@ class Ext4TruncateExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_blocks(self, value: int) -> None: ...
 class Ext4UnlinkEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        parent: int
+        size: int
     dev: int
     ino: int
     parent: int
@@ -6635,6 +8402,10 @@ class Ext4UnlinkEnterFtraceEvent(_Message):
         def set_parent(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class Ext4UnlinkExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -6650,6 +8421,12 @@ class Ext4UnlinkExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class Ext4WriteBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        flags: int
     dev: int
     ino: int
     pos: int
@@ -6671,6 +8448,12 @@ class Ext4WriteBeginFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class Ext4WriteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        copied: int
     dev: int
     ino: int
     pos: int
@@ -6692,6 +8475,10 @@ class Ext4WriteEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_copied(self, value: int) -> None: ...
 class Ext4WritepageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
     dev: int
     ino: int
     index: int
@@ -6707,6 +8494,17 @@ class Ext4WritepageFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_index(self, value: int) -> None: ...
 class Ext4WritepagesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nr_to_write: int
+        pages_skipped: int
+        range_start: int
+        range_end: int
+        writeback_index: int
+        sync_mode: int
+        for_kupdate: int
+        range_cyclic: int
     dev: int
     ino: int
     nr_to_write: int
@@ -6743,6 +8541,14 @@ class Ext4WritepagesFtraceEvent(_Message):
         def set_for_kupdate(self, value: int) -> None: ...
         def set_range_cyclic(self, value: int) -> None: ...
 class Ext4WritepagesResultFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
+        pages_written: int
+        pages_skipped: int
+        writeback_index: int
+        sync_mode: int
     dev: int
     ino: int
     ret: int
@@ -6770,6 +8576,12 @@ class Ext4WritepagesResultFtraceEvent(_Message):
         def set_writeback_index(self, value: int) -> None: ...
         def set_sync_mode(self, value: int) -> None: ...
 class Ext4ZeroRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        offset: int
+        len: int
+        mode: int
     dev: int
     ino: int
     offset: int
@@ -6791,6 +8603,12 @@ class Ext4ZeroRangeFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class F2fsDoSubmitBioFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        btype: int
+        sync: int
+        sector: int
+        size: int
     dev: int
     btype: int
     sync: int
@@ -6812,6 +8630,15 @@ class F2fsDoSubmitBioFtraceEvent(_Message):
         def set_sector(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class F2fsEvictInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pino: int
+        mode: int
+        size: int
+        nlink: int
+        blocks: int
+        advise: int
     dev: int
     ino: int
     pino: int
@@ -6842,6 +8669,15 @@ class F2fsEvictInodeFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_advise(self, value: int) -> None: ...
 class F2fsFallocateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        mode: int
+        offset: int
+        len: int
+        size: int
+        blocks: int
+        ret: int
     dev: int
     ino: int
     mode: int
@@ -6872,6 +8708,13 @@ class F2fsFallocateFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsGetDataBlockFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        iblock: int
+        bh_start: int
+        bh_size: int
+        ret: int
     dev: int
     ino: int
     iblock: int
@@ -6896,6 +8739,18 @@ class F2fsGetDataBlockFtraceEvent(_Message):
         def set_bh_size(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsGetVictimFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        type: int
+        gc_type: int
+        alloc_mode: int
+        gc_mode: int
+        victim: int
+        ofs_unit: int
+        pre_victim: int
+        prefree: int
+        free: int
+        cost: int
     dev: int
     type: int
     gc_type: int
@@ -6935,6 +8790,15 @@ class F2fsGetVictimFtraceEvent(_Message):
         def set_free(self, value: int) -> None: ...
         def set_cost(self, value: int) -> None: ...
 class F2fsIgetFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pino: int
+        mode: int
+        size: int
+        nlink: int
+        blocks: int
+        advise: int
     dev: int
     ino: int
     pino: int
@@ -6965,6 +8829,10 @@ class F2fsIgetFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_advise(self, value: int) -> None: ...
 class F2fsIgetExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -6980,6 +8848,10 @@ class F2fsIgetExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsNewInodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -6995,6 +8867,15 @@ class F2fsNewInodeFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsReadpageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        index: int
+        blkaddr: int
+        type: int
+        dir: int
+        dirty: int
+        uptodate: int
     dev: int
     ino: int
     index: int
@@ -7025,6 +8906,10 @@ class F2fsReadpageFtraceEvent(_Message):
         def set_dirty(self, value: int) -> None: ...
         def set_uptodate(self, value: int) -> None: ...
 class F2fsReserveNewBlockFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        nid: int
+        ofs_in_node: int
     dev: int
     nid: int
     ofs_in_node: int
@@ -7040,6 +8925,14 @@ class F2fsReserveNewBlockFtraceEvent(_Message):
         def set_nid(self, value: int) -> None: ...
         def set_ofs_in_node(self, value: int) -> None: ...
 class F2fsSetPageDirtyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        type: int
+        dir: int
+        index: int
+        dirty: int
+        uptodate: int
     dev: int
     ino: int
     type: int
@@ -7067,6 +8960,12 @@ class F2fsSetPageDirtyFtraceEvent(_Message):
         def set_dirty(self, value: int) -> None: ...
         def set_uptodate(self, value: int) -> None: ...
 class F2fsSubmitWritePageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        type: int
+        index: int
+        block: int
     dev: int
     ino: int
     type: int
@@ -7088,6 +8987,15 @@ class F2fsSubmitWritePageFtraceEvent(_Message):
         def set_index(self, value: int) -> None: ...
         def set_block(self, value: int) -> None: ...
 class F2fsSyncFileEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pino: int
+        mode: int
+        size: int
+        nlink: int
+        blocks: int
+        advise: int
     dev: int
     ino: int
     pino: int
@@ -7118,6 +9026,13 @@ class F2fsSyncFileEnterFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_advise(self, value: int) -> None: ...
 class F2fsSyncFileExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        need_cp: int
+        datasync: int
+        ret: int
+        cp_reason: int
     dev: int
     ino: int
     need_cp: int
@@ -7142,6 +9057,10 @@ class F2fsSyncFileExitFtraceEvent(_Message):
         def set_ret(self, value: int) -> None: ...
         def set_cp_reason(self, value: int) -> None: ...
 class F2fsSyncFsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        dirty: int
+        wait: int
     dev: int
     dirty: int
     wait: int
@@ -7157,6 +9076,15 @@ class F2fsSyncFsFtraceEvent(_Message):
         def set_dirty(self, value: int) -> None: ...
         def set_wait(self, value: int) -> None: ...
 class F2fsTruncateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pino: int
+        mode: int
+        size: int
+        nlink: int
+        blocks: int
+        advise: int
     dev: int
     ino: int
     pino: int
@@ -7187,6 +9115,12 @@ class F2fsTruncateFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_advise(self, value: int) -> None: ...
 class F2fsTruncateBlocksEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        size: int
+        blocks: int
+        from_: int
     dev: int
     ino: int
     size: int
@@ -7208,6 +9142,10 @@ class F2fsTruncateBlocksEnterFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_from(self, value: int) -> None: ...
 class F2fsTruncateBlocksExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -7223,6 +9161,12 @@ class F2fsTruncateBlocksExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsTruncateDataBlocksRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nid: int
+        ofs: int
+        free: int
     dev: int
     ino: int
     nid: int
@@ -7244,6 +9188,12 @@ class F2fsTruncateDataBlocksRangeFtraceEvent(_Message):
         def set_ofs(self, value: int) -> None: ...
         def set_free(self, value: int) -> None: ...
 class F2fsTruncateInodeBlocksEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        size: int
+        blocks: int
+        from_: int
     dev: int
     ino: int
     size: int
@@ -7265,6 +9215,10 @@ class F2fsTruncateInodeBlocksEnterFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_from(self, value: int) -> None: ...
 class F2fsTruncateInodeBlocksExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -7280,6 +9234,11 @@ class F2fsTruncateInodeBlocksExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsTruncateNodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nid: int
+        blk_addr: int
     dev: int
     ino: int
     nid: int
@@ -7298,6 +9257,11 @@ class F2fsTruncateNodeFtraceEvent(_Message):
         def set_nid(self, value: int) -> None: ...
         def set_blk_addr(self, value: int) -> None: ...
 class F2fsTruncateNodesEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nid: int
+        blk_addr: int
     dev: int
     ino: int
     nid: int
@@ -7316,6 +9280,10 @@ class F2fsTruncateNodesEnterFtraceEvent(_Message):
         def set_nid(self, value: int) -> None: ...
         def set_blk_addr(self, value: int) -> None: ...
 class F2fsTruncateNodesExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -7331,6 +9299,12 @@ class F2fsTruncateNodesExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsTruncatePartialNodesFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        nid: int
+        depth: int
+        err: int
     dev: int
     ino: int
     nid: int
@@ -7352,6 +9326,12 @@ class F2fsTruncatePartialNodesFtraceEvent(_Message):
         def set_depth(self, value: int) -> None: ...
         def set_err(self, value: int) -> None: ...
 class F2fsUnlinkEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        size: int
+        blocks: int
+        name: str
     dev: int
     ino: int
     size: int
@@ -7373,6 +9353,10 @@ class F2fsUnlinkEnterFtraceEvent(_Message):
         def set_blocks(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class F2fsUnlinkExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        ret: int
     dev: int
     ino: int
     ret: int
@@ -7388,6 +9372,14 @@ class F2fsUnlinkExitFtraceEvent(_Message):
         def set_ino(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class F2fsVmPageMkwriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        type: int
+        dir: int
+        index: int
+        dirty: int
+        uptodate: int
     dev: int
     ino: int
     type: int
@@ -7415,6 +9407,12 @@ class F2fsVmPageMkwriteFtraceEvent(_Message):
         def set_dirty(self, value: int) -> None: ...
         def set_uptodate(self, value: int) -> None: ...
 class F2fsWriteBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        flags: int
     dev: int
     ino: int
     pos: int
@@ -7436,6 +9434,12 @@ class F2fsWriteBeginFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_flags(self, value: int) -> None: ...
 class F2fsWriteCheckpointFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        is_umount: int
+        msg: str
+        reason: int
+        phase: int
     dev: int
     is_umount: int
     msg: str
@@ -7457,6 +9461,12 @@ class F2fsWriteCheckpointFtraceEvent(_Message):
         def set_reason(self, value: int) -> None: ...
         def set_phase(self, value: int) -> None: ...
 class F2fsWriteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ino: int
+        pos: int
+        len: int
+        copied: int
     dev: int
     ino: int
     pos: int
@@ -7478,6 +9488,30 @@ class F2fsWriteEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_copied(self, value: int) -> None: ...
 class F2fsIostatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        app_bio: int
+        app_brio: int
+        app_dio: int
+        app_drio: int
+        app_mio: int
+        app_mrio: int
+        app_rio: int
+        app_wio: int
+        dev: int
+        fs_cdrio: int
+        fs_cp_dio: int
+        fs_cp_mio: int
+        fs_cp_nio: int
+        fs_dio: int
+        fs_discard: int
+        fs_drio: int
+        fs_gc_dio: int
+        fs_gc_nio: int
+        fs_gdrio: int
+        fs_mio: int
+        fs_mrio: int
+        fs_nio: int
+        fs_nrio: int
     app_bio: int
     app_brio: int
     app_dio: int
@@ -7553,6 +9587,35 @@ class F2fsIostatFtraceEvent(_Message):
         def set_fs_nio(self, value: int) -> None: ...
         def set_fs_nrio(self, value: int) -> None: ...
 class F2fsIostatLatencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        d_rd_avg: int
+        d_rd_cnt: int
+        d_rd_peak: int
+        d_wr_as_avg: int
+        d_wr_as_cnt: int
+        d_wr_as_peak: int
+        d_wr_s_avg: int
+        d_wr_s_cnt: int
+        d_wr_s_peak: int
+        dev: int
+        m_rd_avg: int
+        m_rd_cnt: int
+        m_rd_peak: int
+        m_wr_as_avg: int
+        m_wr_as_cnt: int
+        m_wr_as_peak: int
+        m_wr_s_avg: int
+        m_wr_s_cnt: int
+        m_wr_s_peak: int
+        n_rd_avg: int
+        n_rd_cnt: int
+        n_rd_peak: int
+        n_wr_as_avg: int
+        n_wr_as_cnt: int
+        n_wr_as_peak: int
+        n_wr_s_avg: int
+        n_wr_s_cnt: int
+        n_wr_s_peak: int
     d_rd_avg: int
     d_rd_cnt: int
     d_rd_peak: int
@@ -7643,6 +9706,11 @@ class F2fsIostatLatencyFtraceEvent(_Message):
         def set_n_wr_s_cnt(self, value: int) -> None: ...
         def set_n_wr_s_peak(self, value: int) -> None: ...
 class F2fsBackgroundGcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        wait_ms: int
+        prefree: int
+        free: int
     dev: int
     wait_ms: int
     prefree: int
@@ -7661,6 +9729,20 @@ class F2fsBackgroundGcFtraceEvent(_Message):
         def set_prefree(self, value: int) -> None: ...
         def set_free(self, value: int) -> None: ...
 class F2fsGcBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        sync: int
+        background: int
+        dirty_nodes: int
+        dirty_dents: int
+        dirty_imeta: int
+        free_sec: int
+        free_seg: int
+        reserved_seg: int
+        prefree_seg: int
+        gc_type: int
+        no_bg_gc: int
+        nr_free_secs: int
     dev: int
     sync: int
     background: int
@@ -7706,6 +9788,18 @@ class F2fsGcBeginFtraceEvent(_Message):
         def set_no_bg_gc(self, value: int) -> None: ...
         def set_nr_free_secs(self, value: int) -> None: ...
 class F2fsGcEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        ret: int
+        seg_freed: int
+        sec_freed: int
+        dirty_nodes: int
+        dirty_dents: int
+        dirty_imeta: int
+        free_sec: int
+        free_seg: int
+        reserved_seg: int
+        prefree_seg: int
     dev: int
     ret: int
     seg_freed: int
@@ -7745,6 +9839,20 @@ class F2fsGcEndFtraceEvent(_Message):
         def set_reserved_seg(self, value: int) -> None: ...
         def set_prefree_seg(self, value: int) -> None: ...
 class F2fsLockElapsedTimeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev: int
+        comm: str
+        pid: int
+        prio: int
+        ioprio_class: int
+        ioprio_data: int
+        lock_name: int
+        is_write: int
+        total_time: int
+        running_time: int
+        runnable_time: int
+        io_sleep_time: int
+        other_time: int
     dev: int
     comm: str
     pid: int
@@ -7790,6 +9898,10 @@ class F2fsLockElapsedTimeFtraceEvent(_Message):
         def set_io_sleep_time(self, value: int) -> None: ...
         def set_other_time(self, value: int) -> None: ...
 class FastrpcDmaStatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cid: int
+        len: int
+        total_allocated: int
     cid: int
     len: int
     total_allocated: int
@@ -7805,6 +9917,10 @@ class FastrpcDmaStatFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_total_allocated(self, value: int) -> None: ...
 class FastrpcDmaFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cid: int
+        phys: int
+        size: int
     cid: int
     phys: int
     size: int
@@ -7820,6 +9936,12 @@ class FastrpcDmaFreeFtraceEvent(_Message):
         def set_phys(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class FastrpcDmaAllocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cid: int
+        phys: int
+        size: int
+        attr: int
+        mflags: int
     cid: int
     phys: int
     size: int
@@ -7841,6 +9963,10 @@ class FastrpcDmaAllocFtraceEvent(_Message):
         def set_attr(self, value: int) -> None: ...
         def set_mflags(self, value: int) -> None: ...
 class FastrpcDmaUnmapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cid: int
+        phys: int
+        size: int
     cid: int
     phys: int
     size: int
@@ -7856,6 +9982,14 @@ class FastrpcDmaUnmapFtraceEvent(_Message):
         def set_phys(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class FastrpcDmaMapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cid: int
+        fd: int
+        phys: int
+        size: int
+        len: int
+        attr: int
+        mflags: int
     cid: int
     fd: int
     phys: int
@@ -7883,6 +10017,11 @@ class FastrpcDmaMapFtraceEvent(_Message):
         def set_attr(self, value: int) -> None: ...
         def set_mflags(self, value: int) -> None: ...
 class FenceInitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -7901,6 +10040,11 @@ class FenceInitFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class FenceDestroyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -7919,6 +10063,11 @@ class FenceDestroyFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class FenceEnableSignalFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -7937,6 +10086,11 @@ class FenceEnableSignalFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class FenceSignaledFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        context: int
+        driver: str
+        seqno: int
+        timeline: str
     context: int
     driver: str
     seqno: int
@@ -7955,6 +10109,12 @@ class FenceSignaledFtraceEvent(_Message):
         def set_seqno(self, value: int) -> None: ...
         def set_timeline(self, value: str) -> None: ...
 class MmFilemapAddToPageCacheFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pfn: int
+        i_ino: int
+        index: int
+        s_dev: int
+        page: int
     pfn: int
     i_ino: int
     index: int
@@ -7976,6 +10136,12 @@ class MmFilemapAddToPageCacheFtraceEvent(_Message):
         def set_s_dev(self, value: int) -> None: ...
         def set_page(self, value: int) -> None: ...
 class MmFilemapDeleteFromPageCacheFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pfn: int
+        i_ino: int
+        index: int
+        s_dev: int
+        page: int
     pfn: int
     i_ino: int
     index: int
@@ -7997,6 +10163,10 @@ class MmFilemapDeleteFromPageCacheFtraceEvent(_Message):
         def set_s_dev(self, value: int) -> None: ...
         def set_page(self, value: int) -> None: ...
 class DoSysOpenFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        filename: str
+        flags: int
+        mode: int
     filename: str
     flags: int
     mode: int
@@ -8012,6 +10182,8 @@ class DoSysOpenFtraceEvent(_Message):
         def set_flags(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class OpenExecFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        filename: str
     filename: str
     def __init__(
         self,
@@ -8021,6 +10193,9 @@ class OpenExecFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_filename(self, value: str) -> None: ...
 class PrintFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ip: int
+        buf: str
     ip: int
     buf: str
     def __init__(
@@ -8033,6 +10208,9 @@ class PrintFtraceEvent(_Message):
         def set_ip(self, value: int) -> None: ...
         def set_buf(self, value: str) -> None: ...
 class FuncgraphEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        depth: int
+        func: int
     depth: int
     func: int
     def __init__(
@@ -8045,6 +10223,12 @@ class FuncgraphEntryFtraceEvent(_Message):
         def set_depth(self, value: int) -> None: ...
         def set_func(self, value: int) -> None: ...
 class FuncgraphExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        calltime: int
+        depth: int
+        func: int
+        overrun: int
+        rettime: int
     calltime: int
     depth: int
     func: int
@@ -8066,6 +10250,12 @@ class FuncgraphExitFtraceEvent(_Message):
         def set_overrun(self, value: int) -> None: ...
         def set_rettime(self, value: int) -> None: ...
 class FwtpPerfettoCounterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp: int
+        track_id: int
+        category: str
+        name: str
+        value: int
     timestamp: int
     track_id: int
     category: str
@@ -8087,6 +10277,12 @@ class FwtpPerfettoCounterFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_value(self, value: int) -> None: ...
 class FwtpPerfettoSliceFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp: int
+        track_id: int
+        category: str
+        name: str
+        begin: int
     timestamp: int
     track_id: int
     category: str
@@ -8108,6 +10304,11 @@ class FwtpPerfettoSliceFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_begin(self, value: int) -> None: ...
 class G2dTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        name: str
+        type: int
+        value: int
     pid: int
     name: str
     type: int
@@ -8126,7 +10327,15 @@ class G2dTracingMarkWriteFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class GenericFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        event_name: str
+        field: list[GenericFtraceEvent.Field.Decoder]
     class Field(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            str_value: str
+            int_value: int
+            uint_value: int
         name: str
         str_value: str
         int_value: int
@@ -8156,6 +10365,9 @@ class GenericFtraceEvent(_Message):
         def set_event_name(self, value: str) -> None: ...
         def add_field(self) -> GenericFtraceEvent.Field.Writer: ...
 class KprobeEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        type: int
     class KprobeType(_Enum):
         KPROBE_TYPE_UNKNOWN: _Final = 0
         KPROBE_TYPE_BEGIN: _Final = 1
@@ -8177,6 +10389,9 @@ class KprobeEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_type(self, value: int) -> None: ...
 class GoogleIccEventFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        event: str
+        timestamp: int
     event: str
     timestamp: int
     def __init__(
@@ -8189,6 +10404,9 @@ class GoogleIccEventFtraceEvent(_Message):
         def set_event(self, value: str) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class GoogleIrmEventFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        event: str
+        timestamp: int
     event: str
     timestamp: int
     def __init__(
@@ -8201,6 +10419,10 @@ class GoogleIrmEventFtraceEvent(_Message):
         def set_event(self, value: str) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class GpuMemTotalFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_id: int
+        pid: int
+        size: int
     gpu_id: int
     pid: int
     size: int
@@ -8216,6 +10438,13 @@ class GpuMemTotalFtraceEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class DrmSchedJobFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        entity: int
+        fence: int
+        hw_job_count: int
+        id: int
+        job_count: int
+        name: str
     entity: int
     fence: int
     hw_job_count: int
@@ -8240,6 +10469,13 @@ class DrmSchedJobFtraceEvent(_Message):
         def set_job_count(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class DrmRunJobFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        entity: int
+        fence: int
+        hw_job_count: int
+        id: int
+        job_count: int
+        name: str
     entity: int
     fence: int
     hw_job_count: int
@@ -8264,6 +10500,8 @@ class DrmRunJobFtraceEvent(_Message):
         def set_job_count(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class DrmSchedProcessJobFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fence: int
     fence: int
     def __init__(
         self,
@@ -8273,6 +10511,11 @@ class DrmSchedProcessJobFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_fence(self, value: int) -> None: ...
 class DrmSchedJobAddDepFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fence_context: int
+        fence_seqno: int
+        ctx: int
+        seqno: int
     fence_context: int
     fence_seqno: int
     ctx: int
@@ -8291,6 +10534,9 @@ class DrmSchedJobAddDepFtraceEvent(_Message):
         def set_ctx(self, value: int) -> None: ...
         def set_seqno(self, value: int) -> None: ...
 class DrmSchedJobDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fence_context: int
+        fence_seqno: int
     fence_context: int
     fence_seqno: int
     def __init__(
@@ -8303,6 +10549,14 @@ class DrmSchedJobDoneFtraceEvent(_Message):
         def set_fence_context(self, value: int) -> None: ...
         def set_fence_seqno(self, value: int) -> None: ...
 class DrmSchedJobQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        job_count: int
+        hw_job_count: int
+        dev: str
+        fence_context: int
+        fence_seqno: int
+        client_id: int
     name: str
     job_count: int
     hw_job_count: int
@@ -8330,6 +10584,14 @@ class DrmSchedJobQueueFtraceEvent(_Message):
         def set_fence_seqno(self, value: int) -> None: ...
         def set_client_id(self, value: int) -> None: ...
 class DrmSchedJobRunFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        job_count: int
+        hw_job_count: int
+        dev: str
+        fence_context: int
+        fence_seqno: int
+        client_id: int
     name: str
     job_count: int
     hw_job_count: int
@@ -8357,6 +10619,11 @@ class DrmSchedJobRunFtraceEvent(_Message):
         def set_fence_seqno(self, value: int) -> None: ...
         def set_client_id(self, value: int) -> None: ...
 class DrmSchedJobUnschedulableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fence_context: int
+        fence_seqno: int
+        ctx: int
+        seqno: int
     fence_context: int
     fence_seqno: int
     ctx: int
@@ -8375,12 +10642,17 @@ class DrmSchedJobUnschedulableFtraceEvent(_Message):
         def set_ctx(self, value: int) -> None: ...
         def set_seqno(self, value: int) -> None: ...
 class HypEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class HypExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class HostHcallFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        invalid: int
     id: int
     invalid: int
     def __init__(
@@ -8393,6 +10665,9 @@ class HostHcallFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_invalid(self, value: int) -> None: ...
 class HostSmcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        forwarded: int
     id: int
     forwarded: int
     def __init__(
@@ -8405,6 +10680,9 @@ class HostSmcFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_forwarded(self, value: int) -> None: ...
 class HostMemAbortFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        esr: int
+        addr: int
     esr: int
     addr: int
     def __init__(
@@ -8417,6 +10695,14 @@ class HostMemAbortFtraceEvent(_Message):
         def set_esr(self, value: int) -> None: ...
         def set_addr(self, value: int) -> None: ...
 class HostFfaCallFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        func_id: int
+        res_a1: int
+        res_a2: int
+        res_a3: int
+        res_a4: int
+        handled: int
+        err: int
     func_id: int
     res_a1: int
     res_a2: int
@@ -8444,6 +10730,10 @@ class HostFfaCallFtraceEvent(_Message):
         def set_handled(self, value: int) -> None: ...
         def set_err(self, value: int) -> None: ...
 class IommuIdmapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        from_: int
+        to: int
+        prot: int
     from_: int
     to: int
     prot: int
@@ -8459,6 +10749,9 @@ class IommuIdmapFtraceEvent(_Message):
         def set_to(self, value: int) -> None: ...
         def set_prot(self, value: int) -> None: ...
 class PsciMemProtectFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        count: int
+        was: int
     count: int
     was: int
     def __init__(
@@ -8471,6 +10764,9 @@ class PsciMemProtectFtraceEvent(_Message):
         def set_count(self, value: int) -> None: ...
         def set_was(self, value: int) -> None: ...
 class HypervisorHostHcallFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        invalid: int
     id: int
     invalid: int
     def __init__(
@@ -8483,6 +10779,9 @@ class HypervisorHostHcallFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_invalid(self, value: int) -> None: ...
 class HypervisorHostSmcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        forwarded: int
     id: int
     forwarded: int
     def __init__(
@@ -8495,9 +10794,14 @@ class HypervisorHostSmcFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_forwarded(self, value: int) -> None: ...
 class HypervisorHypExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class HypervisorIommuIdmapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        from_: int
+        to: int
+        prot: int
     from_: int
     to: int
     prot: int
@@ -8513,6 +10817,9 @@ class HypervisorIommuIdmapFtraceEvent(_Message):
         def set_to(self, value: int) -> None: ...
         def set_prot(self, value: int) -> None: ...
 class HypervisorPsciMemProtectFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        count: int
+        was: int
     count: int
     was: int
     def __init__(
@@ -8525,6 +10832,9 @@ class HypervisorPsciMemProtectFtraceEvent(_Message):
         def set_count(self, value: int) -> None: ...
         def set_was(self, value: int) -> None: ...
 class HypervisorHostMemAbortFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        esr: int
+        addr: int
     esr: int
     addr: int
     def __init__(
@@ -8537,9 +10847,12 @@ class HypervisorHostMemAbortFtraceEvent(_Message):
         def set_esr(self, value: int) -> None: ...
         def set_addr(self, value: int) -> None: ...
 class HypervisorHypEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class HypervisorIommuIdmapCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        map: int
     map: int
     def __init__(
         self,
@@ -8549,6 +10862,8 @@ class HypervisorIommuIdmapCompleteFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_map(self, value: int) -> None: ...
 class HypervisorVcpuIllegalTrapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        esr: int
     esr: int
     def __init__(
         self,
@@ -8558,6 +10873,12 @@ class HypervisorVcpuIllegalTrapFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_esr(self, value: int) -> None: ...
 class I2cReadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        msg_nr: int
+        addr: int
+        flags: int
+        len: int
     adapter_nr: int
     msg_nr: int
     addr: int
@@ -8579,6 +10900,13 @@ class I2cReadFtraceEvent(_Message):
         def set_flags(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class I2cWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        msg_nr: int
+        addr: int
+        flags: int
+        len: int
+        buf: memoryview
     adapter_nr: int
     msg_nr: int
     addr: int
@@ -8603,6 +10931,10 @@ class I2cWriteFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_buf(self, value: bytes) -> None: ...
 class I2cResultFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        nr_msgs: int
+        ret: int
     adapter_nr: int
     nr_msgs: int
     ret: int
@@ -8618,6 +10950,13 @@ class I2cResultFtraceEvent(_Message):
         def set_nr_msgs(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class I2cReplyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        msg_nr: int
+        addr: int
+        flags: int
+        len: int
+        buf: memoryview
     adapter_nr: int
     msg_nr: int
     addr: int
@@ -8642,6 +10981,12 @@ class I2cReplyFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_buf(self, value: bytes) -> None: ...
 class SmbusReadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        flags: int
+        addr: int
+        command: int
+        protocol: int
     adapter_nr: int
     flags: int
     addr: int
@@ -8663,6 +11008,13 @@ class SmbusReadFtraceEvent(_Message):
         def set_command(self, value: int) -> None: ...
         def set_protocol(self, value: int) -> None: ...
 class SmbusWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        addr: int
+        flags: int
+        command: int
+        len: int
+        protocol: int
     adapter_nr: int
     addr: int
     flags: int
@@ -8687,6 +11039,14 @@ class SmbusWriteFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_protocol(self, value: int) -> None: ...
 class SmbusResultFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        addr: int
+        flags: int
+        read_write: int
+        command: int
+        res: int
+        protocol: int
     adapter_nr: int
     addr: int
     flags: int
@@ -8714,6 +11074,13 @@ class SmbusResultFtraceEvent(_Message):
         def set_res(self, value: int) -> None: ...
         def set_protocol(self, value: int) -> None: ...
 class SmbusReplyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        adapter_nr: int
+        addr: int
+        flags: int
+        command: int
+        len: int
+        protocol: int
     adapter_nr: int
     addr: int
     flags: int
@@ -8738,6 +11105,10 @@ class SmbusReplyFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_protocol(self, value: int) -> None: ...
 class IonStatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        buffer_id: int
+        len: int
+        total_allocated: int
     buffer_id: int
     len: int
     total_allocated: int
@@ -8753,6 +11124,8 @@ class IonStatFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_total_allocated(self, value: int) -> None: ...
 class IpiEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        reason: str
     reason: str
     def __init__(
         self,
@@ -8762,6 +11135,8 @@ class IpiEntryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_reason(self, value: str) -> None: ...
 class IpiExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        reason: str
     reason: str
     def __init__(
         self,
@@ -8771,6 +11146,9 @@ class IpiExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_reason(self, value: str) -> None: ...
 class IpiRaiseFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        target_cpus: int
+        reason: str
     target_cpus: int
     reason: str
     def __init__(
@@ -8783,6 +11161,8 @@ class IpiRaiseFtraceEvent(_Message):
         def set_target_cpus(self, value: int) -> None: ...
         def set_reason(self, value: str) -> None: ...
 class SoftirqEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vec: int
     vec: int
     def __init__(
         self,
@@ -8792,6 +11172,8 @@ class SoftirqEntryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vec(self, value: int) -> None: ...
 class SoftirqExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vec: int
     vec: int
     def __init__(
         self,
@@ -8801,6 +11183,8 @@ class SoftirqExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vec(self, value: int) -> None: ...
 class SoftirqRaiseFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vec: int
     vec: int
     def __init__(
         self,
@@ -8810,6 +11194,10 @@ class SoftirqRaiseFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vec(self, value: int) -> None: ...
 class IrqHandlerEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
+        name: str
+        handler: int
     irq: int
     name: str
     handler: int
@@ -8825,6 +11213,9 @@ class IrqHandlerEntryFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_handler(self, value: int) -> None: ...
 class IrqHandlerExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
+        ret: int
     irq: int
     ret: int
     def __init__(
@@ -8837,6 +11228,8 @@ class IrqHandlerExitFtraceEvent(_Message):
         def set_irq(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class LocalTimerEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vector: int
     vector: int
     def __init__(
         self,
@@ -8846,6 +11239,8 @@ class LocalTimerEntryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vector(self, value: int) -> None: ...
 class LocalTimerExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vector: int
     vector: int
     def __init__(
         self,
@@ -8855,6 +11250,9 @@ class LocalTimerExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vector(self, value: int) -> None: ...
 class KgslGpuFrequencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_freq: int
+        gpu_id: int
     gpu_freq: int
     gpu_id: int
     def __init__(
@@ -8867,6 +11265,12 @@ class KgslGpuFrequencyFtraceEvent(_Message):
         def set_gpu_freq(self, value: int) -> None: ...
         def set_gpu_id(self, value: int) -> None: ...
 class KgslAdrenoCmdbatchQueuedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        timestamp: int
+        queued: int
+        flags: int
+        prio: int
     id: int
     timestamp: int
     queued: int
@@ -8888,6 +11292,20 @@ class KgslAdrenoCmdbatchQueuedFtraceEvent(_Message):
         def set_flags(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class KgslAdrenoCmdbatchSubmittedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        timestamp: int
+        inflight: int
+        flags: int
+        ticks: int
+        secs: int
+        usecs: int
+        prio: int
+        rb_id: int
+        rptr: int
+        wptr: int
+        q_inflight: int
+        dispatch_queue: int
     id: int
     timestamp: int
     inflight: int
@@ -8933,6 +11351,11 @@ class KgslAdrenoCmdbatchSubmittedFtraceEvent(_Message):
         def set_q_inflight(self, value: int) -> None: ...
         def set_dispatch_queue(self, value: int) -> None: ...
 class KgslAdrenoCmdbatchSyncFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        timestamp: int
+        ticks: int
+        prio: int
     id: int
     timestamp: int
     ticks: int
@@ -8951,6 +11374,24 @@ class KgslAdrenoCmdbatchSyncFtraceEvent(_Message):
         def set_ticks(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class KgslAdrenoCmdbatchRetiredFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        timestamp: int
+        inflight: int
+        recovery: int
+        flags: int
+        start: int
+        retire: int
+        prio: int
+        rb_id: int
+        rptr: int
+        wptr: int
+        q_inflight: int
+        fault_recovery: int
+        dispatch_queue: int
+        submitted_to_rb: int
+        retired_on_gmu: int
+        active: int
     id: int
     timestamp: int
     inflight: int
@@ -9008,6 +11449,9 @@ class KgslAdrenoCmdbatchRetiredFtraceEvent(_Message):
         def set_retired_on_gmu(self, value: int) -> None: ...
         def set_active(self, value: int) -> None: ...
 class AllocPagesIommuEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9020,6 +11464,9 @@ class AllocPagesIommuEndFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class AllocPagesIommuFailFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9032,6 +11479,9 @@ class AllocPagesIommuFailFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class AllocPagesIommuStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9044,6 +11494,9 @@ class AllocPagesIommuStartFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class AllocPagesSysEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9056,6 +11509,9 @@ class AllocPagesSysEndFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class AllocPagesSysFailFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9068,6 +11524,9 @@ class AllocPagesSysFailFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class AllocPagesSysStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        order: int
     gfp_flags: int
     order: int
     def __init__(
@@ -9080,6 +11539,8 @@ class AllocPagesSysStartFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_order(self, value: int) -> None: ...
 class DmaAllocContiguousRetryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tries: int
     tries: int
     def __init__(
         self,
@@ -9089,6 +11550,11 @@ class DmaAllocContiguousRetryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tries(self, value: int) -> None: ...
 class IommuMapRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chunk_size: int
+        len: int
+        pa: int
+        va: int
     chunk_size: int
     len: int
     pa: int
@@ -9107,6 +11573,12 @@ class IommuMapRangeFtraceEvent(_Message):
         def set_pa(self, value: int) -> None: ...
         def set_va(self, value: int) -> None: ...
 class IommuSecPtblMapRangeEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        num: int
+        pa: int
+        sec_id: int
+        va: int
     len: int
     num: int
     pa: int
@@ -9128,6 +11600,12 @@ class IommuSecPtblMapRangeEndFtraceEvent(_Message):
         def set_sec_id(self, value: int) -> None: ...
         def set_va(self, value: int) -> None: ...
 class IommuSecPtblMapRangeStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        num: int
+        pa: int
+        sec_id: int
+        va: int
     len: int
     num: int
     pa: int
@@ -9149,6 +11627,12 @@ class IommuSecPtblMapRangeStartFtraceEvent(_Message):
         def set_sec_id(self, value: int) -> None: ...
         def set_va(self, value: int) -> None: ...
 class IonAllocBufferEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        client_name: str
+        flags: int
+        heap_name: str
+        len: int
+        mask: int
     client_name: str
     flags: int
     heap_name: str
@@ -9170,6 +11654,13 @@ class IonAllocBufferEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mask(self, value: int) -> None: ...
 class IonAllocBufferFailFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        client_name: str
+        error: int
+        flags: int
+        heap_name: str
+        len: int
+        mask: int
     client_name: str
     error: int
     flags: int
@@ -9194,6 +11685,13 @@ class IonAllocBufferFailFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mask(self, value: int) -> None: ...
 class IonAllocBufferFallbackFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        client_name: str
+        error: int
+        flags: int
+        heap_name: str
+        len: int
+        mask: int
     client_name: str
     error: int
     flags: int
@@ -9218,6 +11716,12 @@ class IonAllocBufferFallbackFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mask(self, value: int) -> None: ...
 class IonAllocBufferStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        client_name: str
+        flags: int
+        heap_name: str
+        len: int
+        mask: int
     client_name: str
     flags: int
     heap_name: str
@@ -9239,6 +11743,8 @@ class IonAllocBufferStartFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_mask(self, value: int) -> None: ...
 class IonCpAllocRetryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tries: int
     tries: int
     def __init__(
         self,
@@ -9248,6 +11754,11 @@ class IonCpAllocRetryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tries(self, value: int) -> None: ...
 class IonCpSecureBufferEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        flags: int
+        heap_name: str
+        len: int
     align: int
     flags: int
     heap_name: str
@@ -9266,6 +11777,11 @@ class IonCpSecureBufferEndFtraceEvent(_Message):
         def set_heap_name(self, value: str) -> None: ...
         def set_len(self, value: int) -> None: ...
 class IonCpSecureBufferStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        flags: int
+        heap_name: str
+        len: int
     align: int
     flags: int
     heap_name: str
@@ -9284,6 +11800,8 @@ class IonCpSecureBufferStartFtraceEvent(_Message):
         def set_heap_name(self, value: str) -> None: ...
         def set_len(self, value: int) -> None: ...
 class IonPrefetchingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
     len: int
     def __init__(
         self,
@@ -9293,6 +11811,10 @@ class IonPrefetchingFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_len(self, value: int) -> None: ...
 class IonSecureCmaAddToPoolEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        is_prefetch: int
+        len: int
+        pool_total: int
     is_prefetch: int
     len: int
     pool_total: int
@@ -9308,6 +11830,10 @@ class IonSecureCmaAddToPoolEndFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_pool_total(self, value: int) -> None: ...
 class IonSecureCmaAddToPoolStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        is_prefetch: int
+        len: int
+        pool_total: int
     is_prefetch: int
     len: int
     pool_total: int
@@ -9323,6 +11849,11 @@ class IonSecureCmaAddToPoolStartFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_pool_total(self, value: int) -> None: ...
 class IonSecureCmaAllocateEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        flags: int
+        heap_name: str
+        len: int
     align: int
     flags: int
     heap_name: str
@@ -9341,6 +11872,11 @@ class IonSecureCmaAllocateEndFtraceEvent(_Message):
         def set_heap_name(self, value: str) -> None: ...
         def set_len(self, value: int) -> None: ...
 class IonSecureCmaAllocateStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        align: int
+        flags: int
+        heap_name: str
+        len: int
     align: int
     flags: int
     heap_name: str
@@ -9359,6 +11895,9 @@ class IonSecureCmaAllocateStartFtraceEvent(_Message):
         def set_heap_name(self, value: str) -> None: ...
         def set_len(self, value: int) -> None: ...
 class IonSecureCmaShrinkPoolEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        drained_size: int
+        skipped_size: int
     drained_size: int
     skipped_size: int
     def __init__(
@@ -9371,6 +11910,9 @@ class IonSecureCmaShrinkPoolEndFtraceEvent(_Message):
         def set_drained_size(self, value: int) -> None: ...
         def set_skipped_size(self, value: int) -> None: ...
 class IonSecureCmaShrinkPoolStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        drained_size: int
+        skipped_size: int
     drained_size: int
     skipped_size: int
     def __init__(
@@ -9383,6 +11925,9 @@ class IonSecureCmaShrinkPoolStartFtraceEvent(_Message):
         def set_drained_size(self, value: int) -> None: ...
         def set_skipped_size(self, value: int) -> None: ...
 class KfreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        call_site: int
+        ptr: int
     call_site: int
     ptr: int
     def __init__(
@@ -9395,6 +11940,12 @@ class KfreeFtraceEvent(_Message):
         def set_call_site(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class KmallocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes_alloc: int
+        bytes_req: int
+        call_site: int
+        gfp_flags: int
+        ptr: int
     bytes_alloc: int
     bytes_req: int
     call_site: int
@@ -9416,6 +11967,13 @@ class KmallocFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class KmallocNodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes_alloc: int
+        bytes_req: int
+        call_site: int
+        gfp_flags: int
+        node: int
+        ptr: int
     bytes_alloc: int
     bytes_req: int
     call_site: int
@@ -9440,6 +11998,12 @@ class KmallocNodeFtraceEvent(_Message):
         def set_node(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class KmemCacheAllocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes_alloc: int
+        bytes_req: int
+        call_site: int
+        gfp_flags: int
+        ptr: int
     bytes_alloc: int
     bytes_req: int
     call_site: int
@@ -9461,6 +12025,13 @@ class KmemCacheAllocFtraceEvent(_Message):
         def set_gfp_flags(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class KmemCacheAllocNodeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytes_alloc: int
+        bytes_req: int
+        call_site: int
+        gfp_flags: int
+        node: int
+        ptr: int
     bytes_alloc: int
     bytes_req: int
     call_site: int
@@ -9485,6 +12056,9 @@ class KmemCacheAllocNodeFtraceEvent(_Message):
         def set_node(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class KmemCacheFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        call_site: int
+        ptr: int
     call_site: int
     ptr: int
     def __init__(
@@ -9497,6 +12071,8 @@ class KmemCacheFreeFtraceEvent(_Message):
         def set_call_site(self, value: int) -> None: ...
         def set_ptr(self, value: int) -> None: ...
 class MigratePagesEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        mode: int
     mode: int
     def __init__(
         self,
@@ -9506,6 +12082,8 @@ class MigratePagesEndFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_mode(self, value: int) -> None: ...
 class MigratePagesStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        mode: int
     mode: int
     def __init__(
         self,
@@ -9515,6 +12093,8 @@ class MigratePagesStartFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_mode(self, value: int) -> None: ...
 class MigrateRetryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tries: int
     tries: int
     def __init__(
         self,
@@ -9524,6 +12104,12 @@ class MigrateRetryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_tries(self, value: int) -> None: ...
 class MmPageAllocFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfp_flags: int
+        migratetype: int
+        order: int
+        page: int
+        pfn: int
     gfp_flags: int
     migratetype: int
     order: int
@@ -9545,6 +12131,14 @@ class MmPageAllocFtraceEvent(_Message):
         def set_page(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class MmPageAllocExtfragFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        alloc_migratetype: int
+        alloc_order: int
+        fallback_migratetype: int
+        fallback_order: int
+        page: int
+        change_ownership: int
+        pfn: int
     alloc_migratetype: int
     alloc_order: int
     fallback_migratetype: int
@@ -9572,6 +12166,11 @@ class MmPageAllocExtfragFtraceEvent(_Message):
         def set_change_ownership(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class MmPageAllocZoneLockedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        migratetype: int
+        order: int
+        page: int
+        pfn: int
     migratetype: int
     order: int
     page: int
@@ -9590,6 +12189,10 @@ class MmPageAllocZoneLockedFtraceEvent(_Message):
         def set_page(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class MmPageFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        order: int
+        page: int
+        pfn: int
     order: int
     page: int
     pfn: int
@@ -9605,6 +12208,10 @@ class MmPageFreeFtraceEvent(_Message):
         def set_page(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class MmPageFreeBatchedFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cold: int
+        page: int
+        pfn: int
     cold: int
     page: int
     pfn: int
@@ -9620,6 +12227,11 @@ class MmPageFreeBatchedFtraceEvent(_Message):
         def set_page(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class MmPagePcpuDrainFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        migratetype: int
+        order: int
+        page: int
+        pfn: int
     migratetype: int
     order: int
     page: int
@@ -9638,6 +12250,11 @@ class MmPagePcpuDrainFtraceEvent(_Message):
         def set_page(self, value: int) -> None: ...
         def set_pfn(self, value: int) -> None: ...
 class RssStatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        member: int
+        size: int
+        curr: int
+        mm_id: int
     member: int
     size: int
     curr: int
@@ -9656,6 +12273,10 @@ class RssStatFtraceEvent(_Message):
         def set_curr(self, value: int) -> None: ...
         def set_mm_id(self, value: int) -> None: ...
 class IonHeapShrinkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        heap_name: str
+        len: int
+        total_allocated: int
     heap_name: str
     len: int
     total_allocated: int
@@ -9671,6 +12292,10 @@ class IonHeapShrinkFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_total_allocated(self, value: int) -> None: ...
 class IonHeapGrowFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        heap_name: str
+        len: int
+        total_allocated: int
     heap_name: str
     len: int
     total_allocated: int
@@ -9686,6 +12311,9 @@ class IonHeapGrowFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_total_allocated(self, value: int) -> None: ...
 class IonBufferCreateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        addr: int
+        len: int
     addr: int
     len: int
     def __init__(
@@ -9698,6 +12326,9 @@ class IonBufferCreateFtraceEvent(_Message):
         def set_addr(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class IonBufferDestroyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        addr: int
+        len: int
     addr: int
     len: int
     def __init__(
@@ -9710,6 +12341,13 @@ class IonBufferDestroyFtraceEvent(_Message):
         def set_addr(self, value: int) -> None: ...
         def set_len(self, value: int) -> None: ...
 class MmAllocContigMigrateRangeInfoFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        start: int
+        end: int
+        nr_migrated: int
+        nr_reclaimed: int
+        nr_mapped: int
+        migratetype: int
     start: int
     end: int
     nr_migrated: int
@@ -9734,6 +12372,10 @@ class MmAllocContigMigrateRangeInfoFtraceEvent(_Message):
         def set_nr_mapped(self, value: int) -> None: ...
         def set_migratetype(self, value: int) -> None: ...
 class DmabufRssStatFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        rss: int
+        rss_delta: int
+        i_ino: int
     rss: int
     rss_delta: int
     i_ino: int
@@ -9749,6 +12391,8 @@ class DmabufRssStatFtraceEvent(_Message):
         def set_rss_delta(self, value: int) -> None: ...
         def set_i_ino(self, value: int) -> None: ...
 class KvmAccessFaultFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ipa: int
     ipa: int
     def __init__(
         self,
@@ -9758,6 +12402,9 @@ class KvmAccessFaultFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_ipa(self, value: int) -> None: ...
 class KvmAckIrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irqchip: int
+        pin: int
     irqchip: int
     pin: int
     def __init__(
@@ -9770,6 +12417,9 @@ class KvmAckIrqFtraceEvent(_Message):
         def set_irqchip(self, value: int) -> None: ...
         def set_pin(self, value: int) -> None: ...
 class KvmAgeHvaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        end: int
+        start: int
     end: int
     start: int
     def __init__(
@@ -9782,6 +12432,11 @@ class KvmAgeHvaFtraceEvent(_Message):
         def set_end(self, value: int) -> None: ...
         def set_start(self, value: int) -> None: ...
 class KvmAgePageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gfn: int
+        hva: int
+        level: int
+        referenced: int
     gfn: int
     hva: int
     level: int
@@ -9800,6 +12455,8 @@ class KvmAgePageFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_referenced(self, value: int) -> None: ...
 class KvmArmClearDebugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        guest_debug: int
     guest_debug: int
     def __init__(
         self,
@@ -9809,6 +12466,9 @@ class KvmArmClearDebugFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_guest_debug(self, value: int) -> None: ...
 class KvmArmSetDreg32FtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        value: int
     name: str
     value: int
     def __init__(
@@ -9821,6 +12481,9 @@ class KvmArmSetDreg32FtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_value(self, value: int) -> None: ...
 class KvmArmSetRegsetFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        name: str
     len: int
     name: str
     def __init__(
@@ -9833,6 +12496,9 @@ class KvmArmSetRegsetFtraceEvent(_Message):
         def set_len(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class KvmArmSetupDebugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        guest_debug: int
+        vcpu: int
     guest_debug: int
     vcpu: int
     def __init__(
@@ -9845,6 +12511,8 @@ class KvmArmSetupDebugFtraceEvent(_Message):
         def set_guest_debug(self, value: int) -> None: ...
         def set_vcpu(self, value: int) -> None: ...
 class KvmEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vcpu_pc: int
     vcpu_pc: int
     def __init__(
         self,
@@ -9854,6 +12522,10 @@ class KvmEntryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        esr_ec: int
+        ret: int
+        vcpu_pc: int
     esr_ec: int
     ret: int
     vcpu_pc: int
@@ -9869,6 +12541,8 @@ class KvmExitFtraceEvent(_Message):
         def set_ret(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmFpuFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        load: int
     load: int
     def __init__(
         self,
@@ -9878,6 +12552,11 @@ class KvmFpuFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_load(self, value: int) -> None: ...
 class KvmGetTimerMapFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        direct_ptimer: int
+        direct_vtimer: int
+        emul_ptimer: int
+        vcpu_id: int
     direct_ptimer: int
     direct_vtimer: int
     emul_ptimer: int
@@ -9896,6 +12575,11 @@ class KvmGetTimerMapFtraceEvent(_Message):
         def set_emul_ptimer(self, value: int) -> None: ...
         def set_vcpu_id(self, value: int) -> None: ...
 class KvmGuestFaultFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hsr: int
+        hxfar: int
+        ipa: int
+        vcpu_pc: int
     hsr: int
     hxfar: int
     ipa: int
@@ -9914,6 +12598,8 @@ class KvmGuestFaultFtraceEvent(_Message):
         def set_ipa(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmHandleSysRegFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hsr: int
     hsr: int
     def __init__(
         self,
@@ -9923,6 +12609,10 @@ class KvmHandleSysRegFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_hsr(self, value: int) -> None: ...
 class KvmHvcArm64FtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        imm: int
+        r0: int
+        vcpu_pc: int
     imm: int
     r0: int
     vcpu_pc: int
@@ -9938,6 +12628,11 @@ class KvmHvcArm64FtraceEvent(_Message):
         def set_r0(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmIrqLineFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq_num: int
+        level: int
+        type: int
+        vcpu_idx: int
     irq_num: int
     level: int
     type: int
@@ -9956,6 +12651,11 @@ class KvmIrqLineFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_vcpu_idx(self, value: int) -> None: ...
 class KvmMmioFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpa: int
+        len: int
+        type: int
+        val: int
     gpa: int
     len: int
     type: int
@@ -9974,6 +12674,10 @@ class KvmMmioFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_val(self, value: int) -> None: ...
 class KvmMmioEmulateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpsr: int
+        instr: int
+        vcpu_pc: int
     cpsr: int
     instr: int
     vcpu_pc: int
@@ -9989,6 +12693,9 @@ class KvmMmioEmulateFtraceEvent(_Message):
         def set_instr(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmSetGuestDebugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        guest_debug: int
+        vcpu: int
     guest_debug: int
     vcpu: int
     def __init__(
@@ -10001,6 +12708,10 @@ class KvmSetGuestDebugFtraceEvent(_Message):
         def set_guest_debug(self, value: int) -> None: ...
         def set_vcpu(self, value: int) -> None: ...
 class KvmSetIrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gsi: int
+        irq_source_id: int
+        level: int
     gsi: int
     irq_source_id: int
     level: int
@@ -10016,6 +12727,8 @@ class KvmSetIrqFtraceEvent(_Message):
         def set_irq_source_id(self, value: int) -> None: ...
         def set_level(self, value: int) -> None: ...
 class KvmSetSpteHvaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hva: int
     hva: int
     def __init__(
         self,
@@ -10025,6 +12738,9 @@ class KvmSetSpteHvaFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_hva(self, value: int) -> None: ...
 class KvmSetWayFlushFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cache: int
+        vcpu_pc: int
     cache: int
     vcpu_pc: int
     def __init__(
@@ -10037,6 +12753,15 @@ class KvmSetWayFlushFtraceEvent(_Message):
         def set_cache(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmSysAccessFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        CRm: int
+        CRn: int
+        Op0: int
+        Op1: int
+        Op2: int
+        is_write: int
+        name: str
+        vcpu_pc: int
     CRm: int
     CRn: int
     Op0: int
@@ -10067,6 +12792,8 @@ class KvmSysAccessFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class KvmTestAgeHvaFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hva: int
     hva: int
     def __init__(
         self,
@@ -10076,6 +12803,9 @@ class KvmTestAgeHvaFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_hva(self, value: int) -> None: ...
 class KvmTimerEmulateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        should_fire: int
+        timer_idx: int
     should_fire: int
     timer_idx: int
     def __init__(
@@ -10088,6 +12818,8 @@ class KvmTimerEmulateFtraceEvent(_Message):
         def set_should_fire(self, value: int) -> None: ...
         def set_timer_idx(self, value: int) -> None: ...
 class KvmTimerHrtimerExpireFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timer_idx: int
     timer_idx: int
     def __init__(
         self,
@@ -10097,6 +12829,10 @@ class KvmTimerHrtimerExpireFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_timer_idx(self, value: int) -> None: ...
 class KvmTimerRestoreStateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl: int
+        cval: int
+        timer_idx: int
     ctl: int
     cval: int
     timer_idx: int
@@ -10112,6 +12848,10 @@ class KvmTimerRestoreStateFtraceEvent(_Message):
         def set_cval(self, value: int) -> None: ...
         def set_timer_idx(self, value: int) -> None: ...
 class KvmTimerSaveStateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl: int
+        cval: int
+        timer_idx: int
     ctl: int
     cval: int
     timer_idx: int
@@ -10127,6 +12867,10 @@ class KvmTimerSaveStateFtraceEvent(_Message):
         def set_cval(self, value: int) -> None: ...
         def set_timer_idx(self, value: int) -> None: ...
 class KvmTimerUpdateIrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
+        level: int
+        vcpu_id: int
     irq: int
     level: int
     vcpu_id: int
@@ -10142,6 +12886,10 @@ class KvmTimerUpdateIrqFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_vcpu_id(self, value: int) -> None: ...
 class KvmToggleCacheFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        now: int
+        vcpu_pc: int
+        was: int
     now: int
     vcpu_pc: int
     was: int
@@ -10157,6 +12905,9 @@ class KvmToggleCacheFtraceEvent(_Message):
         def set_vcpu_pc(self, value: int) -> None: ...
         def set_was(self, value: int) -> None: ...
 class KvmUnmapHvaRangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        end: int
+        start: int
     end: int
     start: int
     def __init__(
@@ -10169,6 +12920,8 @@ class KvmUnmapHvaRangeFtraceEvent(_Message):
         def set_end(self, value: int) -> None: ...
         def set_start(self, value: int) -> None: ...
 class KvmUserspaceExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        reason: int
     reason: int
     def __init__(
         self,
@@ -10178,6 +12931,10 @@ class KvmUserspaceExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_reason(self, value: int) -> None: ...
 class KvmVcpuWakeupFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ns: int
+        valid: int
+        waited: int
     ns: int
     valid: int
     waited: int
@@ -10193,6 +12950,9 @@ class KvmVcpuWakeupFtraceEvent(_Message):
         def set_valid(self, value: int) -> None: ...
         def set_waited(self, value: int) -> None: ...
 class KvmWfxArm64FtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        is_wfe: int
+        vcpu_pc: int
     is_wfe: int
     vcpu_pc: int
     def __init__(
@@ -10205,6 +12965,11 @@ class KvmWfxArm64FtraceEvent(_Message):
         def set_is_wfe(self, value: int) -> None: ...
         def set_vcpu_pc(self, value: int) -> None: ...
 class TrapRegFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fn: str
+        is_write: int
+        reg: int
+        write_value: int
     fn: str
     is_write: int
     reg: int
@@ -10223,6 +12988,10 @@ class TrapRegFtraceEvent(_Message):
         def set_reg(self, value: int) -> None: ...
         def set_write_value(self, value: int) -> None: ...
 class VgicUpdateIrqPendingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
+        level: int
+        vcpu_id: int
     irq: int
     level: int
     vcpu_id: int
@@ -10238,6 +13007,12 @@ class VgicUpdateIrqPendingFtraceEvent(_Message):
         def set_level(self, value: int) -> None: ...
         def set_vcpu_id(self, value: int) -> None: ...
 class LowmemoryKillFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        pagecache_size: int
+        pagecache_limit: int
+        free: int
     comm: str
     pid: int
     pagecache_size: int
@@ -10259,6 +13034,12 @@ class LowmemoryKillFtraceEvent(_Message):
         def set_pagecache_limit(self, value: int) -> None: ...
         def set_free(self, value: int) -> None: ...
 class LwisTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        lwis_name: str
+        type: int
+        pid: int
+        func_name: str
+        value: int
     lwis_name: str
     type: int
     pid: int
@@ -10280,6 +13061,11 @@ class LwisTracingMarkWriteFtraceEvent(_Message):
         def set_func_name(self, value: str) -> None: ...
         def set_value(self, value: int) -> None: ...
 class MaliTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        pid: int
+        type: int
+        value: int
     name: str
     pid: int
     type: int
@@ -10298,6 +13084,12 @@ class MaliTracingMarkWriteFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class MaliMaliKCPUCQSSETFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        info_val1: int
+        info_val2: int
+        kctx_id: int
+        kctx_tgid: int
     id: int
     info_val1: int
     info_val2: int
@@ -10319,6 +13111,12 @@ class MaliMaliKCPUCQSSETFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_kctx_tgid(self, value: int) -> None: ...
 class MaliMaliKCPUCQSWAITSTARTFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        info_val1: int
+        info_val2: int
+        kctx_id: int
+        kctx_tgid: int
     id: int
     info_val1: int
     info_val2: int
@@ -10340,6 +13138,12 @@ class MaliMaliKCPUCQSWAITSTARTFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_kctx_tgid(self, value: int) -> None: ...
 class MaliMaliKCPUCQSWAITENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        info_val1: int
+        info_val2: int
+        kctx_id: int
+        kctx_tgid: int
     id: int
     info_val1: int
     info_val2: int
@@ -10361,6 +13165,12 @@ class MaliMaliKCPUCQSWAITENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_kctx_tgid(self, value: int) -> None: ...
 class MaliMaliKCPUFENCESIGNALFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        info_val1: int
+        info_val2: int
+        kctx_tgid: int
+        kctx_id: int
+        id: int
     info_val1: int
     info_val2: int
     kctx_tgid: int
@@ -10382,6 +13192,12 @@ class MaliMaliKCPUFENCESIGNALFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_id(self, value: int) -> None: ...
 class MaliMaliKCPUFENCEWAITSTARTFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        info_val1: int
+        info_val2: int
+        kctx_tgid: int
+        kctx_id: int
+        id: int
     info_val1: int
     info_val2: int
     kctx_tgid: int
@@ -10403,6 +13219,12 @@ class MaliMaliKCPUFENCEWAITSTARTFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_id(self, value: int) -> None: ...
 class MaliMaliKCPUFENCEWAITENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        info_val1: int
+        info_val2: int
+        kctx_tgid: int
+        kctx_id: int
+        id: int
     info_val1: int
     info_val2: int
     kctx_tgid: int
@@ -10424,6 +13246,10 @@ class MaliMaliKCPUFENCEWAITENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_id(self, value: int) -> None: ...
 class MaliMaliCSFINTERRUPTSTARTFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10439,6 +13265,10 @@ class MaliMaliCSFINTERRUPTSTARTFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliCSFINTERRUPTENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10454,6 +13284,10 @@ class MaliMaliCSFINTERRUPTENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLCORESDOWNSCALENOTIFYPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10469,6 +13303,10 @@ class MaliMaliPMMCUHCTLCORESDOWNSCALENOTIFYPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLCORESNOTIFYPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10484,6 +13322,10 @@ class MaliMaliPMMCUHCTLCORESNOTIFYPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLCOREINACTIVEPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10499,6 +13341,10 @@ class MaliMaliPMMCUHCTLCOREINACTIVEPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLMCUONRECHECKFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10514,6 +13360,10 @@ class MaliMaliPMMCUHCTLMCUONRECHECKFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLSHADERSCOREOFFPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10529,6 +13379,10 @@ class MaliMaliPMMCUHCTLSHADERSCOREOFFPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLSHADERSPENDOFFFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10544,6 +13398,10 @@ class MaliMaliPMMCUHCTLSHADERSPENDOFFFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLSHADERSPENDONFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10559,6 +13417,10 @@ class MaliMaliPMMCUHCTLSHADERSPENDONFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUHCTLSHADERSREADYOFFFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10574,6 +13436,10 @@ class MaliMaliPMMCUHCTLSHADERSREADYOFFFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUINSLEEPFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10589,6 +13455,10 @@ class MaliMaliPMMCUINSLEEPFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUOFFFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10604,6 +13474,10 @@ class MaliMaliPMMCUOFFFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10619,6 +13493,10 @@ class MaliMaliPMMCUONFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONCOREATTRUPDATEPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10634,6 +13512,10 @@ class MaliMaliPMMCUONCOREATTRUPDATEPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONGLBREINITPENDFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10649,6 +13531,10 @@ class MaliMaliPMMCUONGLBREINITPENDFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONHALTFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10664,6 +13550,10 @@ class MaliMaliPMMCUONHALTFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONHWCNTDISABLEFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10679,6 +13569,10 @@ class MaliMaliPMMCUONHWCNTDISABLEFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONHWCNTENABLEFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10694,6 +13588,10 @@ class MaliMaliPMMCUONHWCNTENABLEFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONPENDHALTFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10709,6 +13607,10 @@ class MaliMaliPMMCUONPENDHALTFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONPENDSLEEPFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10724,6 +13626,10 @@ class MaliMaliPMMCUONPENDSLEEPFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUONSLEEPINITIATEFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10739,6 +13645,10 @@ class MaliMaliPMMCUONSLEEPINITIATEFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUPENDOFFFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10754,6 +13664,10 @@ class MaliMaliPMMCUPENDOFFFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUPENDONRELOADFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10769,6 +13683,10 @@ class MaliMaliPMMCUPENDONRELOADFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCUPOWERDOWNFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10784,6 +13702,10 @@ class MaliMaliPMMCUPOWERDOWNFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliMaliPMMCURESETWAITFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        kctx_tgid: int
+        kctx_id: int
+        info_val: int
     kctx_tgid: int
     kctx_id: int
     info_val: int
@@ -10799,6 +13721,10 @@ class MaliMaliPMMCURESETWAITFtraceEvent(_Message):
         def set_kctx_id(self, value: int) -> None: ...
         def set_info_val(self, value: int) -> None: ...
 class MaliGpuPowerStateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        change_ns: int
+        from_state: int
+        to_state: int
     change_ns: int
     from_state: int
     to_state: int
@@ -10814,6 +13740,9 @@ class MaliGpuPowerStateFtraceEvent(_Message):
         def set_from_state(self, value: int) -> None: ...
         def set_to_state(self, value: int) -> None: ...
 class MdpCmdKickoffFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
+        kickoff_cnt: int
     ctl_num: int
     kickoff_cnt: int
     def __init__(
@@ -10826,6 +13755,11 @@ class MdpCmdKickoffFtraceEvent(_Message):
         def set_ctl_num(self, value: int) -> None: ...
         def set_kickoff_cnt(self, value: int) -> None: ...
 class MdpCommitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        num: int
+        play_cnt: int
+        clk_rate: int
+        bandwidth: int
     num: int
     play_cnt: int
     clk_rate: int
@@ -10844,6 +13778,11 @@ class MdpCommitFtraceEvent(_Message):
         def set_clk_rate(self, value: int) -> None: ...
         def set_bandwidth(self, value: int) -> None: ...
 class MdpPerfSetOtFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pnum: int
+        xin_id: int
+        rd_lim: int
+        is_vbif_rt: int
     pnum: int
     xin_id: int
     rd_lim: int
@@ -10862,6 +13801,23 @@ class MdpPerfSetOtFtraceEvent(_Message):
         def set_rd_lim(self, value: int) -> None: ...
         def set_is_vbif_rt(self, value: int) -> None: ...
 class MdpSsppChangeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        num: int
+        play_cnt: int
+        mixer: int
+        stage: int
+        flags: int
+        format: int
+        img_w: int
+        img_h: int
+        src_x: int
+        src_y: int
+        src_w: int
+        src_h: int
+        dst_x: int
+        dst_y: int
+        dst_w: int
+        dst_h: int
     num: int
     play_cnt: int
     mixer: int
@@ -10916,6 +13872,10 @@ class MdpSsppChangeFtraceEvent(_Message):
         def set_dst_w(self, value: int) -> None: ...
         def set_dst_h(self, value: int) -> None: ...
 class TracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        trace_name: str
+        trace_begin: int
     pid: int
     trace_name: str
     trace_begin: int
@@ -10931,6 +13891,11 @@ class TracingMarkWriteFtraceEvent(_Message):
         def set_trace_name(self, value: str) -> None: ...
         def set_trace_begin(self, value: int) -> None: ...
 class MdpCmdPingpongDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
+        intf_num: int
+        pp_num: int
+        koff_cnt: int
     ctl_num: int
     intf_num: int
     pp_num: int
@@ -10949,6 +13914,15 @@ class MdpCmdPingpongDoneFtraceEvent(_Message):
         def set_pp_num(self, value: int) -> None: ...
         def set_koff_cnt(self, value: int) -> None: ...
 class MdpCompareBwFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        new_ab: int
+        new_ib: int
+        new_wb: int
+        old_ab: int
+        old_ib: int
+        old_wb: int
+        params_changed: int
+        update_bw: int
     new_ab: int
     new_ib: int
     new_wb: int
@@ -10979,6 +13953,12 @@ class MdpCompareBwFtraceEvent(_Message):
         def set_params_changed(self, value: int) -> None: ...
         def set_update_bw(self, value: int) -> None: ...
 class MdpPerfSetPanicLutsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pnum: int
+        fmt: int
+        mode: int
+        panic_lut: int
+        robust_lut: int
     pnum: int
     fmt: int
     mode: int
@@ -11000,6 +13980,23 @@ class MdpPerfSetPanicLutsFtraceEvent(_Message):
         def set_panic_lut(self, value: int) -> None: ...
         def set_robust_lut(self, value: int) -> None: ...
 class MdpSsppSetFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        num: int
+        play_cnt: int
+        mixer: int
+        stage: int
+        flags: int
+        format: int
+        img_w: int
+        img_h: int
+        src_x: int
+        src_y: int
+        src_w: int
+        src_h: int
+        dst_x: int
+        dst_y: int
+        dst_w: int
+        dst_h: int
     num: int
     play_cnt: int
     mixer: int
@@ -11054,6 +14051,9 @@ class MdpSsppSetFtraceEvent(_Message):
         def set_dst_w(self, value: int) -> None: ...
         def set_dst_h(self, value: int) -> None: ...
 class MdpCmdReadptrDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
+        koff_cnt: int
     ctl_num: int
     koff_cnt: int
     def __init__(
@@ -11066,6 +14066,10 @@ class MdpCmdReadptrDoneFtraceEvent(_Message):
         def set_ctl_num(self, value: int) -> None: ...
         def set_koff_cnt(self, value: int) -> None: ...
 class MdpMisrCrcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        block_id: int
+        vsync_cnt: int
+        crc: int
     block_id: int
     vsync_cnt: int
     crc: int
@@ -11081,6 +14085,14 @@ class MdpMisrCrcFtraceEvent(_Message):
         def set_vsync_cnt(self, value: int) -> None: ...
         def set_crc(self, value: int) -> None: ...
 class MdpPerfSetQosLutsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pnum: int
+        fmt: int
+        intf: int
+        rot: int
+        fl: int
+        lut: int
+        linear: int
     pnum: int
     fmt: int
     intf: int
@@ -11108,6 +14120,10 @@ class MdpPerfSetQosLutsFtraceEvent(_Message):
         def set_lut(self, value: int) -> None: ...
         def set_linear(self, value: int) -> None: ...
 class MdpTraceCounterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        counter_name: str
+        value: int
     pid: int
     counter_name: str
     value: int
@@ -11123,6 +14139,8 @@ class MdpTraceCounterFtraceEvent(_Message):
         def set_counter_name(self, value: str) -> None: ...
         def set_value(self, value: int) -> None: ...
 class MdpCmdReleaseBwFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
     ctl_num: int
     def __init__(
         self,
@@ -11132,6 +14150,8 @@ class MdpCmdReleaseBwFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_ctl_num(self, value: int) -> None: ...
 class MdpMixerUpdateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        mixer_num: int
     mixer_num: int
     def __init__(
         self,
@@ -11141,6 +14161,15 @@ class MdpMixerUpdateFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_mixer_num(self, value: int) -> None: ...
 class MdpPerfSetWmLevelsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pnum: int
+        use_space: int
+        priority_bytes: int
+        wm0: int
+        wm1: int
+        wm2: int
+        mb_cnt: int
+        mb_size: int
     pnum: int
     use_space: int
     priority_bytes: int
@@ -11171,6 +14200,9 @@ class MdpPerfSetWmLevelsFtraceEvent(_Message):
         def set_mb_cnt(self, value: int) -> None: ...
         def set_mb_size(self, value: int) -> None: ...
 class MdpVideoUnderrunDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
+        underrun_cnt: int
     ctl_num: int
     underrun_cnt: int
     def __init__(
@@ -11183,6 +14215,9 @@ class MdpVideoUnderrunDoneFtraceEvent(_Message):
         def set_ctl_num(self, value: int) -> None: ...
         def set_underrun_cnt(self, value: int) -> None: ...
 class MdpCmdWaitPingpongFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctl_num: int
+        kickoff_cnt: int
     ctl_num: int
     kickoff_cnt: int
     def __init__(
@@ -11195,6 +14230,17 @@ class MdpCmdWaitPingpongFtraceEvent(_Message):
         def set_ctl_num(self, value: int) -> None: ...
         def set_kickoff_cnt(self, value: int) -> None: ...
 class MdpPerfPrefillCalcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pnum: int
+        latency_buf: int
+        ot: int
+        y_buf: int
+        y_scaler: int
+        pp_lines: int
+        pp_bytes: int
+        post_sc: int
+        fbc_bytes: int
+        prefill_bytes: int
     pnum: int
     latency_buf: int
     ot: int
@@ -11231,6 +14277,10 @@ class MdpPerfPrefillCalcFtraceEvent(_Message):
         def set_fbc_bytes(self, value: int) -> None: ...
         def set_prefill_bytes(self, value: int) -> None: ...
 class MdpPerfUpdateBusFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        client: int
+        ab_quota: int
+        ib_quota: int
     client: int
     ab_quota: int
     ib_quota: int
@@ -11246,6 +14296,8 @@ class MdpPerfUpdateBusFtraceEvent(_Message):
         def set_ab_quota(self, value: int) -> None: ...
         def set_ib_quota(self, value: int) -> None: ...
 class RotatorBwAoAsContextFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        state: int
     state: int
     def __init__(
         self,
@@ -11255,6 +14307,11 @@ class RotatorBwAoAsContextFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_state(self, value: int) -> None: ...
 class MmEventRecordFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        avg_lat: int
+        count: int
+        max_lat: int
+        type: int
     avg_lat: int
     count: int
     max_lat: int
@@ -11273,6 +14330,10 @@ class MmEventRecordFtraceEvent(_Message):
         def set_max_lat(self, value: int) -> None: ...
         def set_type(self, value: int) -> None: ...
 class NetifReceiveSkbFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        name: str
+        skbaddr: int
     len: int
     name: str
     skbaddr: int
@@ -11288,6 +14349,11 @@ class NetifReceiveSkbFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_skbaddr(self, value: int) -> None: ...
 class NetDevXmitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        name: str
+        rc: int
+        skbaddr: int
     len: int
     name: str
     rc: int
@@ -11306,6 +14372,26 @@ class NetDevXmitFtraceEvent(_Message):
         def set_rc(self, value: int) -> None: ...
         def set_skbaddr(self, value: int) -> None: ...
 class NapiGroReceiveEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        data_len: int
+        gso_size: int
+        gso_type: int
+        hash: int
+        ip_summed: int
+        l4_hash: int
+        len: int
+        mac_header: int
+        mac_header_valid: int
+        name: str
+        napi_id: int
+        nr_frags: int
+        protocol: int
+        queue_mapping: int
+        skbaddr: int
+        truesize: int
+        vlan_proto: int
+        vlan_tagged: int
+        vlan_tci: int
     data_len: int
     gso_size: int
     gso_type: int
@@ -11369,6 +14455,8 @@ class NapiGroReceiveEntryFtraceEvent(_Message):
         def set_vlan_tagged(self, value: int) -> None: ...
         def set_vlan_tci(self, value: int) -> None: ...
 class NapiGroReceiveExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ret: int
     ret: int
     def __init__(
         self,
@@ -11378,6 +14466,10 @@ class NapiGroReceiveExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_ret(self, value: int) -> None: ...
 class OomScoreAdjUpdateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        oom_score_adj: int
+        pid: int
     comm: str
     oom_score_adj: int
     pid: int
@@ -11393,6 +14485,8 @@ class OomScoreAdjUpdateFtraceEvent(_Message):
         def set_oom_score_adj(self, value: int) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class MarkVictimFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
     pid: int
     def __init__(
         self,
@@ -11402,6 +14496,9 @@ class MarkVictimFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_pid(self, value: int) -> None: ...
 class DsiCmdFifoStatusFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        header: int
+        payload: int
     header: int
     payload: int
     def __init__(
@@ -11414,6 +14511,9 @@ class DsiCmdFifoStatusFtraceEvent(_Message):
         def set_header(self, value: int) -> None: ...
         def set_payload(self, value: int) -> None: ...
 class DsiRxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cmd: int
+        rx_buf: memoryview
     cmd: int
     rx_buf: bytes
     def __init__(
@@ -11426,6 +14526,10 @@ class DsiRxFtraceEvent(_Message):
         def set_cmd(self, value: int) -> None: ...
         def set_rx_buf(self, value: bytes) -> None: ...
 class DsiTxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        last: int
+        type: int
+        tx_buf: memoryview
     last: int
     type: int
     tx_buf: bytes
@@ -11441,6 +14545,13 @@ class DsiTxFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_tx_buf(self, value: bytes) -> None: ...
 class PanelWriteGenericFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        trace_name: str
+        trace_begin: int
+        name: str
+        type: int
+        value: int
     pid: int
     trace_name: str
     trace_begin: int
@@ -11465,6 +14576,9 @@ class PanelWriteGenericFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class GramCollisionFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        panel_index: int
+        collision_cnt: int
     panel_index: int
     collision_cnt: int
     def __init__(
@@ -11477,6 +14591,17 @@ class GramCollisionFtraceEvent(_Message):
         def set_panel_index(self, value: int) -> None: ...
         def set_collision_cnt(self, value: int) -> None: ...
 class PanelSettingsFullFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        panel_index: int
+        hbm: int
+        irc: int
+        h_pwm: int
+        fi_auto: int
+        fi_manual: int
+        early_exit: int
+        min_rr: int
+        max_rr: int
+        te_freq: int
     panel_index: int
     hbm: int
     irc: int
@@ -11513,6 +14638,12 @@ class PanelSettingsFullFtraceEvent(_Message):
         def set_max_rr(self, value: int) -> None: ...
         def set_te_freq(self, value: int) -> None: ...
 class PanelSettingsLiteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        panel_index: int
+        vrr: int
+        min_rr: int
+        max_rr: int
+        te_freq: int
     panel_index: int
     vrr: int
     min_rr: int
@@ -11534,6 +14665,30 @@ class PanelSettingsLiteFtraceEvent(_Message):
         def set_max_rr(self, value: int) -> None: ...
         def set_te_freq(self, value: int) -> None: ...
 class SchedSwitchWithCtrsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        old_pid: int
+        new_pid: int
+        cctr: int
+        ctr0: int
+        ctr1: int
+        ctr2: int
+        ctr3: int
+        lctr0: int
+        lctr1: int
+        ctr4: int
+        ctr5: int
+        prev_comm: str
+        prev_pid: int
+        cyc: int
+        inst: int
+        stallbm: int
+        l3dm: int
+        next_pid: int
+        next_comm: str
+        prev_state: int
+        amu0: int
+        amu1: int
+        amu2: int
     old_pid: int
     new_pid: int
     cctr: int
@@ -11609,6 +14764,10 @@ class SchedSwitchWithCtrsFtraceEvent(_Message):
         def set_amu1(self, value: int) -> None: ...
         def set_amu2(self, value: int) -> None: ...
 class LongIrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
+        latency: int
+        count: int
     irq: int
     latency: int
     count: int
@@ -11624,6 +14783,10 @@ class LongIrqFtraceEvent(_Message):
         def set_latency(self, value: int) -> None: ...
         def set_count(self, value: int) -> None: ...
 class LongSoftirqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vec_nr: int
+        latency: int
+        count: int
     vec_nr: int
     latency: int
     count: int
@@ -11639,6 +14802,8 @@ class LongSoftirqFtraceEvent(_Message):
         def set_latency(self, value: int) -> None: ...
         def set_count(self, value: int) -> None: ...
 class PixelMmKswapdWakeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        whatever: int
     whatever: int
     def __init__(
         self,
@@ -11648,6 +14813,11 @@ class PixelMmKswapdWakeFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_whatever(self, value: int) -> None: ...
 class PixelMmKswapdDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        delta_nr_scanned: int
+        delta_nr_reclaimed: int
+        delta_nr_allocated: int
+        duration_ns: int
     delta_nr_scanned: int
     delta_nr_reclaimed: int
     delta_nr_allocated: int
@@ -11666,6 +14836,9 @@ class PixelMmKswapdDoneFtraceEvent(_Message):
         def set_delta_nr_allocated(self, value: int) -> None: ...
         def set_duration_ns(self, value: int) -> None: ...
 class CpuFrequencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        state: int
+        cpu_id: int
     state: int
     cpu_id: int
     def __init__(
@@ -11678,6 +14851,10 @@ class CpuFrequencyFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class CpuFrequencyLimitsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        min_freq: int
+        max_freq: int
+        cpu_id: int
     min_freq: int
     max_freq: int
     cpu_id: int
@@ -11693,6 +14870,9 @@ class CpuFrequencyLimitsFtraceEvent(_Message):
         def set_max_freq(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class CpuIdleFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        state: int
+        cpu_id: int
     state: int
     cpu_id: int
     def __init__(
@@ -11705,6 +14885,10 @@ class CpuIdleFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class ClockEnableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        state: int
+        cpu_id: int
     name: str
     state: int
     cpu_id: int
@@ -11720,6 +14904,10 @@ class ClockEnableFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class ClockDisableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        state: int
+        cpu_id: int
     name: str
     state: int
     cpu_id: int
@@ -11735,6 +14923,10 @@ class ClockDisableFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class ClockSetRateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        state: int
+        cpu_id: int
     name: str
     state: int
     cpu_id: int
@@ -11750,6 +14942,10 @@ class ClockSetRateFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_cpu_id(self, value: int) -> None: ...
 class SuspendResumeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        action: str
+        val: int
+        start: int
     action: str
     val: int
     start: int
@@ -11765,6 +14961,9 @@ class SuspendResumeFtraceEvent(_Message):
         def set_val(self, value: int) -> None: ...
         def set_start(self, value: int) -> None: ...
 class GpuFrequencyFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_id: int
+        state: int
     gpu_id: int
     state: int
     def __init__(
@@ -11777,6 +14976,9 @@ class GpuFrequencyFtraceEvent(_Message):
         def set_gpu_id(self, value: int) -> None: ...
         def set_state(self, value: int) -> None: ...
 class WakeupSourceActivateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        state: int
     name: str
     state: int
     def __init__(
@@ -11789,6 +14991,9 @@ class WakeupSourceActivateFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_state(self, value: int) -> None: ...
 class WakeupSourceDeactivateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        state: int
     name: str
     state: int
     def __init__(
@@ -11801,6 +15006,12 @@ class WakeupSourceDeactivateFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_state(self, value: int) -> None: ...
 class GpuWorkPeriodFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_id: int
+        uid: int
+        start_time_ns: int
+        end_time_ns: int
+        total_active_duration_ns: int
     gpu_id: int
     uid: int
     start_time_ns: int
@@ -11822,6 +15033,12 @@ class GpuWorkPeriodFtraceEvent(_Message):
         def set_end_time_ns(self, value: int) -> None: ...
         def set_total_active_duration_ns(self, value: int) -> None: ...
 class DevicePmCallbackStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        device: str
+        driver: str
+        parent: str
+        pm_ops: str
+        event: int
     device: str
     driver: str
     parent: str
@@ -11843,6 +15060,10 @@ class DevicePmCallbackStartFtraceEvent(_Message):
         def set_pm_ops(self, value: str) -> None: ...
         def set_event(self, value: int) -> None: ...
 class DevicePmCallbackEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        device: str
+        driver: str
+        error: int
     device: str
     driver: str
     error: int
@@ -11858,6 +15079,9 @@ class DevicePmCallbackEndFtraceEvent(_Message):
         def set_driver(self, value: str) -> None: ...
         def set_error(self, value: int) -> None: ...
 class GpuPowerStateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        old_state: int
+        new_state: int
     old_state: int
     new_state: int
     def __init__(
@@ -11870,6 +15094,10 @@ class GpuPowerStateFtraceEvent(_Message):
         def set_old_state(self, value: int) -> None: ...
         def set_new_state(self, value: int) -> None: ...
 class PsciDomainIdleExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu_id: int
+        state: int
+        s2idle: int
     cpu_id: int
     state: int
     s2idle: int
@@ -11885,6 +15113,10 @@ class PsciDomainIdleExitFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_s2idle(self, value: int) -> None: ...
 class PsciDomainIdleEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu_id: int
+        state: int
+        s2idle: int
     cpu_id: int
     state: int
     s2idle: int
@@ -11900,6 +15132,8 @@ class PsciDomainIdleEnterFtraceEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_s2idle(self, value: int) -> None: ...
 class ConsoleFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        msg: str
     msg: str
     def __init__(
         self,
@@ -11909,6 +15143,9 @@ class ConsoleFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_msg(self, value: str) -> None: ...
 class SysEnterFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        args: list[int]
     id: int
     args: list[int]
     def __init__(
@@ -11921,6 +15158,9 @@ class SysEnterFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def add_args(self, value: int) -> None: ...
 class SysExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        ret: int
     id: int
     ret: int
     def __init__(
@@ -11933,6 +15173,8 @@ class SysExitFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class RegulatorDisableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -11942,6 +15184,8 @@ class RegulatorDisableFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class RegulatorDisableCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -11951,6 +15195,8 @@ class RegulatorDisableCompleteFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class RegulatorEnableFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -11960,6 +15206,8 @@ class RegulatorEnableFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class RegulatorEnableCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -11969,6 +15217,8 @@ class RegulatorEnableCompleteFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class RegulatorEnableDelayFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -11978,6 +15228,10 @@ class RegulatorEnableDelayFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class RegulatorSetVoltageFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        min: int
+        max: int
     name: str
     min: int
     max: int
@@ -11993,6 +15247,9 @@ class RegulatorSetVoltageFtraceEvent(_Message):
         def set_min(self, value: int) -> None: ...
         def set_max(self, value: int) -> None: ...
 class RegulatorSetVoltageCompleteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        val: int
     name: str
     val: int
     def __init__(
@@ -12005,6 +15262,9 @@ class RegulatorSetVoltageCompleteFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_val(self, value: int) -> None: ...
 class RpmStatusFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        status: int
     name: str
     status: int
     def __init__(
@@ -12017,6 +15277,12 @@ class RpmStatusFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_status(self, value: int) -> None: ...
 class SamsungTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        trace_name: str
+        trace_begin: int
+        trace_type: int
+        value: int
     pid: int
     trace_name: str
     trace_begin: int
@@ -12038,6 +15304,14 @@ class SamsungTracingMarkWriteFtraceEvent(_Message):
         def set_trace_type(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class SchedSwitchFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        prev_comm: str
+        prev_pid: int
+        prev_prio: int
+        prev_state: int
+        next_comm: str
+        next_pid: int
+        next_prio: int
     prev_comm: str
     prev_pid: int
     prev_prio: int
@@ -12065,6 +15339,12 @@ class SchedSwitchFtraceEvent(_Message):
         def set_next_pid(self, value: int) -> None: ...
         def set_next_prio(self, value: int) -> None: ...
 class SchedWakeupFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
+        success: int
+        target_cpu: int
     comm: str
     pid: int
     prio: int
@@ -12086,6 +15366,10 @@ class SchedWakeupFtraceEvent(_Message):
         def set_success(self, value: int) -> None: ...
         def set_target_cpu(self, value: int) -> None: ...
 class SchedBlockedReasonFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        caller: int
+        io_wait: int
     pid: int
     caller: int
     io_wait: int
@@ -12101,6 +15385,10 @@ class SchedBlockedReasonFtraceEvent(_Message):
         def set_caller(self, value: int) -> None: ...
         def set_io_wait(self, value: int) -> None: ...
 class SchedCpuHotplugFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        affected_cpu: int
+        error: int
+        status: int
     affected_cpu: int
     error: int
     status: int
@@ -12116,6 +15404,12 @@ class SchedCpuHotplugFtraceEvent(_Message):
         def set_error(self, value: int) -> None: ...
         def set_status(self, value: int) -> None: ...
 class SchedWakingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
+        success: int
+        target_cpu: int
     comm: str
     pid: int
     prio: int
@@ -12137,6 +15431,12 @@ class SchedWakingFtraceEvent(_Message):
         def set_success(self, value: int) -> None: ...
         def set_target_cpu(self, value: int) -> None: ...
 class SchedWakeupNewFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
+        success: int
+        target_cpu: int
     comm: str
     pid: int
     prio: int
@@ -12158,6 +15458,10 @@ class SchedWakeupNewFtraceEvent(_Message):
         def set_success(self, value: int) -> None: ...
         def set_target_cpu(self, value: int) -> None: ...
 class SchedProcessExecFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        filename: str
+        pid: int
+        old_pid: int
     filename: str
     pid: int
     old_pid: int
@@ -12173,6 +15477,11 @@ class SchedProcessExecFtraceEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_old_pid(self, value: int) -> None: ...
 class SchedProcessExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        tgid: int
+        prio: int
     comm: str
     pid: int
     tgid: int
@@ -12191,6 +15500,11 @@ class SchedProcessExitFtraceEvent(_Message):
         def set_tgid(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class SchedProcessForkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        parent_comm: str
+        parent_pid: int
+        child_comm: str
+        child_pid: int
     parent_comm: str
     parent_pid: int
     child_comm: str
@@ -12209,6 +15523,10 @@ class SchedProcessForkFtraceEvent(_Message):
         def set_child_comm(self, value: str) -> None: ...
         def set_child_pid(self, value: int) -> None: ...
 class SchedProcessFreeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
     comm: str
     pid: int
     prio: int
@@ -12224,6 +15542,9 @@ class SchedProcessFreeFtraceEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class SchedProcessHangFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
     comm: str
     pid: int
     def __init__(
@@ -12236,6 +15557,10 @@ class SchedProcessHangFtraceEvent(_Message):
         def set_comm(self, value: str) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class SchedProcessWaitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
     comm: str
     pid: int
     prio: int
@@ -12251,6 +15576,11 @@ class SchedProcessWaitFtraceEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class SchedPiSetprioFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        newprio: int
+        oldprio: int
+        pid: int
     comm: str
     newprio: int
     oldprio: int
@@ -12269,6 +15599,22 @@ class SchedPiSetprioFtraceEvent(_Message):
         def set_oldprio(self, value: int) -> None: ...
         def set_pid(self, value: int) -> None: ...
 class SchedCpuUtilCfsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        active: int
+        capacity: int
+        capacity_orig: int
+        cpu: int
+        cpu_importance: int
+        cpu_util: int
+        exit_lat: int
+        group_capacity: int
+        grp_overutilized: int
+        idle_cpu: int
+        nr_running: int
+        spare_cap: int
+        task_fits: int
+        wake_group_util: int
+        wake_util: int
     active: int
     capacity: int
     capacity_orig: int
@@ -12320,6 +15666,14 @@ class SchedCpuUtilCfsFtraceEvent(_Message):
         def set_wake_group_util(self, value: int) -> None: ...
         def set_wake_util(self, value: int) -> None: ...
 class SchedMigrateTaskFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        prio: int
+        orig_cpu: int
+        dest_cpu: int
+        running: int
+        load: int
     comm: str
     pid: int
     prio: int
@@ -12347,6 +15701,16 @@ class SchedMigrateTaskFtraceEvent(_Message):
         def set_running(self, value: int) -> None: ...
         def set_load(self, value: int) -> None: ...
 class SchedWakeupTaskAttrFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        cpu_affinity: int
+        task_util: int
+        uclamp_min: int
+        vruntime: int
+        sched_qos_user_defined_flag: int
+        rampup_multiplier: int
+        effect_rampup_multiplier: int
+        tag_nice: int
     pid: int
     cpu_affinity: int
     task_util: int
@@ -12380,6 +15744,11 @@ class SchedWakeupTaskAttrFtraceEvent(_Message):
         def set_effect_rampup_multiplier(self, value: int) -> None: ...
         def set_tag_nice(self, value: int) -> None: ...
 class SchedGroupTrackerFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        comm: str
+        pid: int
+        group: str
+        group_num: int
     comm: str
     pid: int
     group: str
@@ -12398,6 +15767,10 @@ class SchedGroupTrackerFtraceEvent(_Message):
         def set_group(self, value: str) -> None: ...
         def set_group_num(self, value: int) -> None: ...
 class ScmCallStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        arginfo: int
+        x0: int
+        x5: int
     arginfo: int
     x0: int
     x5: int
@@ -12413,9 +15786,24 @@ class ScmCallStartFtraceEvent(_Message):
         def set_x0(self, value: int) -> None: ...
         def set_x5(self, value: int) -> None: ...
 class ScmCallEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class ScsiDispatchCmdErrorFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        host_no: int
+        channel: int
+        id: int
+        lun: int
+        rtn: int
+        opcode: int
+        cmd_len: int
+        data_sglen: int
+        prot_sglen: int
+        prot_op: int
+        driver_tag: int
+        scheduler_tag: int
+        cmnd: memoryview
     host_no: int
     channel: int
     id: int
@@ -12461,6 +15849,23 @@ class ScsiDispatchCmdErrorFtraceEvent(_Message):
         def set_scheduler_tag(self, value: int) -> None: ...
         def set_cmnd(self, value: bytes) -> None: ...
 class ScsiDispatchCmdTimeoutFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        host_no: int
+        channel: int
+        id: int
+        lun: int
+        result: int
+        opcode: int
+        cmd_len: int
+        data_sglen: int
+        prot_sglen: int
+        prot_op: int
+        driver_tag: int
+        scheduler_tag: int
+        sense_key: int
+        asc: int
+        ascq: int
+        cmnd: memoryview
     host_no: int
     channel: int
     id: int
@@ -12515,6 +15920,8 @@ class ScsiDispatchCmdTimeoutFtraceEvent(_Message):
         def set_ascq(self, value: int) -> None: ...
         def set_cmnd(self, value: bytes) -> None: ...
 class ScsiEhWakeupFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        host_no: int
     host_no: int
     def __init__(
         self,
@@ -12524,6 +15931,12 @@ class ScsiEhWakeupFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_host_no(self, value: int) -> None: ...
 class SdeTracingMarkWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        trace_name: str
+        trace_type: int
+        value: int
+        trace_begin: int
     pid: int
     trace_name: str
     trace_type: int
@@ -12545,6 +15958,25 @@ class SdeTracingMarkWriteFtraceEvent(_Message):
         def set_value(self, value: int) -> None: ...
         def set_trace_begin(self, value: int) -> None: ...
 class SdeSdeEvtlogFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        evtlog_tag: str
+        pid: int
+        tag_id: int
+        d00: int
+        d01: int
+        d02: int
+        d03: int
+        d04: int
+        d05: int
+        d06: int
+        d07: int
+        d08: int
+        d09: int
+        d10: int
+        d11: int
+        d12: int
+        d13: int
+        d14: int
     evtlog_tag: str
     pid: int
     tag_id: int
@@ -12605,6 +16037,15 @@ class SdeSdeEvtlogFtraceEvent(_Message):
         def set_d13(self, value: int) -> None: ...
         def set_d14(self, value: int) -> None: ...
 class SdeSdePerfCalcCrtcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bw_ctl_ebi: int
+        bw_ctl_llcc: int
+        bw_ctl_mnoc: int
+        core_clk_rate: int
+        crtc: int
+        ib_ebi: int
+        ib_llcc: int
+        ib_mnoc: int
     bw_ctl_ebi: int
     bw_ctl_llcc: int
     bw_ctl_mnoc: int
@@ -12635,6 +16076,19 @@ class SdeSdePerfCalcCrtcFtraceEvent(_Message):
         def set_ib_llcc(self, value: int) -> None: ...
         def set_ib_mnoc(self, value: int) -> None: ...
 class SdeSdePerfCrtcUpdateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bw_ctl_ebi: int
+        bw_ctl_llcc: int
+        bw_ctl_mnoc: int
+        core_clk_rate: int
+        crtc: int
+        params: int
+        per_pipe_ib_ebi: int
+        per_pipe_ib_llcc: int
+        per_pipe_ib_mnoc: int
+        stop_req: int
+        update_bus: int
+        update_clk: int
     bw_ctl_ebi: int
     bw_ctl_llcc: int
     bw_ctl_mnoc: int
@@ -12677,6 +16131,13 @@ class SdeSdePerfCrtcUpdateFtraceEvent(_Message):
         def set_update_bus(self, value: int) -> None: ...
         def set_update_clk(self, value: int) -> None: ...
 class SdeSdePerfSetQosLutsFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        fl: int
+        fmt: int
+        lut: int
+        lut_usage: int
+        pnum: int
+        rt: int
     fl: int
     fmt: int
     lut: int
@@ -12701,6 +16162,11 @@ class SdeSdePerfSetQosLutsFtraceEvent(_Message):
         def set_pnum(self, value: int) -> None: ...
         def set_rt(self, value: int) -> None: ...
 class SdeSdePerfUpdateBusFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ab_quota: int
+        bus_id: int
+        client: int
+        ib_quota: int
     ab_quota: int
     bus_id: int
     client: int
@@ -12719,6 +16185,10 @@ class SdeSdePerfUpdateBusFtraceEvent(_Message):
         def set_client(self, value: int) -> None: ...
         def set_ib_quota(self, value: int) -> None: ...
 class SignalDeliverFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        code: int
+        sa_flags: int
+        sig: int
     code: int
     sa_flags: int
     sig: int
@@ -12734,6 +16204,13 @@ class SignalDeliverFtraceEvent(_Message):
         def set_sa_flags(self, value: int) -> None: ...
         def set_sig(self, value: int) -> None: ...
 class SignalGenerateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        code: int
+        comm: str
+        group: int
+        pid: int
+        result: int
+        sig: int
     code: int
     comm: str
     group: int
@@ -12758,6 +16235,10 @@ class SignalGenerateFtraceEvent(_Message):
         def set_result(self, value: int) -> None: ...
         def set_sig(self, value: int) -> None: ...
 class KfreeSkbFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        location: int
+        protocol: int
+        skbaddr: int
     location: int
     protocol: int
     skbaddr: int
@@ -12773,6 +16254,16 @@ class KfreeSkbFtraceEvent(_Message):
         def set_protocol(self, value: int) -> None: ...
         def set_skbaddr(self, value: int) -> None: ...
 class InetSockSetStateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        daddr: int
+        dport: int
+        family: int
+        newstate: int
+        oldstate: int
+        protocol: int
+        saddr: int
+        skaddr: int
+        sport: int
     daddr: int
     dport: int
     family: int
@@ -12806,6 +16297,9 @@ class InetSockSetStateFtraceEvent(_Message):
         def set_skaddr(self, value: int) -> None: ...
         def set_sport(self, value: int) -> None: ...
 class SyncPtFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timeline: str
+        value: str
     timeline: str
     value: str
     def __init__(
@@ -12818,6 +16312,9 @@ class SyncPtFtraceEvent(_Message):
         def set_timeline(self, value: str) -> None: ...
         def set_value(self, value: str) -> None: ...
 class SyncTimelineFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        value: str
     name: str
     value: str
     def __init__(
@@ -12830,6 +16327,10 @@ class SyncTimelineFtraceEvent(_Message):
         def set_name(self, value: str) -> None: ...
         def set_value(self, value: str) -> None: ...
 class SyncWaitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
+        status: int
+        begin: int
     name: str
     status: int
     begin: int
@@ -12845,6 +16346,11 @@ class SyncWaitFtraceEvent(_Message):
         def set_status(self, value: int) -> None: ...
         def set_begin(self, value: int) -> None: ...
 class RssStatThrottledFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        curr: int
+        member: int
+        mm_id: int
+        size: int
     curr: int
     member: int
     mm_id: int
@@ -12863,6 +16369,8 @@ class RssStatThrottledFtraceEvent(_Message):
         def set_mm_id(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class SuspendResumeMinimalFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        start: int
     start: int
     def __init__(
         self,
@@ -12872,6 +16380,11 @@ class SuspendResumeMinimalFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_start(self, value: int) -> None: ...
 class ZeroFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        flag: int
+        name: str
+        pid: int
+        value: int
     flag: int
     name: str
     pid: int
@@ -12890,6 +16403,11 @@ class ZeroFtraceEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_value(self, value: int) -> None: ...
 class TaskNewtaskFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        comm: str
+        clone_flags: int
+        oom_score_adj: int
     pid: int
     comm: str
     clone_flags: int
@@ -12908,6 +16426,11 @@ class TaskNewtaskFtraceEvent(_Message):
         def set_clone_flags(self, value: int) -> None: ...
         def set_oom_score_adj(self, value: int) -> None: ...
 class TaskRenameFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        oldcomm: str
+        newcomm: str
+        oom_score_adj: int
     pid: int
     oldcomm: str
     newcomm: str
@@ -12926,6 +16449,14 @@ class TaskRenameFtraceEvent(_Message):
         def set_newcomm(self, value: str) -> None: ...
         def set_oom_score_adj(self, value: int) -> None: ...
 class TcpRetransmitSkbFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        daddr: int
+        dport: int
+        saddr: int
+        skaddr: int
+        skbaddr: int
+        sport: int
+        state: int
     daddr: int
     dport: int
     saddr: int
@@ -12953,6 +16484,11 @@ class TcpRetransmitSkbFtraceEvent(_Message):
         def set_sport(self, value: int) -> None: ...
         def set_state(self, value: int) -> None: ...
 class ThermalTemperatureFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        temp: int
+        temp_prev: int
+        thermal_zone: str
     id: int
     temp: int
     temp_prev: int
@@ -12971,6 +16507,9 @@ class ThermalTemperatureFtraceEvent(_Message):
         def set_temp_prev(self, value: int) -> None: ...
         def set_thermal_zone(self, value: str) -> None: ...
 class CdevUpdateFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        target: int
+        type: str
     target: int
     type: str
     def __init__(
@@ -12983,6 +16522,18 @@ class CdevUpdateFtraceEvent(_Message):
         def set_target(self, value: int) -> None: ...
         def set_type(self, value: str) -> None: ...
 class ThermalExynosAcpmBulkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tz_id: int
+        current_temp: int
+        ctrl_temp: int
+        cdev_state: int
+        pid_et_p: int
+        pid_power_range: int
+        pid_p: int
+        pid_i: int
+        k_p: int
+        k_i: int
+        timestamp: int
     tz_id: int
     current_temp: int
     ctrl_temp: int
@@ -13022,6 +16573,14 @@ class ThermalExynosAcpmBulkFtraceEvent(_Message):
         def set_k_i(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class ThermalExynosAcpmHighOverheadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tz_id: int
+        current_temp: int
+        ctrl_temp: int
+        cdev_state: int
+        pid_et_p: int
+        k_p: int
+        k_i: int
     tz_id: int
     current_temp: int
     ctrl_temp: int
@@ -13049,6 +16608,12 @@ class ThermalExynosAcpmHighOverheadFtraceEvent(_Message):
         def set_k_p(self, value: int) -> None: ...
         def set_k_i(self, value: int) -> None: ...
 class HrtimerStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hrtimer: int
+        function: int
+        expires: int
+        softexpires: int
+        mode: int
     hrtimer: int
     function: int
     expires: int
@@ -13070,6 +16635,8 @@ class HrtimerStartFtraceEvent(_Message):
         def set_softexpires(self, value: int) -> None: ...
         def set_mode(self, value: int) -> None: ...
 class HrtimerCancelFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hrtimer: int
     hrtimer: int
     def __init__(
         self,
@@ -13079,6 +16646,10 @@ class HrtimerCancelFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_hrtimer(self, value: int) -> None: ...
 class HrtimerExpireEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hrtimer: int
+        now: int
+        function: int
     hrtimer: int
     now: int
     function: int
@@ -13094,6 +16665,8 @@ class HrtimerExpireEntryFtraceEvent(_Message):
         def set_now(self, value: int) -> None: ...
         def set_function(self, value: int) -> None: ...
 class HrtimerExpireExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        hrtimer: int
     hrtimer: int
     def __init__(
         self,
@@ -13103,6 +16676,14 @@ class HrtimerExpireExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_hrtimer(self, value: int) -> None: ...
 class TimerStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timer: int
+        function: int
+        expires: int
+        now: int
+        deferrable: int
+        flags: int
+        bucket_expiry: int
     timer: int
     function: int
     expires: int
@@ -13130,6 +16711,8 @@ class TimerStartFtraceEvent(_Message):
         def set_flags(self, value: int) -> None: ...
         def set_bucket_expiry(self, value: int) -> None: ...
 class TimerCancelFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timer: int
     timer: int
     def __init__(
         self,
@@ -13139,6 +16722,11 @@ class TimerCancelFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_timer(self, value: int) -> None: ...
 class TimerExpireEntryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timer: int
+        now: int
+        function: int
+        baseclk: int
     timer: int
     now: int
     function: int
@@ -13157,6 +16745,8 @@ class TimerExpireEntryFtraceEvent(_Message):
         def set_function(self, value: int) -> None: ...
         def set_baseclk(self, value: int) -> None: ...
 class TimerExpireExitFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timer: int
     timer: int
     def __init__(
         self,
@@ -13166,6 +16756,11 @@ class TimerExpireExitFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_timer(self, value: int) -> None: ...
 class TrustySmcFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        r0: int
+        r1: int
+        r2: int
+        r3: int
     r0: int
     r1: int
     r2: int
@@ -13184,6 +16779,8 @@ class TrustySmcFtraceEvent(_Message):
         def set_r2(self, value: int) -> None: ...
         def set_r3(self, value: int) -> None: ...
 class TrustySmcDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ret: int
     ret: int
     def __init__(
         self,
@@ -13193,6 +16790,11 @@ class TrustySmcDoneFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_ret(self, value: int) -> None: ...
 class TrustyStdCall32FtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        r0: int
+        r1: int
+        r2: int
+        r3: int
     r0: int
     r1: int
     r2: int
@@ -13211,6 +16813,8 @@ class TrustyStdCall32FtraceEvent(_Message):
         def set_r2(self, value: int) -> None: ...
         def set_r3(self, value: int) -> None: ...
 class TrustyStdCall32DoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ret: int
     ret: int
     def __init__(
         self,
@@ -13220,6 +16824,10 @@ class TrustyStdCall32DoneFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_ret(self, value: int) -> None: ...
 class TrustyShareMemoryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        len: int
+        lend: int
+        nents: int
     len: int
     lend: int
     nents: int
@@ -13235,6 +16843,12 @@ class TrustyShareMemoryFtraceEvent(_Message):
         def set_lend(self, value: int) -> None: ...
         def set_nents(self, value: int) -> None: ...
 class TrustyShareMemoryDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        handle: int
+        len: int
+        lend: int
+        nents: int
+        ret: int
     handle: int
     len: int
     lend: int
@@ -13256,6 +16870,8 @@ class TrustyShareMemoryDoneFtraceEvent(_Message):
         def set_nents(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class TrustyReclaimMemoryFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
     id: int
     def __init__(
         self,
@@ -13265,6 +16881,9 @@ class TrustyReclaimMemoryFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_id(self, value: int) -> None: ...
 class TrustyReclaimMemoryDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        id: int
+        ret: int
     id: int
     ret: int
     def __init__(
@@ -13277,6 +16896,8 @@ class TrustyReclaimMemoryDoneFtraceEvent(_Message):
         def set_id(self, value: int) -> None: ...
         def set_ret(self, value: int) -> None: ...
 class TrustyIrqFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        irq: int
     irq: int
     def __init__(
         self,
@@ -13286,6 +16907,10 @@ class TrustyIrqFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_irq(self, value: int) -> None: ...
 class TrustyIpcHandleEventFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chan: int
+        event_id: int
+        srv_name: str
     chan: int
     event_id: int
     srv_name: str
@@ -13301,6 +16926,10 @@ class TrustyIpcHandleEventFtraceEvent(_Message):
         def set_event_id(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyIpcConnectFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chan: int
+        port: str
+        state: int
     chan: int
     port: str
     state: int
@@ -13316,6 +16945,10 @@ class TrustyIpcConnectFtraceEvent(_Message):
         def set_port(self, value: str) -> None: ...
         def set_state(self, value: int) -> None: ...
 class TrustyIpcConnectEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chan: int
+        err: int
+        state: int
     chan: int
     err: int
     state: int
@@ -13331,6 +16964,13 @@ class TrustyIpcConnectEndFtraceEvent(_Message):
         def set_err(self, value: int) -> None: ...
         def set_state(self, value: int) -> None: ...
 class TrustyIpcWriteFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        buf_id: int
+        chan: int
+        kind_shm: int
+        len_or_err: int
+        shm_cnt: int
+        srv_name: str
     buf_id: int
     chan: int
     kind_shm: int
@@ -13355,6 +16995,10 @@ class TrustyIpcWriteFtraceEvent(_Message):
         def set_shm_cnt(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyIpcPollFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chan: int
+        poll_mask: int
+        srv_name: str
     chan: int
     poll_mask: int
     srv_name: str
@@ -13370,6 +17014,9 @@ class TrustyIpcPollFtraceEvent(_Message):
         def set_poll_mask(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyIpcReadFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        chan: int
+        srv_name: str
     chan: int
     srv_name: str
     def __init__(
@@ -13382,6 +17029,12 @@ class TrustyIpcReadFtraceEvent(_Message):
         def set_chan(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyIpcReadEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        buf_id: int
+        chan: int
+        len_or_err: int
+        shm_cnt: int
+        srv_name: str
     buf_id: int
     chan: int
     len_or_err: int
@@ -13403,6 +17056,10 @@ class TrustyIpcReadEndFtraceEvent(_Message):
         def set_shm_cnt(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyIpcRxFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        buf_id: int
+        chan: int
+        srv_name: str
     buf_id: int
     chan: int
     srv_name: str
@@ -13418,6 +17075,10 @@ class TrustyIpcRxFtraceEvent(_Message):
         def set_chan(self, value: int) -> None: ...
         def set_srv_name(self, value: str) -> None: ...
 class TrustyEnqueueNopFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        arg1: int
+        arg2: int
+        arg3: int
     arg1: int
     arg2: int
     arg3: int
@@ -13433,6 +17094,17 @@ class TrustyEnqueueNopFtraceEvent(_Message):
         def set_arg2(self, value: int) -> None: ...
         def set_arg3(self, value: int) -> None: ...
 class UfshcdCommandFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev_name: builtins.str
+        doorbell: int
+        intr: int
+        lba: int
+        opcode: int
+        str: builtins.str
+        tag: int
+        transfer_len: int
+        group_id: int
+        str_t: int
     dev_name: builtins.str
     doorbell: int
     intr: int
@@ -13469,6 +17141,9 @@ class UfshcdCommandFtraceEvent(_Message):
         def set_group_id(self, value: int) -> None: ...
         def set_str_t(self, value: int) -> None: ...
 class UfshcdClkGatingFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        dev_name: str
+        state: int
     dev_name: str
     state: int
     def __init__(
@@ -13481,6 +17156,25 @@ class UfshcdClkGatingFtraceEvent(_Message):
         def set_dev_name(self, value: str) -> None: ...
         def set_state(self, value: int) -> None: ...
 class V4l2QbufFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytesused: int
+        field: int
+        flags: int
+        index: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
+        type: int
     bytesused: int
     field: int
     flags: int
@@ -13541,6 +17235,25 @@ class V4l2QbufFtraceEvent(_Message):
         def set_timestamp(self, value: int) -> None: ...
         def set_type(self, value: int) -> None: ...
 class V4l2DqbufFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        bytesused: int
+        field: int
+        flags: int
+        index: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
+        type: int
     bytesused: int
     field: int
     flags: int
@@ -13601,6 +17314,22 @@ class V4l2DqbufFtraceEvent(_Message):
         def set_timestamp(self, value: int) -> None: ...
         def set_type(self, value: int) -> None: ...
 class Vb2V4l2BufQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        field: int
+        flags: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
     field: int
     flags: int
     minor: int
@@ -13652,6 +17381,22 @@ class Vb2V4l2BufQueueFtraceEvent(_Message):
         def set_timecode_userbits3(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class Vb2V4l2BufDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        field: int
+        flags: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
     field: int
     flags: int
     minor: int
@@ -13703,6 +17448,22 @@ class Vb2V4l2BufDoneFtraceEvent(_Message):
         def set_timecode_userbits3(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class Vb2V4l2QbufFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        field: int
+        flags: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
     field: int
     flags: int
     minor: int
@@ -13754,6 +17515,22 @@ class Vb2V4l2QbufFtraceEvent(_Message):
         def set_timecode_userbits3(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class Vb2V4l2DqbufFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        field: int
+        flags: int
+        minor: int
+        sequence: int
+        timecode_flags: int
+        timecode_frames: int
+        timecode_hours: int
+        timecode_minutes: int
+        timecode_seconds: int
+        timecode_type: int
+        timecode_userbits0: int
+        timecode_userbits1: int
+        timecode_userbits2: int
+        timecode_userbits3: int
+        timestamp: int
     field: int
     flags: int
     minor: int
@@ -13805,6 +17582,16 @@ class Vb2V4l2DqbufFtraceEvent(_Message):
         def set_timecode_userbits3(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class VirtioGpuCmdQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctx_id: int
+        dev: int
+        fence_id: int
+        flags: int
+        name: str
+        num_free: int
+        seqno: int
+        type: int
+        vq: int
     ctx_id: int
     dev: int
     fence_id: int
@@ -13838,6 +17625,16 @@ class VirtioGpuCmdQueueFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_vq(self, value: int) -> None: ...
 class VirtioGpuCmdResponseFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        ctx_id: int
+        dev: int
+        fence_id: int
+        flags: int
+        name: str
+        num_free: int
+        seqno: int
+        type: int
+        vq: int
     ctx_id: int
     dev: int
     fence_id: int
@@ -13871,6 +17668,9 @@ class VirtioGpuCmdResponseFtraceEvent(_Message):
         def set_type(self, value: int) -> None: ...
         def set_vq(self, value: int) -> None: ...
 class VirtioVideoCmdFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        stream_id: int
+        type: int
     stream_id: int
     type: int
     def __init__(
@@ -13883,6 +17683,9 @@ class VirtioVideoCmdFtraceEvent(_Message):
         def set_stream_id(self, value: int) -> None: ...
         def set_type(self, value: int) -> None: ...
 class VirtioVideoCmdDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        stream_id: int
+        type: int
     stream_id: int
     type: int
     def __init__(
@@ -13895,6 +17698,15 @@ class VirtioVideoCmdDoneFtraceEvent(_Message):
         def set_stream_id(self, value: int) -> None: ...
         def set_type(self, value: int) -> None: ...
 class VirtioVideoResourceQueueFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        data_size0: int
+        data_size1: int
+        data_size2: int
+        data_size3: int
+        queue_type: int
+        resource_id: int
+        stream_id: int
+        timestamp: int
     data_size0: int
     data_size1: int
     data_size2: int
@@ -13925,6 +17737,15 @@ class VirtioVideoResourceQueueFtraceEvent(_Message):
         def set_stream_id(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class VirtioVideoResourceQueueDoneFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        data_size0: int
+        data_size1: int
+        data_size2: int
+        data_size3: int
+        queue_type: int
+        resource_id: int
+        stream_id: int
+        timestamp: int
     data_size0: int
     data_size1: int
     data_size2: int
@@ -13955,6 +17776,10 @@ class VirtioVideoResourceQueueDoneFtraceEvent(_Message):
         def set_stream_id(self, value: int) -> None: ...
         def set_timestamp(self, value: int) -> None: ...
 class MmVmscanDirectReclaimBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        order: int
+        may_writepage: int
+        gfp_flags: int
     order: int
     may_writepage: int
     gfp_flags: int
@@ -13970,6 +17795,8 @@ class MmVmscanDirectReclaimBeginFtraceEvent(_Message):
         def set_may_writepage(self, value: int) -> None: ...
         def set_gfp_flags(self, value: int) -> None: ...
 class MmVmscanDirectReclaimEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nr_reclaimed: int
     nr_reclaimed: int
     def __init__(
         self,
@@ -13979,6 +17806,10 @@ class MmVmscanDirectReclaimEndFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_nr_reclaimed(self, value: int) -> None: ...
 class MmVmscanKswapdWakeFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
+        order: int
+        zid: int
     nid: int
     order: int
     zid: int
@@ -13994,6 +17825,8 @@ class MmVmscanKswapdWakeFtraceEvent(_Message):
         def set_order(self, value: int) -> None: ...
         def set_zid(self, value: int) -> None: ...
 class MmVmscanKswapdSleepFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nid: int
     nid: int
     def __init__(
         self,
@@ -14003,6 +17836,18 @@ class MmVmscanKswapdSleepFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_nid(self, value: int) -> None: ...
 class MmShrinkSlabStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cache_items: int
+        delta: int
+        gfp_flags: int
+        lru_pgs: int
+        nr_objects_to_shrink: int
+        pgs_scanned: int
+        shr: int
+        shrink: int
+        total_scan: int
+        nid: int
+        priority: int
     cache_items: int
     delta: int
     gfp_flags: int
@@ -14042,6 +17887,14 @@ class MmShrinkSlabStartFtraceEvent(_Message):
         def set_nid(self, value: int) -> None: ...
         def set_priority(self, value: int) -> None: ...
 class MmShrinkSlabEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        new_scan: int
+        retval: int
+        shr: int
+        shrink: int
+        total_scan: int
+        unused_scan: int
+        nid: int
     new_scan: int
     retval: int
     shr: int
@@ -14069,6 +17922,10 @@ class MmShrinkSlabEndFtraceEvent(_Message):
         def set_unused_scan(self, value: int) -> None: ...
         def set_nid(self, value: int) -> None: ...
 class MmVmscanMemcgReclaimBeginFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        order: int
+        may_writepage: int
+        gfp_flags: int
     order: int
     may_writepage: int
     gfp_flags: int
@@ -14084,6 +17941,8 @@ class MmVmscanMemcgReclaimBeginFtraceEvent(_Message):
         def set_may_writepage(self, value: int) -> None: ...
         def set_gfp_flags(self, value: int) -> None: ...
 class MmVmscanMemcgReclaimEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        nr_reclaimed: int
     nr_reclaimed: int
     def __init__(
         self,
@@ -14093,6 +17952,9 @@ class MmVmscanMemcgReclaimEndFtraceEvent(_Message):
     class Writer(_MessageWriter):
         def set_nr_reclaimed(self, value: int) -> None: ...
 class WorkqueueActivateWorkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        work: int
+        function: int
     work: int
     function: int
     def __init__(
@@ -14105,6 +17967,9 @@ class WorkqueueActivateWorkFtraceEvent(_Message):
         def set_work(self, value: int) -> None: ...
         def set_function(self, value: int) -> None: ...
 class WorkqueueExecuteEndFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        work: int
+        function: int
     work: int
     function: int
     def __init__(
@@ -14117,6 +17982,9 @@ class WorkqueueExecuteEndFtraceEvent(_Message):
         def set_work(self, value: int) -> None: ...
         def set_function(self, value: int) -> None: ...
 class WorkqueueExecuteStartFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        work: int
+        function: int
     work: int
     function: int
     def __init__(
@@ -14129,6 +17997,12 @@ class WorkqueueExecuteStartFtraceEvent(_Message):
         def set_work(self, value: int) -> None: ...
         def set_function(self, value: int) -> None: ...
 class WorkqueueQueueWorkFtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        work: int
+        function: int
+        req_cpu: int
+        cpu: int
+        workqueue: str
     work: int
     function: int
     req_cpu: int
@@ -14150,6 +18024,606 @@ class WorkqueueQueueWorkFtraceEvent(_Message):
         def set_cpu(self, value: int) -> None: ...
         def set_workqueue(self, value: str) -> None: ...
 class FtraceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp: int
+        pid: int
+        common_flags: int
+        print: PrintFtraceEvent.Decoder | None
+        sched_switch: SchedSwitchFtraceEvent.Decoder | None
+        cpu_frequency: CpuFrequencyFtraceEvent.Decoder | None
+        cpu_frequency_limits: CpuFrequencyLimitsFtraceEvent.Decoder | None
+        cpu_idle: CpuIdleFtraceEvent.Decoder | None
+        clock_enable: ClockEnableFtraceEvent.Decoder | None
+        clock_disable: ClockDisableFtraceEvent.Decoder | None
+        clock_set_rate: ClockSetRateFtraceEvent.Decoder | None
+        sched_wakeup: SchedWakeupFtraceEvent.Decoder | None
+        sched_blocked_reason: SchedBlockedReasonFtraceEvent.Decoder | None
+        sched_cpu_hotplug: SchedCpuHotplugFtraceEvent.Decoder | None
+        sched_waking: SchedWakingFtraceEvent.Decoder | None
+        ipi_entry: IpiEntryFtraceEvent.Decoder | None
+        ipi_exit: IpiExitFtraceEvent.Decoder | None
+        ipi_raise: IpiRaiseFtraceEvent.Decoder | None
+        softirq_entry: SoftirqEntryFtraceEvent.Decoder | None
+        softirq_exit: SoftirqExitFtraceEvent.Decoder | None
+        softirq_raise: SoftirqRaiseFtraceEvent.Decoder | None
+        i2c_read: I2cReadFtraceEvent.Decoder | None
+        i2c_write: I2cWriteFtraceEvent.Decoder | None
+        i2c_result: I2cResultFtraceEvent.Decoder | None
+        i2c_reply: I2cReplyFtraceEvent.Decoder | None
+        smbus_read: SmbusReadFtraceEvent.Decoder | None
+        smbus_write: SmbusWriteFtraceEvent.Decoder | None
+        smbus_result: SmbusResultFtraceEvent.Decoder | None
+        smbus_reply: SmbusReplyFtraceEvent.Decoder | None
+        lowmemory_kill: LowmemoryKillFtraceEvent.Decoder | None
+        irq_handler_entry: IrqHandlerEntryFtraceEvent.Decoder | None
+        irq_handler_exit: IrqHandlerExitFtraceEvent.Decoder | None
+        sync_pt: SyncPtFtraceEvent.Decoder | None
+        sync_timeline: SyncTimelineFtraceEvent.Decoder | None
+        sync_wait: SyncWaitFtraceEvent.Decoder | None
+        ext4_da_write_begin: Ext4DaWriteBeginFtraceEvent.Decoder | None
+        ext4_da_write_end: Ext4DaWriteEndFtraceEvent.Decoder | None
+        ext4_sync_file_enter: Ext4SyncFileEnterFtraceEvent.Decoder | None
+        ext4_sync_file_exit: Ext4SyncFileExitFtraceEvent.Decoder | None
+        block_rq_issue: BlockRqIssueFtraceEvent.Decoder | None
+        mm_vmscan_direct_reclaim_begin: MmVmscanDirectReclaimBeginFtraceEvent.Decoder | None
+        mm_vmscan_direct_reclaim_end: MmVmscanDirectReclaimEndFtraceEvent.Decoder | None
+        mm_vmscan_kswapd_wake: MmVmscanKswapdWakeFtraceEvent.Decoder | None
+        mm_vmscan_kswapd_sleep: MmVmscanKswapdSleepFtraceEvent.Decoder | None
+        binder_transaction: BinderTransactionFtraceEvent.Decoder | None
+        binder_transaction_received: BinderTransactionReceivedFtraceEvent.Decoder | None
+        binder_set_priority: BinderSetPriorityFtraceEvent.Decoder | None
+        binder_lock: BinderLockFtraceEvent.Decoder | None
+        binder_locked: BinderLockedFtraceEvent.Decoder | None
+        binder_unlock: BinderUnlockFtraceEvent.Decoder | None
+        workqueue_activate_work: WorkqueueActivateWorkFtraceEvent.Decoder | None
+        workqueue_execute_end: WorkqueueExecuteEndFtraceEvent.Decoder | None
+        workqueue_execute_start: WorkqueueExecuteStartFtraceEvent.Decoder | None
+        workqueue_queue_work: WorkqueueQueueWorkFtraceEvent.Decoder | None
+        regulator_disable: RegulatorDisableFtraceEvent.Decoder | None
+        regulator_disable_complete: RegulatorDisableCompleteFtraceEvent.Decoder | None
+        regulator_enable: RegulatorEnableFtraceEvent.Decoder | None
+        regulator_enable_complete: RegulatorEnableCompleteFtraceEvent.Decoder | None
+        regulator_enable_delay: RegulatorEnableDelayFtraceEvent.Decoder | None
+        regulator_set_voltage: RegulatorSetVoltageFtraceEvent.Decoder | None
+        regulator_set_voltage_complete: RegulatorSetVoltageCompleteFtraceEvent.Decoder | None
+        cgroup_attach_task: CgroupAttachTaskFtraceEvent.Decoder | None
+        cgroup_mkdir: CgroupMkdirFtraceEvent.Decoder | None
+        cgroup_remount: CgroupRemountFtraceEvent.Decoder | None
+        cgroup_rmdir: CgroupRmdirFtraceEvent.Decoder | None
+        cgroup_transfer_tasks: CgroupTransferTasksFtraceEvent.Decoder | None
+        cgroup_destroy_root: CgroupDestroyRootFtraceEvent.Decoder | None
+        cgroup_release: CgroupReleaseFtraceEvent.Decoder | None
+        cgroup_rename: CgroupRenameFtraceEvent.Decoder | None
+        cgroup_setup_root: CgroupSetupRootFtraceEvent.Decoder | None
+        mdp_cmd_kickoff: MdpCmdKickoffFtraceEvent.Decoder | None
+        mdp_commit: MdpCommitFtraceEvent.Decoder | None
+        mdp_perf_set_ot: MdpPerfSetOtFtraceEvent.Decoder | None
+        mdp_sspp_change: MdpSsppChangeFtraceEvent.Decoder | None
+        tracing_mark_write: TracingMarkWriteFtraceEvent.Decoder | None
+        mdp_cmd_pingpong_done: MdpCmdPingpongDoneFtraceEvent.Decoder | None
+        mdp_compare_bw: MdpCompareBwFtraceEvent.Decoder | None
+        mdp_perf_set_panic_luts: MdpPerfSetPanicLutsFtraceEvent.Decoder | None
+        mdp_sspp_set: MdpSsppSetFtraceEvent.Decoder | None
+        mdp_cmd_readptr_done: MdpCmdReadptrDoneFtraceEvent.Decoder | None
+        mdp_misr_crc: MdpMisrCrcFtraceEvent.Decoder | None
+        mdp_perf_set_qos_luts: MdpPerfSetQosLutsFtraceEvent.Decoder | None
+        mdp_trace_counter: MdpTraceCounterFtraceEvent.Decoder | None
+        mdp_cmd_release_bw: MdpCmdReleaseBwFtraceEvent.Decoder | None
+        mdp_mixer_update: MdpMixerUpdateFtraceEvent.Decoder | None
+        mdp_perf_set_wm_levels: MdpPerfSetWmLevelsFtraceEvent.Decoder | None
+        mdp_video_underrun_done: MdpVideoUnderrunDoneFtraceEvent.Decoder | None
+        mdp_cmd_wait_pingpong: MdpCmdWaitPingpongFtraceEvent.Decoder | None
+        mdp_perf_prefill_calc: MdpPerfPrefillCalcFtraceEvent.Decoder | None
+        mdp_perf_update_bus: MdpPerfUpdateBusFtraceEvent.Decoder | None
+        rotator_bw_ao_as_context: RotatorBwAoAsContextFtraceEvent.Decoder | None
+        mm_filemap_add_to_page_cache: MmFilemapAddToPageCacheFtraceEvent.Decoder | None
+        mm_filemap_delete_from_page_cache: MmFilemapDeleteFromPageCacheFtraceEvent.Decoder | None
+        mm_compaction_begin: MmCompactionBeginFtraceEvent.Decoder | None
+        mm_compaction_defer_compaction: MmCompactionDeferCompactionFtraceEvent.Decoder | None
+        mm_compaction_deferred: MmCompactionDeferredFtraceEvent.Decoder | None
+        mm_compaction_defer_reset: MmCompactionDeferResetFtraceEvent.Decoder | None
+        mm_compaction_end: MmCompactionEndFtraceEvent.Decoder | None
+        mm_compaction_finished: MmCompactionFinishedFtraceEvent.Decoder | None
+        mm_compaction_isolate_freepages: MmCompactionIsolateFreepagesFtraceEvent.Decoder | None
+        mm_compaction_isolate_migratepages: MmCompactionIsolateMigratepagesFtraceEvent.Decoder | None
+        mm_compaction_kcompactd_sleep: MmCompactionKcompactdSleepFtraceEvent.Decoder | None
+        mm_compaction_kcompactd_wake: MmCompactionKcompactdWakeFtraceEvent.Decoder | None
+        mm_compaction_migratepages: MmCompactionMigratepagesFtraceEvent.Decoder | None
+        mm_compaction_suitable: MmCompactionSuitableFtraceEvent.Decoder | None
+        mm_compaction_try_to_compact_pages: MmCompactionTryToCompactPagesFtraceEvent.Decoder | None
+        mm_compaction_wakeup_kcompactd: MmCompactionWakeupKcompactdFtraceEvent.Decoder | None
+        suspend_resume: SuspendResumeFtraceEvent.Decoder | None
+        sched_wakeup_new: SchedWakeupNewFtraceEvent.Decoder | None
+        block_bio_backmerge: BlockBioBackmergeFtraceEvent.Decoder | None
+        block_bio_bounce: BlockBioBounceFtraceEvent.Decoder | None
+        block_bio_complete: BlockBioCompleteFtraceEvent.Decoder | None
+        block_bio_frontmerge: BlockBioFrontmergeFtraceEvent.Decoder | None
+        block_bio_queue: BlockBioQueueFtraceEvent.Decoder | None
+        block_bio_remap: BlockBioRemapFtraceEvent.Decoder | None
+        block_dirty_buffer: BlockDirtyBufferFtraceEvent.Decoder | None
+        block_getrq: BlockGetrqFtraceEvent.Decoder | None
+        block_plug: BlockPlugFtraceEvent.Decoder | None
+        block_rq_abort: BlockRqAbortFtraceEvent.Decoder | None
+        block_rq_complete: BlockRqCompleteFtraceEvent.Decoder | None
+        block_rq_insert: BlockRqInsertFtraceEvent.Decoder | None
+        block_rq_remap: BlockRqRemapFtraceEvent.Decoder | None
+        block_rq_requeue: BlockRqRequeueFtraceEvent.Decoder | None
+        block_sleeprq: BlockSleeprqFtraceEvent.Decoder | None
+        block_split: BlockSplitFtraceEvent.Decoder | None
+        block_touch_buffer: BlockTouchBufferFtraceEvent.Decoder | None
+        block_unplug: BlockUnplugFtraceEvent.Decoder | None
+        ext4_alloc_da_blocks: Ext4AllocDaBlocksFtraceEvent.Decoder | None
+        ext4_allocate_blocks: Ext4AllocateBlocksFtraceEvent.Decoder | None
+        ext4_allocate_inode: Ext4AllocateInodeFtraceEvent.Decoder | None
+        ext4_begin_ordered_truncate: Ext4BeginOrderedTruncateFtraceEvent.Decoder | None
+        ext4_collapse_range: Ext4CollapseRangeFtraceEvent.Decoder | None
+        ext4_da_release_space: Ext4DaReleaseSpaceFtraceEvent.Decoder | None
+        ext4_da_reserve_space: Ext4DaReserveSpaceFtraceEvent.Decoder | None
+        ext4_da_update_reserve_space: Ext4DaUpdateReserveSpaceFtraceEvent.Decoder | None
+        ext4_da_write_pages: Ext4DaWritePagesFtraceEvent.Decoder | None
+        ext4_da_write_pages_extent: Ext4DaWritePagesExtentFtraceEvent.Decoder | None
+        ext4_direct_IO_enter: Ext4DirectIOEnterFtraceEvent.Decoder | None
+        ext4_direct_IO_exit: Ext4DirectIOExitFtraceEvent.Decoder | None
+        ext4_discard_blocks: Ext4DiscardBlocksFtraceEvent.Decoder | None
+        ext4_discard_preallocations: Ext4DiscardPreallocationsFtraceEvent.Decoder | None
+        ext4_drop_inode: Ext4DropInodeFtraceEvent.Decoder | None
+        ext4_es_cache_extent: Ext4EsCacheExtentFtraceEvent.Decoder | None
+        ext4_es_find_delayed_extent_range_enter: Ext4EsFindDelayedExtentRangeEnterFtraceEvent.Decoder | None
+        ext4_es_find_delayed_extent_range_exit: Ext4EsFindDelayedExtentRangeExitFtraceEvent.Decoder | None
+        ext4_es_insert_extent: Ext4EsInsertExtentFtraceEvent.Decoder | None
+        ext4_es_lookup_extent_enter: Ext4EsLookupExtentEnterFtraceEvent.Decoder | None
+        ext4_es_lookup_extent_exit: Ext4EsLookupExtentExitFtraceEvent.Decoder | None
+        ext4_es_remove_extent: Ext4EsRemoveExtentFtraceEvent.Decoder | None
+        ext4_es_shrink: Ext4EsShrinkFtraceEvent.Decoder | None
+        ext4_es_shrink_count: Ext4EsShrinkCountFtraceEvent.Decoder | None
+        ext4_es_shrink_scan_enter: Ext4EsShrinkScanEnterFtraceEvent.Decoder | None
+        ext4_es_shrink_scan_exit: Ext4EsShrinkScanExitFtraceEvent.Decoder | None
+        ext4_evict_inode: Ext4EvictInodeFtraceEvent.Decoder | None
+        ext4_ext_convert_to_initialized_enter: Ext4ExtConvertToInitializedEnterFtraceEvent.Decoder | None
+        ext4_ext_convert_to_initialized_fastpath: Ext4ExtConvertToInitializedFastpathFtraceEvent.Decoder | None
+        ext4_ext_handle_unwritten_extents: Ext4ExtHandleUnwrittenExtentsFtraceEvent.Decoder | None
+        ext4_ext_in_cache: Ext4ExtInCacheFtraceEvent.Decoder | None
+        ext4_ext_load_extent: Ext4ExtLoadExtentFtraceEvent.Decoder | None
+        ext4_ext_map_blocks_enter: Ext4ExtMapBlocksEnterFtraceEvent.Decoder | None
+        ext4_ext_map_blocks_exit: Ext4ExtMapBlocksExitFtraceEvent.Decoder | None
+        ext4_ext_put_in_cache: Ext4ExtPutInCacheFtraceEvent.Decoder | None
+        ext4_ext_remove_space: Ext4ExtRemoveSpaceFtraceEvent.Decoder | None
+        ext4_ext_remove_space_done: Ext4ExtRemoveSpaceDoneFtraceEvent.Decoder | None
+        ext4_ext_rm_idx: Ext4ExtRmIdxFtraceEvent.Decoder | None
+        ext4_ext_rm_leaf: Ext4ExtRmLeafFtraceEvent.Decoder | None
+        ext4_ext_show_extent: Ext4ExtShowExtentFtraceEvent.Decoder | None
+        ext4_fallocate_enter: Ext4FallocateEnterFtraceEvent.Decoder | None
+        ext4_fallocate_exit: Ext4FallocateExitFtraceEvent.Decoder | None
+        ext4_find_delalloc_range: Ext4FindDelallocRangeFtraceEvent.Decoder | None
+        ext4_forget: Ext4ForgetFtraceEvent.Decoder | None
+        ext4_free_blocks: Ext4FreeBlocksFtraceEvent.Decoder | None
+        ext4_free_inode: Ext4FreeInodeFtraceEvent.Decoder | None
+        ext4_get_implied_cluster_alloc_exit: Ext4GetImpliedClusterAllocExitFtraceEvent.Decoder | None
+        ext4_get_reserved_cluster_alloc: Ext4GetReservedClusterAllocFtraceEvent.Decoder | None
+        ext4_ind_map_blocks_enter: Ext4IndMapBlocksEnterFtraceEvent.Decoder | None
+        ext4_ind_map_blocks_exit: Ext4IndMapBlocksExitFtraceEvent.Decoder | None
+        ext4_insert_range: Ext4InsertRangeFtraceEvent.Decoder | None
+        ext4_invalidatepage: Ext4InvalidatepageFtraceEvent.Decoder | None
+        ext4_journal_start: Ext4JournalStartFtraceEvent.Decoder | None
+        ext4_journal_start_reserved: Ext4JournalStartReservedFtraceEvent.Decoder | None
+        ext4_journalled_invalidatepage: Ext4JournalledInvalidatepageFtraceEvent.Decoder | None
+        ext4_journalled_write_end: Ext4JournalledWriteEndFtraceEvent.Decoder | None
+        ext4_load_inode: Ext4LoadInodeFtraceEvent.Decoder | None
+        ext4_load_inode_bitmap: Ext4LoadInodeBitmapFtraceEvent.Decoder | None
+        ext4_mark_inode_dirty: Ext4MarkInodeDirtyFtraceEvent.Decoder | None
+        ext4_mb_bitmap_load: Ext4MbBitmapLoadFtraceEvent.Decoder | None
+        ext4_mb_buddy_bitmap_load: Ext4MbBuddyBitmapLoadFtraceEvent.Decoder | None
+        ext4_mb_discard_preallocations: Ext4MbDiscardPreallocationsFtraceEvent.Decoder | None
+        ext4_mb_new_group_pa: Ext4MbNewGroupPaFtraceEvent.Decoder | None
+        ext4_mb_new_inode_pa: Ext4MbNewInodePaFtraceEvent.Decoder | None
+        ext4_mb_release_group_pa: Ext4MbReleaseGroupPaFtraceEvent.Decoder | None
+        ext4_mb_release_inode_pa: Ext4MbReleaseInodePaFtraceEvent.Decoder | None
+        ext4_mballoc_alloc: Ext4MballocAllocFtraceEvent.Decoder | None
+        ext4_mballoc_discard: Ext4MballocDiscardFtraceEvent.Decoder | None
+        ext4_mballoc_free: Ext4MballocFreeFtraceEvent.Decoder | None
+        ext4_mballoc_prealloc: Ext4MballocPreallocFtraceEvent.Decoder | None
+        ext4_other_inode_update_time: Ext4OtherInodeUpdateTimeFtraceEvent.Decoder | None
+        ext4_punch_hole: Ext4PunchHoleFtraceEvent.Decoder | None
+        ext4_read_block_bitmap_load: Ext4ReadBlockBitmapLoadFtraceEvent.Decoder | None
+        ext4_readpage: Ext4ReadpageFtraceEvent.Decoder | None
+        ext4_releasepage: Ext4ReleasepageFtraceEvent.Decoder | None
+        ext4_remove_blocks: Ext4RemoveBlocksFtraceEvent.Decoder | None
+        ext4_request_blocks: Ext4RequestBlocksFtraceEvent.Decoder | None
+        ext4_request_inode: Ext4RequestInodeFtraceEvent.Decoder | None
+        ext4_sync_fs: Ext4SyncFsFtraceEvent.Decoder | None
+        ext4_trim_all_free: Ext4TrimAllFreeFtraceEvent.Decoder | None
+        ext4_trim_extent: Ext4TrimExtentFtraceEvent.Decoder | None
+        ext4_truncate_enter: Ext4TruncateEnterFtraceEvent.Decoder | None
+        ext4_truncate_exit: Ext4TruncateExitFtraceEvent.Decoder | None
+        ext4_unlink_enter: Ext4UnlinkEnterFtraceEvent.Decoder | None
+        ext4_unlink_exit: Ext4UnlinkExitFtraceEvent.Decoder | None
+        ext4_write_begin: Ext4WriteBeginFtraceEvent.Decoder | None
+        ext4_write_end: Ext4WriteEndFtraceEvent.Decoder | None
+        ext4_writepage: Ext4WritepageFtraceEvent.Decoder | None
+        ext4_writepages: Ext4WritepagesFtraceEvent.Decoder | None
+        ext4_writepages_result: Ext4WritepagesResultFtraceEvent.Decoder | None
+        ext4_zero_range: Ext4ZeroRangeFtraceEvent.Decoder | None
+        task_newtask: TaskNewtaskFtraceEvent.Decoder | None
+        task_rename: TaskRenameFtraceEvent.Decoder | None
+        sched_process_exec: SchedProcessExecFtraceEvent.Decoder | None
+        sched_process_exit: SchedProcessExitFtraceEvent.Decoder | None
+        sched_process_fork: SchedProcessForkFtraceEvent.Decoder | None
+        sched_process_free: SchedProcessFreeFtraceEvent.Decoder | None
+        sched_process_hang: SchedProcessHangFtraceEvent.Decoder | None
+        sched_process_wait: SchedProcessWaitFtraceEvent.Decoder | None
+        f2fs_do_submit_bio: F2fsDoSubmitBioFtraceEvent.Decoder | None
+        f2fs_evict_inode: F2fsEvictInodeFtraceEvent.Decoder | None
+        f2fs_fallocate: F2fsFallocateFtraceEvent.Decoder | None
+        f2fs_get_data_block: F2fsGetDataBlockFtraceEvent.Decoder | None
+        f2fs_get_victim: F2fsGetVictimFtraceEvent.Decoder | None
+        f2fs_iget: F2fsIgetFtraceEvent.Decoder | None
+        f2fs_iget_exit: F2fsIgetExitFtraceEvent.Decoder | None
+        f2fs_new_inode: F2fsNewInodeFtraceEvent.Decoder | None
+        f2fs_readpage: F2fsReadpageFtraceEvent.Decoder | None
+        f2fs_reserve_new_block: F2fsReserveNewBlockFtraceEvent.Decoder | None
+        f2fs_set_page_dirty: F2fsSetPageDirtyFtraceEvent.Decoder | None
+        f2fs_submit_write_page: F2fsSubmitWritePageFtraceEvent.Decoder | None
+        f2fs_sync_file_enter: F2fsSyncFileEnterFtraceEvent.Decoder | None
+        f2fs_sync_file_exit: F2fsSyncFileExitFtraceEvent.Decoder | None
+        f2fs_sync_fs: F2fsSyncFsFtraceEvent.Decoder | None
+        f2fs_truncate: F2fsTruncateFtraceEvent.Decoder | None
+        f2fs_truncate_blocks_enter: F2fsTruncateBlocksEnterFtraceEvent.Decoder | None
+        f2fs_truncate_blocks_exit: F2fsTruncateBlocksExitFtraceEvent.Decoder | None
+        f2fs_truncate_data_blocks_range: F2fsTruncateDataBlocksRangeFtraceEvent.Decoder | None
+        f2fs_truncate_inode_blocks_enter: F2fsTruncateInodeBlocksEnterFtraceEvent.Decoder | None
+        f2fs_truncate_inode_blocks_exit: F2fsTruncateInodeBlocksExitFtraceEvent.Decoder | None
+        f2fs_truncate_node: F2fsTruncateNodeFtraceEvent.Decoder | None
+        f2fs_truncate_nodes_enter: F2fsTruncateNodesEnterFtraceEvent.Decoder | None
+        f2fs_truncate_nodes_exit: F2fsTruncateNodesExitFtraceEvent.Decoder | None
+        f2fs_truncate_partial_nodes: F2fsTruncatePartialNodesFtraceEvent.Decoder | None
+        f2fs_unlink_enter: F2fsUnlinkEnterFtraceEvent.Decoder | None
+        f2fs_unlink_exit: F2fsUnlinkExitFtraceEvent.Decoder | None
+        f2fs_vm_page_mkwrite: F2fsVmPageMkwriteFtraceEvent.Decoder | None
+        f2fs_write_begin: F2fsWriteBeginFtraceEvent.Decoder | None
+        f2fs_write_checkpoint: F2fsWriteCheckpointFtraceEvent.Decoder | None
+        f2fs_write_end: F2fsWriteEndFtraceEvent.Decoder | None
+        alloc_pages_iommu_end: AllocPagesIommuEndFtraceEvent.Decoder | None
+        alloc_pages_iommu_fail: AllocPagesIommuFailFtraceEvent.Decoder | None
+        alloc_pages_iommu_start: AllocPagesIommuStartFtraceEvent.Decoder | None
+        alloc_pages_sys_end: AllocPagesSysEndFtraceEvent.Decoder | None
+        alloc_pages_sys_fail: AllocPagesSysFailFtraceEvent.Decoder | None
+        alloc_pages_sys_start: AllocPagesSysStartFtraceEvent.Decoder | None
+        dma_alloc_contiguous_retry: DmaAllocContiguousRetryFtraceEvent.Decoder | None
+        iommu_map_range: IommuMapRangeFtraceEvent.Decoder | None
+        iommu_sec_ptbl_map_range_end: IommuSecPtblMapRangeEndFtraceEvent.Decoder | None
+        iommu_sec_ptbl_map_range_start: IommuSecPtblMapRangeStartFtraceEvent.Decoder | None
+        ion_alloc_buffer_end: IonAllocBufferEndFtraceEvent.Decoder | None
+        ion_alloc_buffer_fail: IonAllocBufferFailFtraceEvent.Decoder | None
+        ion_alloc_buffer_fallback: IonAllocBufferFallbackFtraceEvent.Decoder | None
+        ion_alloc_buffer_start: IonAllocBufferStartFtraceEvent.Decoder | None
+        ion_cp_alloc_retry: IonCpAllocRetryFtraceEvent.Decoder | None
+        ion_cp_secure_buffer_end: IonCpSecureBufferEndFtraceEvent.Decoder | None
+        ion_cp_secure_buffer_start: IonCpSecureBufferStartFtraceEvent.Decoder | None
+        ion_prefetching: IonPrefetchingFtraceEvent.Decoder | None
+        ion_secure_cma_add_to_pool_end: IonSecureCmaAddToPoolEndFtraceEvent.Decoder | None
+        ion_secure_cma_add_to_pool_start: IonSecureCmaAddToPoolStartFtraceEvent.Decoder | None
+        ion_secure_cma_allocate_end: IonSecureCmaAllocateEndFtraceEvent.Decoder | None
+        ion_secure_cma_allocate_start: IonSecureCmaAllocateStartFtraceEvent.Decoder | None
+        ion_secure_cma_shrink_pool_end: IonSecureCmaShrinkPoolEndFtraceEvent.Decoder | None
+        ion_secure_cma_shrink_pool_start: IonSecureCmaShrinkPoolStartFtraceEvent.Decoder | None
+        kfree: KfreeFtraceEvent.Decoder | None
+        kmalloc: KmallocFtraceEvent.Decoder | None
+        kmalloc_node: KmallocNodeFtraceEvent.Decoder | None
+        kmem_cache_alloc: KmemCacheAllocFtraceEvent.Decoder | None
+        kmem_cache_alloc_node: KmemCacheAllocNodeFtraceEvent.Decoder | None
+        kmem_cache_free: KmemCacheFreeFtraceEvent.Decoder | None
+        migrate_pages_end: MigratePagesEndFtraceEvent.Decoder | None
+        migrate_pages_start: MigratePagesStartFtraceEvent.Decoder | None
+        migrate_retry: MigrateRetryFtraceEvent.Decoder | None
+        mm_page_alloc: MmPageAllocFtraceEvent.Decoder | None
+        mm_page_alloc_extfrag: MmPageAllocExtfragFtraceEvent.Decoder | None
+        mm_page_alloc_zone_locked: MmPageAllocZoneLockedFtraceEvent.Decoder | None
+        mm_page_free: MmPageFreeFtraceEvent.Decoder | None
+        mm_page_free_batched: MmPageFreeBatchedFtraceEvent.Decoder | None
+        mm_page_pcpu_drain: MmPagePcpuDrainFtraceEvent.Decoder | None
+        rss_stat: RssStatFtraceEvent.Decoder | None
+        ion_heap_shrink: IonHeapShrinkFtraceEvent.Decoder | None
+        ion_heap_grow: IonHeapGrowFtraceEvent.Decoder | None
+        fence_init: FenceInitFtraceEvent.Decoder | None
+        fence_destroy: FenceDestroyFtraceEvent.Decoder | None
+        fence_enable_signal: FenceEnableSignalFtraceEvent.Decoder | None
+        fence_signaled: FenceSignaledFtraceEvent.Decoder | None
+        clk_enable: ClkEnableFtraceEvent.Decoder | None
+        clk_disable: ClkDisableFtraceEvent.Decoder | None
+        clk_set_rate: ClkSetRateFtraceEvent.Decoder | None
+        binder_transaction_alloc_buf: BinderTransactionAllocBufFtraceEvent.Decoder | None
+        signal_deliver: SignalDeliverFtraceEvent.Decoder | None
+        signal_generate: SignalGenerateFtraceEvent.Decoder | None
+        oom_score_adj_update: OomScoreAdjUpdateFtraceEvent.Decoder | None
+        generic: GenericFtraceEvent.Decoder | None
+        mm_event_record: MmEventRecordFtraceEvent.Decoder | None
+        sys_enter: SysEnterFtraceEvent.Decoder | None
+        sys_exit: SysExitFtraceEvent.Decoder | None
+        zero: ZeroFtraceEvent.Decoder | None
+        gpu_frequency: GpuFrequencyFtraceEvent.Decoder | None
+        sde_tracing_mark_write: SdeTracingMarkWriteFtraceEvent.Decoder | None
+        mark_victim: MarkVictimFtraceEvent.Decoder | None
+        ion_stat: IonStatFtraceEvent.Decoder | None
+        ion_buffer_create: IonBufferCreateFtraceEvent.Decoder | None
+        ion_buffer_destroy: IonBufferDestroyFtraceEvent.Decoder | None
+        scm_call_start: ScmCallStartFtraceEvent.Decoder | None
+        scm_call_end: ScmCallEndFtraceEvent.Decoder | None
+        gpu_mem_total: GpuMemTotalFtraceEvent.Decoder | None
+        thermal_temperature: ThermalTemperatureFtraceEvent.Decoder | None
+        cdev_update: CdevUpdateFtraceEvent.Decoder | None
+        cpuhp_exit: CpuhpExitFtraceEvent.Decoder | None
+        cpuhp_multi_enter: CpuhpMultiEnterFtraceEvent.Decoder | None
+        cpuhp_enter: CpuhpEnterFtraceEvent.Decoder | None
+        cpuhp_latency: CpuhpLatencyFtraceEvent.Decoder | None
+        fastrpc_dma_stat: FastrpcDmaStatFtraceEvent.Decoder | None
+        dpu_tracing_mark_write: DpuTracingMarkWriteFtraceEvent.Decoder | None
+        g2d_tracing_mark_write: G2dTracingMarkWriteFtraceEvent.Decoder | None
+        mali_tracing_mark_write: MaliTracingMarkWriteFtraceEvent.Decoder | None
+        dma_heap_stat: DmaHeapStatFtraceEvent.Decoder | None
+        cpuhp_pause: CpuhpPauseFtraceEvent.Decoder | None
+        sched_pi_setprio: SchedPiSetprioFtraceEvent.Decoder | None
+        sde_sde_evtlog: SdeSdeEvtlogFtraceEvent.Decoder | None
+        sde_sde_perf_calc_crtc: SdeSdePerfCalcCrtcFtraceEvent.Decoder | None
+        sde_sde_perf_crtc_update: SdeSdePerfCrtcUpdateFtraceEvent.Decoder | None
+        sde_sde_perf_set_qos_luts: SdeSdePerfSetQosLutsFtraceEvent.Decoder | None
+        sde_sde_perf_update_bus: SdeSdePerfUpdateBusFtraceEvent.Decoder | None
+        rss_stat_throttled: RssStatThrottledFtraceEvent.Decoder | None
+        netif_receive_skb: NetifReceiveSkbFtraceEvent.Decoder | None
+        net_dev_xmit: NetDevXmitFtraceEvent.Decoder | None
+        inet_sock_set_state: InetSockSetStateFtraceEvent.Decoder | None
+        tcp_retransmit_skb: TcpRetransmitSkbFtraceEvent.Decoder | None
+        cros_ec_sensorhub_data: CrosEcSensorhubDataFtraceEvent.Decoder | None
+        napi_gro_receive_entry: NapiGroReceiveEntryFtraceEvent.Decoder | None
+        napi_gro_receive_exit: NapiGroReceiveExitFtraceEvent.Decoder | None
+        kfree_skb: KfreeSkbFtraceEvent.Decoder | None
+        kvm_access_fault: KvmAccessFaultFtraceEvent.Decoder | None
+        kvm_ack_irq: KvmAckIrqFtraceEvent.Decoder | None
+        kvm_age_hva: KvmAgeHvaFtraceEvent.Decoder | None
+        kvm_age_page: KvmAgePageFtraceEvent.Decoder | None
+        kvm_arm_clear_debug: KvmArmClearDebugFtraceEvent.Decoder | None
+        kvm_arm_set_dreg32: KvmArmSetDreg32FtraceEvent.Decoder | None
+        kvm_arm_set_regset: KvmArmSetRegsetFtraceEvent.Decoder | None
+        kvm_arm_setup_debug: KvmArmSetupDebugFtraceEvent.Decoder | None
+        kvm_entry: KvmEntryFtraceEvent.Decoder | None
+        kvm_exit: KvmExitFtraceEvent.Decoder | None
+        kvm_fpu: KvmFpuFtraceEvent.Decoder | None
+        kvm_get_timer_map: KvmGetTimerMapFtraceEvent.Decoder | None
+        kvm_guest_fault: KvmGuestFaultFtraceEvent.Decoder | None
+        kvm_handle_sys_reg: KvmHandleSysRegFtraceEvent.Decoder | None
+        kvm_hvc_arm64: KvmHvcArm64FtraceEvent.Decoder | None
+        kvm_irq_line: KvmIrqLineFtraceEvent.Decoder | None
+        kvm_mmio: KvmMmioFtraceEvent.Decoder | None
+        kvm_mmio_emulate: KvmMmioEmulateFtraceEvent.Decoder | None
+        kvm_set_guest_debug: KvmSetGuestDebugFtraceEvent.Decoder | None
+        kvm_set_irq: KvmSetIrqFtraceEvent.Decoder | None
+        kvm_set_spte_hva: KvmSetSpteHvaFtraceEvent.Decoder | None
+        kvm_set_way_flush: KvmSetWayFlushFtraceEvent.Decoder | None
+        kvm_sys_access: KvmSysAccessFtraceEvent.Decoder | None
+        kvm_test_age_hva: KvmTestAgeHvaFtraceEvent.Decoder | None
+        kvm_timer_emulate: KvmTimerEmulateFtraceEvent.Decoder | None
+        kvm_timer_hrtimer_expire: KvmTimerHrtimerExpireFtraceEvent.Decoder | None
+        kvm_timer_restore_state: KvmTimerRestoreStateFtraceEvent.Decoder | None
+        kvm_timer_save_state: KvmTimerSaveStateFtraceEvent.Decoder | None
+        kvm_timer_update_irq: KvmTimerUpdateIrqFtraceEvent.Decoder | None
+        kvm_toggle_cache: KvmToggleCacheFtraceEvent.Decoder | None
+        kvm_unmap_hva_range: KvmUnmapHvaRangeFtraceEvent.Decoder | None
+        kvm_userspace_exit: KvmUserspaceExitFtraceEvent.Decoder | None
+        kvm_vcpu_wakeup: KvmVcpuWakeupFtraceEvent.Decoder | None
+        kvm_wfx_arm64: KvmWfxArm64FtraceEvent.Decoder | None
+        trap_reg: TrapRegFtraceEvent.Decoder | None
+        vgic_update_irq_pending: VgicUpdateIrqPendingFtraceEvent.Decoder | None
+        wakeup_source_activate: WakeupSourceActivateFtraceEvent.Decoder | None
+        wakeup_source_deactivate: WakeupSourceDeactivateFtraceEvent.Decoder | None
+        ufshcd_command: UfshcdCommandFtraceEvent.Decoder | None
+        ufshcd_clk_gating: UfshcdClkGatingFtraceEvent.Decoder | None
+        console: ConsoleFtraceEvent.Decoder | None
+        drm_vblank_event: DrmVblankEventFtraceEvent.Decoder | None
+        drm_vblank_event_delivered: DrmVblankEventDeliveredFtraceEvent.Decoder | None
+        drm_sched_job: DrmSchedJobFtraceEvent.Decoder | None
+        drm_run_job: DrmRunJobFtraceEvent.Decoder | None
+        drm_sched_process_job: DrmSchedProcessJobFtraceEvent.Decoder | None
+        dma_fence_init: DmaFenceInitFtraceEvent.Decoder | None
+        dma_fence_emit: DmaFenceEmitFtraceEvent.Decoder | None
+        dma_fence_signaled: DmaFenceSignaledFtraceEvent.Decoder | None
+        dma_fence_wait_start: DmaFenceWaitStartFtraceEvent.Decoder | None
+        dma_fence_wait_end: DmaFenceWaitEndFtraceEvent.Decoder | None
+        f2fs_iostat: F2fsIostatFtraceEvent.Decoder | None
+        f2fs_iostat_latency: F2fsIostatLatencyFtraceEvent.Decoder | None
+        sched_cpu_util_cfs: SchedCpuUtilCfsFtraceEvent.Decoder | None
+        v4l2_qbuf: V4l2QbufFtraceEvent.Decoder | None
+        v4l2_dqbuf: V4l2DqbufFtraceEvent.Decoder | None
+        vb2_v4l2_buf_queue: Vb2V4l2BufQueueFtraceEvent.Decoder | None
+        vb2_v4l2_buf_done: Vb2V4l2BufDoneFtraceEvent.Decoder | None
+        vb2_v4l2_qbuf: Vb2V4l2QbufFtraceEvent.Decoder | None
+        vb2_v4l2_dqbuf: Vb2V4l2DqbufFtraceEvent.Decoder | None
+        dsi_cmd_fifo_status: DsiCmdFifoStatusFtraceEvent.Decoder | None
+        dsi_rx: DsiRxFtraceEvent.Decoder | None
+        dsi_tx: DsiTxFtraceEvent.Decoder | None
+        android_fs_dataread_end: AndroidFsDatareadEndFtraceEvent.Decoder | None
+        android_fs_dataread_start: AndroidFsDatareadStartFtraceEvent.Decoder | None
+        android_fs_datawrite_end: AndroidFsDatawriteEndFtraceEvent.Decoder | None
+        android_fs_datawrite_start: AndroidFsDatawriteStartFtraceEvent.Decoder | None
+        android_fs_fsync_end: AndroidFsFsyncEndFtraceEvent.Decoder | None
+        android_fs_fsync_start: AndroidFsFsyncStartFtraceEvent.Decoder | None
+        funcgraph_entry: FuncgraphEntryFtraceEvent.Decoder | None
+        funcgraph_exit: FuncgraphExitFtraceEvent.Decoder | None
+        virtio_video_cmd: VirtioVideoCmdFtraceEvent.Decoder | None
+        virtio_video_cmd_done: VirtioVideoCmdDoneFtraceEvent.Decoder | None
+        virtio_video_resource_queue: VirtioVideoResourceQueueFtraceEvent.Decoder | None
+        virtio_video_resource_queue_done: VirtioVideoResourceQueueDoneFtraceEvent.Decoder | None
+        mm_shrink_slab_start: MmShrinkSlabStartFtraceEvent.Decoder | None
+        mm_shrink_slab_end: MmShrinkSlabEndFtraceEvent.Decoder | None
+        trusty_smc: TrustySmcFtraceEvent.Decoder | None
+        trusty_smc_done: TrustySmcDoneFtraceEvent.Decoder | None
+        trusty_std_call32: TrustyStdCall32FtraceEvent.Decoder | None
+        trusty_std_call32_done: TrustyStdCall32DoneFtraceEvent.Decoder | None
+        trusty_share_memory: TrustyShareMemoryFtraceEvent.Decoder | None
+        trusty_share_memory_done: TrustyShareMemoryDoneFtraceEvent.Decoder | None
+        trusty_reclaim_memory: TrustyReclaimMemoryFtraceEvent.Decoder | None
+        trusty_reclaim_memory_done: TrustyReclaimMemoryDoneFtraceEvent.Decoder | None
+        trusty_irq: TrustyIrqFtraceEvent.Decoder | None
+        trusty_ipc_handle_event: TrustyIpcHandleEventFtraceEvent.Decoder | None
+        trusty_ipc_connect: TrustyIpcConnectFtraceEvent.Decoder | None
+        trusty_ipc_connect_end: TrustyIpcConnectEndFtraceEvent.Decoder | None
+        trusty_ipc_write: TrustyIpcWriteFtraceEvent.Decoder | None
+        trusty_ipc_poll: TrustyIpcPollFtraceEvent.Decoder | None
+        trusty_ipc_read: TrustyIpcReadFtraceEvent.Decoder | None
+        trusty_ipc_read_end: TrustyIpcReadEndFtraceEvent.Decoder | None
+        trusty_ipc_rx: TrustyIpcRxFtraceEvent.Decoder | None
+        trusty_enqueue_nop: TrustyEnqueueNopFtraceEvent.Decoder | None
+        cma_alloc_start: CmaAllocStartFtraceEvent.Decoder | None
+        cma_alloc_info: CmaAllocInfoFtraceEvent.Decoder | None
+        lwis_tracing_mark_write: LwisTracingMarkWriteFtraceEvent.Decoder | None
+        virtio_gpu_cmd_queue: VirtioGpuCmdQueueFtraceEvent.Decoder | None
+        virtio_gpu_cmd_response: VirtioGpuCmdResponseFtraceEvent.Decoder | None
+        mali_mali_KCPU_CQS_SET: MaliMaliKCPUCQSSETFtraceEvent.Decoder | None
+        mali_mali_KCPU_CQS_WAIT_START: MaliMaliKCPUCQSWAITSTARTFtraceEvent.Decoder | None
+        mali_mali_KCPU_CQS_WAIT_END: MaliMaliKCPUCQSWAITENDFtraceEvent.Decoder | None
+        mali_mali_KCPU_FENCE_SIGNAL: MaliMaliKCPUFENCESIGNALFtraceEvent.Decoder | None
+        mali_mali_KCPU_FENCE_WAIT_START: MaliMaliKCPUFENCEWAITSTARTFtraceEvent.Decoder | None
+        mali_mali_KCPU_FENCE_WAIT_END: MaliMaliKCPUFENCEWAITENDFtraceEvent.Decoder | None
+        hyp_enter: HypEnterFtraceEvent.Decoder | None
+        hyp_exit: HypExitFtraceEvent.Decoder | None
+        host_hcall: HostHcallFtraceEvent.Decoder | None
+        host_smc: HostSmcFtraceEvent.Decoder | None
+        host_mem_abort: HostMemAbortFtraceEvent.Decoder | None
+        suspend_resume_minimal: SuspendResumeMinimalFtraceEvent.Decoder | None
+        mali_mali_CSF_INTERRUPT_START: MaliMaliCSFINTERRUPTSTARTFtraceEvent.Decoder | None
+        mali_mali_CSF_INTERRUPT_END: MaliMaliCSFINTERRUPTENDFtraceEvent.Decoder | None
+        samsung_tracing_mark_write: SamsungTracingMarkWriteFtraceEvent.Decoder | None
+        binder_command: BinderCommandFtraceEvent.Decoder | None
+        binder_return: BinderReturnFtraceEvent.Decoder | None
+        sched_switch_with_ctrs: SchedSwitchWithCtrsFtraceEvent.Decoder | None
+        gpu_work_period: GpuWorkPeriodFtraceEvent.Decoder | None
+        rpm_status: RpmStatusFtraceEvent.Decoder | None
+        panel_write_generic: PanelWriteGenericFtraceEvent.Decoder | None
+        sched_migrate_task: SchedMigrateTaskFtraceEvent.Decoder | None
+        dpu_dsi_cmd_fifo_status: DpuDsiCmdFifoStatusFtraceEvent.Decoder | None
+        dpu_dsi_rx: DpuDsiRxFtraceEvent.Decoder | None
+        dpu_dsi_tx: DpuDsiTxFtraceEvent.Decoder | None
+        f2fs_background_gc: F2fsBackgroundGcFtraceEvent.Decoder | None
+        f2fs_gc_begin: F2fsGcBeginFtraceEvent.Decoder | None
+        f2fs_gc_end: F2fsGcEndFtraceEvent.Decoder | None
+        fastrpc_dma_free: FastrpcDmaFreeFtraceEvent.Decoder | None
+        fastrpc_dma_alloc: FastrpcDmaAllocFtraceEvent.Decoder | None
+        fastrpc_dma_unmap: FastrpcDmaUnmapFtraceEvent.Decoder | None
+        fastrpc_dma_map: FastrpcDmaMapFtraceEvent.Decoder | None
+        google_icc_event: GoogleIccEventFtraceEvent.Decoder | None
+        google_irm_event: GoogleIrmEventFtraceEvent.Decoder | None
+        device_pm_callback_start: DevicePmCallbackStartFtraceEvent.Decoder | None
+        device_pm_callback_end: DevicePmCallbackEndFtraceEvent.Decoder | None
+        thermal_exynos_acpm_bulk: ThermalExynosAcpmBulkFtraceEvent.Decoder | None
+        thermal_exynos_acpm_high_overhead: ThermalExynosAcpmHighOverheadFtraceEvent.Decoder | None
+        dcvsh_freq: DcvshFreqFtraceEvent.Decoder | None
+        kgsl_gpu_frequency: KgslGpuFrequencyFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_CORES_DOWN_SCALE_NOTIFY_PEND: MaliMaliPMMCUHCTLCORESDOWNSCALENOTIFYPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_CORES_NOTIFY_PEND: MaliMaliPMMCUHCTLCORESNOTIFYPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_CORE_INACTIVE_PEND: MaliMaliPMMCUHCTLCOREINACTIVEPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_MCU_ON_RECHECK: MaliMaliPMMCUHCTLMCUONRECHECKFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_SHADERS_CORE_OFF_PEND: MaliMaliPMMCUHCTLSHADERSCOREOFFPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_SHADERS_PEND_OFF: MaliMaliPMMCUHCTLSHADERSPENDOFFFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_SHADERS_PEND_ON: MaliMaliPMMCUHCTLSHADERSPENDONFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_HCTL_SHADERS_READY_OFF: MaliMaliPMMCUHCTLSHADERSREADYOFFFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_IN_SLEEP: MaliMaliPMMCUINSLEEPFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_OFF: MaliMaliPMMCUOFFFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON: MaliMaliPMMCUONFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_CORE_ATTR_UPDATE_PEND: MaliMaliPMMCUONCOREATTRUPDATEPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_GLB_REINIT_PEND: MaliMaliPMMCUONGLBREINITPENDFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_HALT: MaliMaliPMMCUONHALTFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_HWCNT_DISABLE: MaliMaliPMMCUONHWCNTDISABLEFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_HWCNT_ENABLE: MaliMaliPMMCUONHWCNTENABLEFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_PEND_HALT: MaliMaliPMMCUONPENDHALTFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_PEND_SLEEP: MaliMaliPMMCUONPENDSLEEPFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_ON_SLEEP_INITIATE: MaliMaliPMMCUONSLEEPINITIATEFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_PEND_OFF: MaliMaliPMMCUPENDOFFFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_PEND_ON_RELOAD: MaliMaliPMMCUPENDONRELOADFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_POWER_DOWN: MaliMaliPMMCUPOWERDOWNFtraceEvent.Decoder | None
+        mali_mali_PM_MCU_RESET_WAIT: MaliMaliPMMCURESETWAITFtraceEvent.Decoder | None
+        bcl_irq_trigger: BclIrqTriggerFtraceEvent.Decoder | None
+        kgsl_adreno_cmdbatch_queued: KgslAdrenoCmdbatchQueuedFtraceEvent.Decoder | None
+        kgsl_adreno_cmdbatch_submitted: KgslAdrenoCmdbatchSubmittedFtraceEvent.Decoder | None
+        kgsl_adreno_cmdbatch_sync: KgslAdrenoCmdbatchSyncFtraceEvent.Decoder | None
+        kgsl_adreno_cmdbatch_retired: KgslAdrenoCmdbatchRetiredFtraceEvent.Decoder | None
+        pixel_mm_kswapd_wake: PixelMmKswapdWakeFtraceEvent.Decoder | None
+        pixel_mm_kswapd_done: PixelMmKswapdDoneFtraceEvent.Decoder | None
+        sched_wakeup_task_attr: SchedWakeupTaskAttrFtraceEvent.Decoder | None
+        devfreq_frequency: DevfreqFrequencyFtraceEvent.Decoder | None
+        kprobe_event: KprobeEvent.Decoder | None
+        param_set_value_cpm: ParamSetValueCpmFtraceEvent.Decoder | None
+        do_sys_open: DoSysOpenFtraceEvent.Decoder | None
+        open_exec: OpenExecFtraceEvent.Decoder | None
+        block_io_start: BlockIoStartFtraceEvent.Decoder | None
+        block_io_done: BlockIoDoneFtraceEvent.Decoder | None
+        mali_gpu_power_state: MaliGpuPowerStateFtraceEvent.Decoder | None
+        dpu_disp_dpu_underrun: DpuDispDpuUnderrunFtraceEvent.Decoder | None
+        dpu_disp_vblank_irq_enable: DpuDispVblankIrqEnableFtraceEvent.Decoder | None
+        hrtimer_start: HrtimerStartFtraceEvent.Decoder | None
+        hrtimer_cancel: HrtimerCancelFtraceEvent.Decoder | None
+        hrtimer_expire_entry: HrtimerExpireEntryFtraceEvent.Decoder | None
+        hrtimer_expire_exit: HrtimerExpireExitFtraceEvent.Decoder | None
+        timer_start: TimerStartFtraceEvent.Decoder | None
+        timer_cancel: TimerCancelFtraceEvent.Decoder | None
+        timer_expire_entry: TimerExpireEntryFtraceEvent.Decoder | None
+        timer_expire_exit: TimerExpireExitFtraceEvent.Decoder | None
+        local_timer_entry: LocalTimerEntryFtraceEvent.Decoder | None
+        local_timer_exit: LocalTimerExitFtraceEvent.Decoder | None
+        dwc3_alloc_request: Dwc3AllocRequestFtraceEvent.Decoder | None
+        dwc3_complete_trb: Dwc3CompleteTrbFtraceEvent.Decoder | None
+        dwc3_ctrl_req: Dwc3CtrlReqFtraceEvent.Decoder | None
+        dwc3_ep_dequeue: Dwc3EpDequeueFtraceEvent.Decoder | None
+        dwc3_ep_queue: Dwc3EpQueueFtraceEvent.Decoder | None
+        dwc3_event: Dwc3EventFtraceEvent.Decoder | None
+        dwc3_free_request: Dwc3FreeRequestFtraceEvent.Decoder | None
+        dwc3_gadget_ep_cmd: Dwc3GadgetEpCmdFtraceEvent.Decoder | None
+        dwc3_gadget_ep_disable: Dwc3GadgetEpDisableFtraceEvent.Decoder | None
+        dwc3_gadget_ep_enable: Dwc3GadgetEpEnableFtraceEvent.Decoder | None
+        dwc3_gadget_generic_cmd: Dwc3GadgetGenericCmdFtraceEvent.Decoder | None
+        dwc3_gadget_giveback: Dwc3GadgetGivebackFtraceEvent.Decoder | None
+        dwc3_prepare_trb: Dwc3PrepareTrbFtraceEvent.Decoder | None
+        dwc3_readl: Dwc3ReadlFtraceEvent.Decoder | None
+        dwc3_writel: Dwc3WritelFtraceEvent.Decoder | None
+        cma_alloc_finish: CmaAllocFinishFtraceEvent.Decoder | None
+        mm_alloc_contig_migrate_range_info: MmAllocContigMigrateRangeInfoFtraceEvent.Decoder | None
+        host_ffa_call: HostFfaCallFtraceEvent.Decoder | None
+        dmabuf_rss_stat: DmabufRssStatFtraceEvent.Decoder | None
+        iommu_idmap: IommuIdmapFtraceEvent.Decoder | None
+        psci_mem_protect: PsciMemProtectFtraceEvent.Decoder | None
+        hypervisor_host_hcall: HypervisorHostHcallFtraceEvent.Decoder | None
+        hypervisor_host_smc: HypervisorHostSmcFtraceEvent.Decoder | None
+        hypervisor_hyp_exit: HypervisorHypExitFtraceEvent.Decoder | None
+        hypervisor_iommu_idmap: HypervisorIommuIdmapFtraceEvent.Decoder | None
+        hypervisor_psci_mem_protect: HypervisorPsciMemProtectFtraceEvent.Decoder | None
+        hypervisor_host_mem_abort: HypervisorHostMemAbortFtraceEvent.Decoder | None
+        hypervisor_hyp_enter: HypervisorHypEnterFtraceEvent.Decoder | None
+        hypervisor_iommu_idmap_complete: HypervisorIommuIdmapCompleteFtraceEvent.Decoder | None
+        hypervisor_vcpu_illegal_trap: HypervisorVcpuIllegalTrapFtraceEvent.Decoder | None
+        drm_sched_job_add_dep: DrmSchedJobAddDepFtraceEvent.Decoder | None
+        drm_sched_job_done: DrmSchedJobDoneFtraceEvent.Decoder | None
+        drm_sched_job_queue: DrmSchedJobQueueFtraceEvent.Decoder | None
+        drm_sched_job_run: DrmSchedJobRunFtraceEvent.Decoder | None
+        drm_sched_job_unschedulable: DrmSchedJobUnschedulableFtraceEvent.Decoder | None
+        fwtp_perfetto_counter: FwtpPerfettoCounterFtraceEvent.Decoder | None
+        scsi_dispatch_cmd_error: ScsiDispatchCmdErrorFtraceEvent.Decoder | None
+        scsi_dispatch_cmd_timeout: ScsiDispatchCmdTimeoutFtraceEvent.Decoder | None
+        scsi_eh_wakeup: ScsiEhWakeupFtraceEvent.Decoder | None
+        fwtp_perfetto_slice: FwtpPerfettoSliceFtraceEvent.Decoder | None
+        gpu_power_state: GpuPowerStateFtraceEvent.Decoder | None
+        gram_collision: GramCollisionFtraceEvent.Decoder | None
+        f2fs_lock_elapsed_time: F2fsLockElapsedTimeFtraceEvent.Decoder | None
+        sched_group_tracker: SchedGroupTrackerFtraceEvent.Decoder | None
+        dpu_disp_frame_done_timeout: DpuDispFrameDoneTimeoutFtraceEvent.Decoder | None
+        dpu_disp_frame_start_timeout: DpuDispFrameStartTimeoutFtraceEvent.Decoder | None
+        mm_vmscan_memcg_reclaim_begin: MmVmscanMemcgReclaimBeginFtraceEvent.Decoder | None
+        mm_vmscan_memcg_reclaim_end: MmVmscanMemcgReclaimEndFtraceEvent.Decoder | None
+        dpu_disp_frame_done_missing: DpuDispFrameDoneMissingFtraceEvent.Decoder | None
+        dpu_disp_frame_start_missing: DpuDispFrameStartMissingFtraceEvent.Decoder | None
+        panel_settings_full: PanelSettingsFullFtraceEvent.Decoder | None
+        panel_settings_lite: PanelSettingsLiteFtraceEvent.Decoder | None
+        dpu_disp_dpu_line_underrun: DpuDispDpuLineUnderrunFtraceEvent.Decoder | None
+        psci_domain_idle_exit: PsciDomainIdleExitFtraceEvent.Decoder | None
+        psci_domain_idle_enter: PsciDomainIdleEnterFtraceEvent.Decoder | None
+        long_irq: LongIrqFtraceEvent.Decoder | None
+        long_softirq: LongSoftirqFtraceEvent.Decoder | None
     timestamp: int
     pid: int
     common_flags: int
@@ -15953,6 +20427,16 @@ class FtraceEvent(_Message):
         def set_long_irq(self) -> LongIrqFtraceEvent.Writer: ...
         def set_long_softirq(self) -> LongSoftirqFtraceEvent.Writer: ...
 class FtraceCpuStats(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        entries: int
+        overrun: int
+        commit_overrun: int
+        bytes_read: int
+        oldest_event_ts: float
+        now_ts: float
+        dropped_events: int
+        read_events: int
     cpu: int
     entries: int
     overrun: int
@@ -15986,6 +20470,9 @@ class FtraceCpuStats(_Message):
         def set_dropped_events(self, value: int) -> None: ...
         def set_read_events(self, value: int) -> None: ...
 class FtraceKprobeStats(_Message):
+    class Decoder(_TypedDecoder):
+        hits: int
+        misses: int
     hits: int
     misses: int
     def __init__(
@@ -15998,6 +20485,20 @@ class FtraceKprobeStats(_Message):
         def set_hits(self, value: int) -> None: ...
         def set_misses(self, value: int) -> None: ...
 class FtraceStats(_Message):
+    class Decoder(_TypedDecoder):
+        phase: int
+        cpu_stats: list[FtraceCpuStats.Decoder]
+        kernel_symbols_parsed: int
+        kernel_symbols_mem_kb: int
+        atrace_errors: str
+        exclusive_feature_error: str
+        unknown_ftrace_events: list[str]
+        failed_ftrace_events: list[str]
+        preserve_ftrace_buffer: bool
+        ftrace_parse_errors: list[int]
+        kprobe_stats: FtraceKprobeStats.Decoder | None
+        cpu_buffer_size_pages: int
+        cached_cpu_buffer_size_pages: int
     class Phase(_Enum):
         UNSPECIFIED: _Final = 0
         START_OF_TRACE: _Final = 1
@@ -16050,7 +20551,33 @@ class FtraceStats(_Message):
         def set_cpu_buffer_size_pages(self, value: int) -> None: ...
         def set_cached_cpu_buffer_size_pages(self, value: int) -> None: ...
 class FtraceEventBundle(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        event: list[FtraceEvent.Decoder]
+        lost_events: bool
+        compact_sched: FtraceEventBundle.CompactSched.Decoder | None
+        ftrace_clock: int
+        ftrace_timestamp: int
+        boot_timestamp: int
+        error: list[FtraceEventBundle.FtraceError.Decoder]
+        last_read_event_timestamp: int
+        previous_bundle_end_timestamp: int
+        generic_event_descriptors: list[FtraceEventBundle.GenericEventDescriptor.Decoder]
+        broken_abi_trace_page: memoryview
     class CompactSched(_Message):
+        class Decoder(_TypedDecoder):
+            intern_table: list[str]
+            switch_timestamp: list[int]
+            switch_prev_state: list[int]
+            switch_next_pid: list[int]
+            switch_next_prio: list[int]
+            switch_next_comm_index: list[int]
+            waking_timestamp: list[int]
+            waking_pid: list[int]
+            waking_target_cpu: list[int]
+            waking_prio: list[int]
+            waking_comm_index: list[int]
+            waking_common_flags: list[int]
         intern_table: list[str]
         switch_timestamp: list[int]
         switch_prev_state: list[int]
@@ -16093,6 +20620,9 @@ class FtraceEventBundle(_Message):
             def set_waking_comm_index(self, value: _Iterable[int]) -> None: ...
             def set_waking_common_flags(self, value: _Iterable[int]) -> None: ...
     class FtraceError(_Message):
+        class Decoder(_TypedDecoder):
+            timestamp: int
+            status: int
         timestamp: int
         status: int
         def __init__(
@@ -16105,6 +20635,10 @@ class FtraceEventBundle(_Message):
             def set_timestamp(self, value: int) -> None: ...
             def set_status(self, value: int) -> None: ...
     class GenericEventDescriptor(_Message):
+        class Decoder(_TypedDecoder):
+            field_id: int
+            group_name: str
+            event_descriptor: memoryview
         field_id: int
         group_name: str
         event_descriptor: bytes
@@ -16161,6 +20695,9 @@ class FtraceEventBundle(_Message):
         def add_generic_event_descriptors(self) -> FtraceEventBundle.GenericEventDescriptor.Writer: ...
         def set_broken_abi_trace_page(self, value: bytes) -> None: ...
 class GenericGpuFrequencyEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_id: int
+        frequency_khz: int
     gpu_id: int
     frequency_khz: int
     def __init__(
@@ -16173,6 +20710,9 @@ class GenericGpuFrequencyEvent(_Message):
         def set_gpu_id(self, value: int) -> None: ...
         def set_frequency_khz(self, value: int) -> None: ...
 class GenericKernelCpuFrequencyEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        freq_hz: int
     cpu: int
     freq_hz: int
     def __init__(
@@ -16185,6 +20725,12 @@ class GenericKernelCpuFrequencyEvent(_Message):
         def set_cpu(self, value: int) -> None: ...
         def set_freq_hz(self, value: int) -> None: ...
 class GenericKernelTaskStateEvent(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        comm: str
+        tid: int
+        state: int
+        prio: int
     class TaskStateEnum(_Enum):
         TASK_STATE_UNKNOWN: _Final = 0
         TASK_STATE_CREATED: _Final = 1
@@ -16225,6 +20771,9 @@ class GenericKernelTaskStateEvent(_Message):
         def set_state(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class GenericKernelTaskRenameEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tid: int
+        comm: str
     tid: int
     comm: str
     def __init__(
@@ -16237,7 +20786,16 @@ class GenericKernelTaskRenameEvent(_Message):
         def set_tid(self, value: int) -> None: ...
         def set_comm(self, value: str) -> None: ...
 class GenericKernelProcessTree(_Message):
+    class Decoder(_TypedDecoder):
+        processes: list[GenericKernelProcessTree.Process.Decoder]
+        threads: list[GenericKernelProcessTree.Thread.Decoder]
     class Thread(_Message):
+        class Decoder(_TypedDecoder):
+            tid: int
+            pid: int
+            comm: str
+            is_main_thread: bool
+            is_idle: bool
         tid: int
         pid: int
         comm: str
@@ -16259,6 +20817,10 @@ class GenericKernelProcessTree(_Message):
             def set_is_main_thread(self, value: bool) -> None: ...
             def set_is_idle(self, value: bool) -> None: ...
     class Process(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            ppid: int
+            cmdline: str
         pid: int
         ppid: int
         cmdline: str
@@ -16285,7 +20847,16 @@ class GenericKernelProcessTree(_Message):
         def add_processes(self) -> GenericKernelProcessTree.Process.Writer: ...
         def add_threads(self) -> GenericKernelProcessTree.Thread.Writer: ...
 class GpuCounterEvent(_Message):
+    class Decoder(_TypedDecoder):
+        counter_descriptor: _stretto_protos_config.GpuCounterDescriptor.Decoder | None
+        counter_descriptor_iid: int
+        counters: list[GpuCounterEvent.GpuCounter.Decoder]
+        gpu_id: int
     class GpuCounter(_Message):
+        class Decoder(_TypedDecoder):
+            counter_id: int
+            int_value: int
+            double_value: float
         counter_id: int
         int_value: int
         double_value: float
@@ -16300,39 +20871,47 @@ class GpuCounterEvent(_Message):
             def set_counter_id(self, value: int) -> None: ...
             def set_int_value(self, value: int) -> None: ...
             def set_double_value(self, value: float) -> None: ...
-    counter_descriptor: _config.GpuCounterDescriptor | None
+    counter_descriptor: _stretto_protos_config.GpuCounterDescriptor | None
     counter_descriptor_iid: int
     counters: list[GpuCounterEvent.GpuCounter]
     gpu_id: int
     def __init__(
         self,
         *,
-        counter_descriptor: _config.GpuCounterDescriptor | None = None,
+        counter_descriptor: _stretto_protos_config.GpuCounterDescriptor | None = None,
         counter_descriptor_iid: int | None = None,
         counters: _Iterable[GpuCounterEvent.GpuCounter] | None = None,
         gpu_id: int | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_counter_descriptor(self) -> _config.GpuCounterDescriptor.Writer: ...
+        def set_counter_descriptor(self) -> _stretto_protos_config.GpuCounterDescriptor.Writer: ...
         def set_counter_descriptor_iid(self, value: int) -> None: ...
         def add_counters(self) -> GpuCounterEvent.GpuCounter.Writer: ...
         def set_gpu_id(self, value: int) -> None: ...
 class InternedGpuCounterDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        counter_descriptor: _stretto_protos_config.GpuCounterDescriptor.Decoder | None
+        gpu_id: int
     iid: int
-    counter_descriptor: _config.GpuCounterDescriptor | None
+    counter_descriptor: _stretto_protos_config.GpuCounterDescriptor | None
     gpu_id: int
     def __init__(
         self,
         *,
         iid: int | None = None,
-        counter_descriptor: _config.GpuCounterDescriptor | None = None,
+        counter_descriptor: _stretto_protos_config.GpuCounterDescriptor | None = None,
         gpu_id: int | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
         def set_iid(self, value: int) -> None: ...
-        def set_counter_descriptor(self) -> _config.GpuCounterDescriptor.Writer: ...
+        def set_counter_descriptor(self) -> _stretto_protos_config.GpuCounterDescriptor.Writer: ...
         def set_gpu_id(self, value: int) -> None: ...
 class GpuLog(_Message):
+    class Decoder(_TypedDecoder):
+        severity: int
+        tag: str
+        log_message: str
     class Severity(_Enum):
         LOG_SEVERITY_UNSPECIFIED: _Final = 0
         LOG_SEVERITY_VERBOSE: _Final = 1
@@ -16361,6 +20940,10 @@ class GpuLog(_Message):
         def set_tag(self, value: str) -> None: ...
         def set_log_message(self, value: str) -> None: ...
 class GpuMemTotalEvent(_Message):
+    class Decoder(_TypedDecoder):
+        gpu_id: int
+        pid: int
+        size: int
     gpu_id: int
     pid: int
     size: int
@@ -16376,7 +20959,32 @@ class GpuMemTotalEvent(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_size(self, value: int) -> None: ...
 class GpuRenderStageEvent(_Message):
+    class Decoder(_TypedDecoder):
+        event_id: int
+        duration: int
+        hw_queue_iid: int
+        stage_iid: int
+        gpu_id: int
+        context: int
+        render_target_handle: int
+        submission_id: int
+        extra_data: list[GpuRenderStageEvent.ExtraData.Decoder]
+        render_pass_handle: int
+        render_pass_instance_id: int
+        render_subpass_index_mask: list[int]
+        command_buffer_handle: int
+        name: str
+        name_iid: int
+        event_wait_ids: list[int]
+        kernel_iid: int
+        launch: GpuRenderStageEvent.ComputeKernelLaunch.Decoder | None
+        specifications: GpuRenderStageEvent.Specifications.Decoder | None
+        hw_queue_id: int
+        stage_id: int
     class ExtraData(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            value: str
         name: str
         value: str
         def __init__(
@@ -16389,6 +20997,10 @@ class GpuRenderStageEvent(_Message):
             def set_name(self, value: str) -> None: ...
             def set_value(self, value: str) -> None: ...
     class Dim3(_Message):
+        class Decoder(_TypedDecoder):
+            x: int
+            y: int
+            z: int
         x: int
         y: int
         z: int
@@ -16404,6 +21016,14 @@ class GpuRenderStageEvent(_Message):
             def set_y(self, value: int) -> None: ...
             def set_z(self, value: int) -> None: ...
     class ExtraComputeArg(_Message):
+        class Decoder(_TypedDecoder):
+            name_iid: int
+            name: str
+            int_value: int
+            uint_value: int
+            double_value: float
+            string_value: str
+            string_value_iid: int
         name_iid: int
         name: str
         int_value: int
@@ -16431,6 +21051,10 @@ class GpuRenderStageEvent(_Message):
             def set_string_value(self, value: str) -> None: ...
             def set_string_value_iid(self, value: int) -> None: ...
     class ComputeKernelLaunch(_Message):
+        class Decoder(_TypedDecoder):
+            grid_size: GpuRenderStageEvent.Dim3.Decoder | None
+            workgroup_size: GpuRenderStageEvent.Dim3.Decoder | None
+            args: list[GpuRenderStageEvent.ExtraComputeArg.Decoder]
         grid_size: GpuRenderStageEvent.Dim3 | None
         workgroup_size: GpuRenderStageEvent.Dim3 | None
         args: list[GpuRenderStageEvent.ExtraComputeArg]
@@ -16446,7 +21070,14 @@ class GpuRenderStageEvent(_Message):
             def set_workgroup_size(self) -> GpuRenderStageEvent.Dim3.Writer: ...
             def add_args(self) -> GpuRenderStageEvent.ExtraComputeArg.Writer: ...
     class Specifications(_Message):
+        class Decoder(_TypedDecoder):
+            context_spec: GpuRenderStageEvent.Specifications.ContextSpec.Decoder | None
+            hw_queue: list[GpuRenderStageEvent.Specifications.Description.Decoder]
+            stage: list[GpuRenderStageEvent.Specifications.Description.Decoder]
         class ContextSpec(_Message):
+            class Decoder(_TypedDecoder):
+                context: int
+                pid: int
             context: int
             pid: int
             def __init__(
@@ -16459,6 +21090,9 @@ class GpuRenderStageEvent(_Message):
                 def set_context(self, value: int) -> None: ...
                 def set_pid(self, value: int) -> None: ...
         class Description(_Message):
+            class Decoder(_TypedDecoder):
+                name: str
+                description: str
             name: str
             description: str
             def __init__(
@@ -16553,6 +21187,10 @@ class GpuRenderStageEvent(_Message):
         def set_hw_queue_id(self, value: int) -> None: ...
         def set_stage_id(self, value: int) -> None: ...
 class InternedGraphicsContext(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        pid: int
+        api: int
     class Api(_Enum):
         UNDEFINED: _Final = 0
         OPEN_GL: _Final = 1
@@ -16581,6 +21219,11 @@ class InternedGraphicsContext(_Message):
         def set_pid(self, value: int) -> None: ...
         def set_api(self, value: int) -> None: ...
 class InternedGpuRenderStageSpecification(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
+        description: str
+        category: int
     class RenderStageCategory(_Enum):
         OTHER: _Final = 0
         GRAPHICS: _Final = 1
@@ -16606,6 +21249,12 @@ class InternedGpuRenderStageSpecification(_Message):
         def set_description(self, value: str) -> None: ...
         def set_category(self, value: int) -> None: ...
 class InternedComputeKernel(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
+        demangled_name: str
+        arch: str
+        args: list[GpuRenderStageEvent.ExtraComputeArg.Decoder]
     iid: int
     name: str
     demangled_name: str
@@ -16627,6 +21276,9 @@ class InternedComputeKernel(_Message):
         def set_arch(self, value: str) -> None: ...
         def add_args(self) -> GpuRenderStageEvent.ExtraComputeArg.Writer: ...
 class InternedComputeArgName(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -16639,7 +21291,16 @@ class InternedComputeArgName(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class VulkanApiEvent(_Message):
+    class Decoder(_TypedDecoder):
+        vk_debug_utils_object_name: VulkanApiEvent.VkDebugUtilsObjectName.Decoder | None
+        vk_queue_submit: VulkanApiEvent.VkQueueSubmit.Decoder | None
     class VkDebugUtilsObjectName(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            vk_device: int
+            object_type: int
+            object: int
+            object_name: str
         pid: int
         vk_device: int
         object_type: int
@@ -16661,6 +21322,13 @@ class VulkanApiEvent(_Message):
             def set_object(self, value: int) -> None: ...
             def set_object_name(self, value: str) -> None: ...
     class VkQueueSubmit(_Message):
+        class Decoder(_TypedDecoder):
+            duration_ns: int
+            pid: int
+            tid: int
+            vk_queue: int
+            vk_command_buffers: list[int]
+            submission_id: int
         duration_ns: int
         pid: int
         tid: int
@@ -16696,6 +21364,11 @@ class VulkanApiEvent(_Message):
         def set_vk_debug_utils_object_name(self) -> VulkanApiEvent.VkDebugUtilsObjectName.Writer: ...
         def set_vk_queue_submit(self) -> VulkanApiEvent.VkQueueSubmit.Writer: ...
 class VulkanMemoryEventAnnotation(_Message):
+    class Decoder(_TypedDecoder):
+        key_iid: int
+        int_value: int
+        double_value: float
+        string_iid: int
     key_iid: int
     int_value: int
     double_value: float
@@ -16714,6 +21387,21 @@ class VulkanMemoryEventAnnotation(_Message):
         def set_double_value(self, value: float) -> None: ...
         def set_string_iid(self, value: int) -> None: ...
 class VulkanMemoryEvent(_Message):
+    class Decoder(_TypedDecoder):
+        source: int
+        operation: int
+        timestamp: int
+        pid: int
+        memory_address: int
+        memory_size: int
+        caller_iid: int
+        allocation_scope: int
+        annotations: list[VulkanMemoryEventAnnotation.Decoder]
+        device: int
+        device_memory: int
+        memory_type: int
+        heap: int
+        object_handle: int
     class Source(_Enum):
         SOURCE_UNSPECIFIED: _Final = 0
         SOURCE_DRIVER: _Final = 1
@@ -16801,6 +21489,9 @@ class VulkanMemoryEvent(_Message):
         def set_heap(self, value: int) -> None: ...
         def set_object_handle(self, value: int) -> None: ...
 class InternedString(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        str: memoryview
     iid: int
     str: bytes
     def __init__(
@@ -16813,6 +21504,10 @@ class InternedString(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_str(self, value: bytes) -> None: ...
 class Line(_Message):
+    class Decoder(_TypedDecoder):
+        function_name: str
+        source_file_name: str
+        line_number: int
     function_name: str
     source_file_name: str
     line_number: int
@@ -16828,6 +21523,9 @@ class Line(_Message):
         def set_source_file_name(self, value: str) -> None: ...
         def set_line_number(self, value: int) -> None: ...
 class AddressSymbols(_Message):
+    class Decoder(_TypedDecoder):
+        address: int
+        lines: list[Line.Decoder]
     address: int
     lines: list[Line]
     def __init__(
@@ -16840,6 +21538,10 @@ class AddressSymbols(_Message):
         def set_address(self, value: int) -> None: ...
         def add_lines(self) -> Line.Writer: ...
 class ModuleSymbols(_Message):
+    class Decoder(_TypedDecoder):
+        path: str
+        build_id: str
+        address_symbols: list[AddressSymbols.Decoder]
     path: str
     build_id: str
     address_symbols: list[AddressSymbols]
@@ -16855,6 +21557,15 @@ class ModuleSymbols(_Message):
         def set_build_id(self, value: str) -> None: ...
         def add_address_symbols(self) -> AddressSymbols.Writer: ...
 class Mapping(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        build_id: int
+        exact_offset: int
+        start_offset: int
+        start: int
+        end: int
+        load_bias: int
+        path_string_ids: list[int]
     iid: int
     build_id: int
     exact_offset: int
@@ -16885,6 +21596,15 @@ class Mapping(_Message):
         def set_load_bias(self, value: int) -> None: ...
         def add_path_string_ids(self, value: int) -> None: ...
 class Frame(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        function_name_id: int
+        mapping_id: int
+        rel_pc: int
+        source_path_iid: int
+        line_number: int
+        kind: int
+        kind_str: str
     class Kind(_Enum):
         KIND_UNKNOWN: _Final = 0
         KIND_NATIVE: _Final = 1
@@ -16930,6 +21650,9 @@ class Frame(_Message):
         def set_kind(self, value: int) -> None: ...
         def set_kind_str(self, value: str) -> None: ...
 class Callstack(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        frame_ids: list[int]
     iid: int
     frame_ids: list[int]
     def __init__(
@@ -16942,7 +21665,13 @@ class Callstack(_Message):
         def set_iid(self, value: int) -> None: ...
         def add_frame_ids(self, value: int) -> None: ...
 class InlineCallstack(_Message):
+    class Decoder(_TypedDecoder):
+        frames: list[InlineCallstack.Frame.Decoder]
     class Frame(_Message):
+        class Decoder(_TypedDecoder):
+            function_name: str
+            source_file: str
+            line_number: int
         function_name: str
         source_file: str
         line_number: int
@@ -16966,6 +21695,21 @@ class InlineCallstack(_Message):
     class Writer(_MessageWriter):
         def add_frames(self) -> InlineCallstack.Frame.Writer: ...
 class StackSample(_Message):
+    class Decoder(_TypedDecoder):
+        task_context: StackSample.TaskContext.Decoder | None
+        task_context_iid: int
+        execution_context: StackSample.ExecutionContext.Decoder | None
+        execution_context_iid: int
+        callstack: InlineCallstack.Decoder | None
+        callstack_iid: int
+        unwind_error: str
+        unwind_error_iid: int
+        primary_descriptor: StackSample.CounterDescriptor.Decoder | None
+        primary_descriptor_iid: int
+        primary_weight: int
+        follower_descriptors: list[StackSample.CounterDescriptor.Decoder]
+        follower_descriptor_iids: list[int]
+        follower_weights: list[int]
     class Mode(_Enum):
         MODE_UNKNOWN: _Final = 0
         MODE_USER: _Final = 1
@@ -17001,6 +21745,11 @@ class StackSample(_Message):
     UNIT_BRANCH_MISSES: _Final = 8
     UNIT_COUNT: _Final = 9
     class TaskContext(_Message):
+        class Decoder(_TypedDecoder):
+            iid: int
+            pid: int
+            tid: int
+            async_id: int
         iid: int
         pid: int
         tid: int
@@ -17019,6 +21768,11 @@ class StackSample(_Message):
             def set_tid(self, value: int) -> None: ...
             def set_async_id(self, value: int) -> None: ...
     class AsyncContextDescriptor(_Message):
+        class Decoder(_TypedDecoder):
+            iid: int
+            name: str
+            kind: str
+            parent_iid: int
         iid: int
         name: str
         kind: str
@@ -17037,6 +21791,10 @@ class StackSample(_Message):
             def set_kind(self, value: str) -> None: ...
             def set_parent_iid(self, value: int) -> None: ...
     class ExecutionContext(_Message):
+        class Decoder(_TypedDecoder):
+            iid: int
+            cpu: int
+            mode: int
         iid: int
         cpu: int
         mode: int
@@ -17052,6 +21810,14 @@ class StackSample(_Message):
             def set_cpu(self, value: int) -> None: ...
             def set_mode(self, value: int) -> None: ...
     class CounterDescriptor(_Message):
+        class Decoder(_TypedDecoder):
+            iid: int
+            name: str
+            unit: int
+            unit_str: str
+            unit_multiplier: int
+            description: str
+            scope: int
         class Scope(_Enum):
             SCOPE_UNSPECIFIED: _Final = 0
             SCOPE_GLOBAL: _Final = 1
@@ -17133,6 +21899,10 @@ class StackSample(_Message):
         def set_follower_descriptor_iids(self, value: _Iterable[int]) -> None: ...
         def set_follower_weights(self, value: _Iterable[int]) -> None: ...
 class StackSampleDefaults(_Message):
+    class Decoder(_TypedDecoder):
+        source: str
+        primary_descriptor: StackSample.CounterDescriptor.Decoder | None
+        follower_descriptors: list[StackSample.CounterDescriptor.Decoder]
     source: str
     primary_descriptor: StackSample.CounterDescriptor | None
     follower_descriptors: list[StackSample.CounterDescriptor]
@@ -17148,6 +21918,9 @@ class StackSampleDefaults(_Message):
         def set_primary_descriptor(self) -> StackSample.CounterDescriptor.Writer: ...
         def add_follower_descriptors(self) -> StackSample.CounterDescriptor.Writer: ...
 class HistogramName(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -17160,6 +21933,11 @@ class HistogramName(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class ChromeHistogramSample(_Message):
+    class Decoder(_TypedDecoder):
+        name_hash: int
+        name: str
+        sample: int
+        name_iid: int
     name_hash: int
     name: str
     sample: int
@@ -17178,7 +21956,33 @@ class ChromeHistogramSample(_Message):
         def set_sample(self, value: int) -> None: ...
         def set_name_iid(self, value: int) -> None: ...
 class DebugAnnotation(_Message):
+    class Decoder(_TypedDecoder):
+        name_iid: int
+        name: str
+        bool_value: bool
+        uint_value: int
+        int_value: int
+        double_value: float
+        pointer_value: int
+        nested_value: DebugAnnotation.NestedValue.Decoder | None
+        legacy_json_value: str
+        string_value: str
+        string_value_iid: int
+        proto_type_name: str
+        proto_type_name_iid: int
+        proto_value: memoryview
+        dict_entries: list[DebugAnnotation.Decoder]
+        array_values: list[DebugAnnotation.Decoder]
     class NestedValue(_Message):
+        class Decoder(_TypedDecoder):
+            nested_type: int
+            dict_keys: list[str]
+            dict_values: list[DebugAnnotation.NestedValue.Decoder]
+            array_values: list[DebugAnnotation.NestedValue.Decoder]
+            int_value: int
+            double_value: float
+            bool_value: bool
+            string_value: str
         class NestedType(_Enum):
             UNSPECIFIED: _Final = 0
             DICT: _Final = 1
@@ -17269,6 +22073,9 @@ class DebugAnnotation(_Message):
         def add_dict_entries(self) -> DebugAnnotation.Writer: ...
         def add_array_values(self) -> DebugAnnotation.Writer: ...
 class DebugAnnotationName(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -17281,6 +22088,9 @@ class DebugAnnotationName(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class DebugAnnotationValueTypeName(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -17293,6 +22103,10 @@ class DebugAnnotationValueTypeName(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class LogMessage(_Message):
+    class Decoder(_TypedDecoder):
+        source_location_iid: int
+        body_iid: int
+        prio: int
     class Priority(_Enum):
         PRIO_UNSPECIFIED: _Final = 0
         PRIO_UNUSED: _Final = 1
@@ -17325,6 +22139,9 @@ class LogMessage(_Message):
         def set_body_iid(self, value: int) -> None: ...
         def set_prio(self, value: int) -> None: ...
 class LogMessageBody(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        body: str
     iid: int
     body: str
     def __init__(
@@ -17337,6 +22154,10 @@ class LogMessageBody(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_body(self, value: str) -> None: ...
 class UnsymbolizedSourceLocation(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        mapping_id: int
+        rel_pc: int
     iid: int
     mapping_id: int
     rel_pc: int
@@ -17352,6 +22173,11 @@ class UnsymbolizedSourceLocation(_Message):
         def set_mapping_id(self, value: int) -> None: ...
         def set_rel_pc(self, value: int) -> None: ...
 class SourceLocation(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        file_name: str
+        function_name: str
+        line_number: int
     iid: int
     file_name: str
     function_name: str
@@ -17370,6 +22196,8 @@ class SourceLocation(_Message):
         def set_function_name(self, value: str) -> None: ...
         def set_line_number(self, value: int) -> None: ...
 class ChromeActiveProcesses(_Message):
+    class Decoder(_TypedDecoder):
+        pid: list[int]
     pid: list[int]
     def __init__(
         self,
@@ -17379,6 +22207,8 @@ class ChromeActiveProcesses(_Message):
     class Writer(_MessageWriter):
         def add_pid(self, value: int) -> None: ...
 class ChromeApplicationStateInfo(_Message):
+    class Decoder(_TypedDecoder):
+        application_state: int
     class ChromeApplicationState(_Enum):
         APPLICATION_STATE_UNKNOWN: _Final = 0
         APPLICATION_STATE_HAS_RUNNING_ACTIVITIES: _Final = 1
@@ -17399,6 +22229,23 @@ class ChromeApplicationStateInfo(_Message):
     class Writer(_MessageWriter):
         def set_application_state(self, value: int) -> None: ...
 class ChromeCompositorSchedulerState(_Message):
+    class Decoder(_TypedDecoder):
+        state_machine: ChromeCompositorStateMachine.Decoder | None
+        observing_begin_frame_source: bool
+        begin_impl_frame_deadline_task: bool
+        pending_begin_frame_task: bool
+        skipped_last_frame_missed_exceeded_deadline: bool
+        inside_action: int
+        deadline_mode: int
+        deadline_us: int
+        deadline_scheduled_at_us: int
+        now_us: int
+        now_to_deadline_delta_us: int
+        now_to_deadline_scheduled_at_delta_us: int
+        begin_impl_frame_args: BeginImplFrameArgs.Decoder | None
+        begin_frame_observer_state: BeginFrameObserverState.Decoder | None
+        begin_frame_source_state: BeginFrameSourceState.Decoder | None
+        compositor_timing_history: CompositorTimingHistory.Decoder | None
     class BeginImplFrameDeadlineMode(_Enum):
         DEADLINE_MODE_UNSPECIFIED: _Final = 0
         DEADLINE_MODE_NONE: _Final = 1
@@ -17466,7 +22313,16 @@ class ChromeCompositorSchedulerState(_Message):
         def set_begin_frame_source_state(self) -> BeginFrameSourceState.Writer: ...
         def set_compositor_timing_history(self) -> CompositorTimingHistory.Writer: ...
 class ChromeCompositorStateMachine(_Message):
+    class Decoder(_TypedDecoder):
+        major_state: ChromeCompositorStateMachine.MajorState.Decoder | None
+        minor_state: ChromeCompositorStateMachine.MinorState.Decoder | None
     class MajorState(_Message):
+        class Decoder(_TypedDecoder):
+            next_action: int
+            begin_impl_frame_state: int
+            begin_main_frame_state: int
+            layer_tree_frame_sink_state: int
+            forced_redraw_state: int
         class BeginImplFrameState(_Enum):
             BEGIN_IMPL_FRAME_UNSPECIFIED: _Final = 0
             BEGIN_IMPL_FRAME_IDLE: _Final = 1
@@ -17530,6 +22386,52 @@ class ChromeCompositorStateMachine(_Message):
             def set_layer_tree_frame_sink_state(self, value: int) -> None: ...
             def set_forced_redraw_state(self, value: int) -> None: ...
     class MinorState(_Message):
+        class Decoder(_TypedDecoder):
+            commit_count: int
+            current_frame_number: int
+            last_frame_number_submit_performed: int
+            last_frame_number_draw_performed: int
+            last_frame_number_begin_main_frame_sent: int
+            did_draw: bool
+            did_send_begin_main_frame_for_current_frame: bool
+            did_notify_begin_main_frame_not_expected_until: bool
+            did_notify_begin_main_frame_not_expected_soon: bool
+            wants_begin_main_frame_not_expected: bool
+            did_commit_during_frame: bool
+            did_invalidate_layer_tree_frame_sink: bool
+            did_perform_impl_side_invalidaion: bool
+            did_prepare_tiles: bool
+            consecutive_checkerboard_animations: int
+            pending_submit_frames: int
+            submit_frames_with_current_layer_tree_frame_sink: int
+            needs_redraw: bool
+            needs_prepare_tiles: bool
+            needs_begin_main_frame: bool
+            needs_one_begin_impl_frame: bool
+            visible: bool
+            begin_frame_source_paused: bool
+            can_draw: bool
+            resourceless_draw: bool
+            has_pending_tree: bool
+            pending_tree_is_ready_for_activation: bool
+            active_tree_needs_first_draw: bool
+            active_tree_is_ready_to_draw: bool
+            did_create_and_initialize_first_layer_tree_frame_sink: bool
+            tree_priority: int
+            scroll_handler_state: int
+            critical_begin_main_frame_to_activate_is_fast: bool
+            main_thread_missed_last_deadline: bool
+            video_needs_begin_frames: bool
+            defer_begin_main_frame: bool
+            last_commit_had_no_updates: bool
+            did_draw_in_last_frame: bool
+            did_submit_in_last_frame: bool
+            needs_impl_side_invalidation: bool
+            current_pending_tree_is_impl_side: bool
+            previous_pending_tree_was_impl_side: bool
+            processing_animation_worklets_for_active_tree: bool
+            processing_animation_worklets_for_pending_tree: bool
+            processing_paint_worklets_for_pending_tree: bool
         class TreePriority(_Enum):
             TREE_PRIORITY_UNSPECIFIED: _Final = 0
             TREE_PRIORITY_SAME_PRIORITY_FOR_BOTH_TREES: _Final = 1
@@ -17698,6 +22600,18 @@ class ChromeCompositorStateMachine(_Message):
         def set_major_state(self) -> ChromeCompositorStateMachine.MajorState.Writer: ...
         def set_minor_state(self) -> ChromeCompositorStateMachine.MinorState.Writer: ...
 class BeginFrameArgs(_Message):
+    class Decoder(_TypedDecoder):
+        type: int
+        source_id: int
+        sequence_number: int
+        frame_time_us: int
+        deadline_us: int
+        interval_delta_us: int
+        on_critical_path: bool
+        animate_only: bool
+        source_location_iid: int
+        source_location: SourceLocation.Decoder | None
+        frames_throttled_since_last: int
     class BeginFrameArgsType(_Enum):
         BEGIN_FRAME_ARGS_TYPE_UNSPECIFIED: _Final = 0
         BEGIN_FRAME_ARGS_TYPE_INVALID: _Final = 1
@@ -17746,12 +22660,27 @@ class BeginFrameArgs(_Message):
         def set_source_location(self) -> SourceLocation.Writer: ...
         def set_frames_throttled_since_last(self, value: int) -> None: ...
 class BeginImplFrameArgs(_Message):
+    class Decoder(_TypedDecoder):
+        updated_at_us: int
+        finished_at_us: int
+        state: int
+        current_args: BeginFrameArgs.Decoder | None
+        last_args: BeginFrameArgs.Decoder | None
+        timestamps_in_us: BeginImplFrameArgs.TimestampsInUs.Decoder | None
     class State(_Enum):
         BEGIN_FRAME_FINISHED: _Final = 0
         BEGIN_FRAME_USING: _Final = 1
     BEGIN_FRAME_FINISHED: _Final = 0
     BEGIN_FRAME_USING: _Final = 1
     class TimestampsInUs(_Message):
+        class Decoder(_TypedDecoder):
+            interval_delta: int
+            now_to_deadline_delta: int
+            frame_time_to_now_delta: int
+            frame_time_to_deadline_delta: int
+            now: int
+            frame_time: int
+            deadline: int
         interval_delta: int
         now_to_deadline_delta: int
         frame_time_to_now_delta: int
@@ -17802,6 +22731,9 @@ class BeginImplFrameArgs(_Message):
         def set_last_args(self) -> BeginFrameArgs.Writer: ...
         def set_timestamps_in_us(self) -> BeginImplFrameArgs.TimestampsInUs.Writer: ...
 class BeginFrameObserverState(_Message):
+    class Decoder(_TypedDecoder):
+        dropped_begin_frame_args: int
+        last_begin_frame_args: BeginFrameArgs.Decoder | None
     dropped_begin_frame_args: int
     last_begin_frame_args: BeginFrameArgs | None
     def __init__(
@@ -17814,6 +22746,11 @@ class BeginFrameObserverState(_Message):
         def set_dropped_begin_frame_args(self, value: int) -> None: ...
         def set_last_begin_frame_args(self) -> BeginFrameArgs.Writer: ...
 class BeginFrameSourceState(_Message):
+    class Decoder(_TypedDecoder):
+        source_id: int
+        paused: bool
+        num_observers: int
+        last_begin_frame_args: BeginFrameArgs.Decoder | None
     source_id: int
     paused: bool
     num_observers: int
@@ -17832,6 +22769,14 @@ class BeginFrameSourceState(_Message):
         def set_num_observers(self, value: int) -> None: ...
         def set_last_begin_frame_args(self) -> BeginFrameArgs.Writer: ...
 class CompositorTimingHistory(_Message):
+    class Decoder(_TypedDecoder):
+        begin_main_frame_queue_critical_estimate_delta_us: int
+        begin_main_frame_queue_not_critical_estimate_delta_us: int
+        begin_main_frame_start_to_ready_to_commit_estimate_delta_us: int
+        commit_to_ready_to_activate_estimate_delta_us: int
+        prepare_tiles_estimate_delta_us: int
+        activate_estimate_delta_us: int
+        draw_estimate_delta_us: int
     begin_main_frame_queue_critical_estimate_delta_us: int
     begin_main_frame_queue_not_critical_estimate_delta_us: int
     begin_main_frame_start_to_ready_to_commit_estimate_delta_us: int
@@ -17859,6 +22804,8 @@ class CompositorTimingHistory(_Message):
         def set_activate_estimate_delta_us(self, value: int) -> None: ...
         def set_draw_estimate_delta_us(self, value: int) -> None: ...
 class ChromeContentSettingsEventInfo(_Message):
+    class Decoder(_TypedDecoder):
+        number_of_exceptions: int
     number_of_exceptions: int
     def __init__(
         self,
@@ -17868,6 +22815,25 @@ class ChromeContentSettingsEventInfo(_Message):
     class Writer(_MessageWriter):
         def set_number_of_exceptions(self, value: int) -> None: ...
 class ChromeFrameReporter(_Message):
+    class Decoder(_TypedDecoder):
+        state: int
+        reason: int
+        frame_source: int
+        frame_sequence: int
+        affects_smoothness: bool
+        scroll_state: int
+        has_main_animation: bool
+        has_compositor_animation: bool
+        has_smooth_input_main: bool
+        has_missing_content: bool
+        layer_tree_host_id: int
+        has_high_latency: bool
+        frame_type: int
+        high_latency_contribution_stage: list[str]
+        checkerboarded_needs_raster: bool
+        checkerboarded_needs_record: bool
+        surface_frame_trace_id: int
+        display_trace_id: int
     class State(_Enum):
         STATE_NO_UPDATE_DESIRED: _Final = 0
         STATE_PRESENTED_ALL: _Final = 1
@@ -17962,6 +22928,8 @@ class ChromeFrameReporter(_Message):
         def set_surface_frame_trace_id(self, value: int) -> None: ...
         def set_display_trace_id(self, value: int) -> None: ...
 class ChromeKeyedService(_Message):
+    class Decoder(_TypedDecoder):
+        name: str
     name: str
     def __init__(
         self,
@@ -17971,6 +22939,15 @@ class ChromeKeyedService(_Message):
     class Writer(_MessageWriter):
         def set_name(self, value: str) -> None: ...
 class ChromeLatencyInfo(_Message):
+    class Decoder(_TypedDecoder):
+        trace_id: int
+        step: int
+        frame_tree_node_id: int
+        component_info: list[ChromeLatencyInfo.ComponentInfo.Decoder]
+        is_coalesced: bool
+        gesture_scroll_id: int
+        touch_id: int
+        input_type: int
     class Step(_Enum):
         STEP_UNSPECIFIED: _Final = 0
         STEP_SEND_INPUT_EVENT_UI: _Final = 3
@@ -18043,6 +23020,9 @@ class ChromeLatencyInfo(_Message):
     GESTURE_TAP: _Final = 5
     GESTURE_TAP_CANCEL: _Final = 6
     class ComponentInfo(_Message):
+        class Decoder(_TypedDecoder):
+            component_type: int
+            time_us: int
         component_type: int
         time_us: int
         def __init__(
@@ -18084,6 +23064,9 @@ class ChromeLatencyInfo(_Message):
         def set_touch_id(self, value: int) -> None: ...
         def set_input_type(self, value: int) -> None: ...
 class ChromeLegacyIpc(_Message):
+    class Decoder(_TypedDecoder):
+        message_class: int
+        message_line: int
     class MessageClass(_Enum):
         CLASS_UNSPECIFIED: _Final = 0
         CLASS_AUTOMATION: _Final = 1
@@ -18173,6 +23156,9 @@ class ChromeLegacyIpc(_Message):
         def set_message_class(self, value: int) -> None: ...
         def set_message_line(self, value: int) -> None: ...
 class ChromeMessagePump(_Message):
+    class Decoder(_TypedDecoder):
+        sent_messages_in_queue: bool
+        io_handler_location_iid: int
     sent_messages_in_queue: bool
     io_handler_location_iid: int
     def __init__(
@@ -18185,6 +23171,14 @@ class ChromeMessagePump(_Message):
         def set_sent_messages_in_queue(self, value: bool) -> None: ...
         def set_io_handler_location_iid(self, value: int) -> None: ...
 class ChromeMojoEventInfo(_Message):
+    class Decoder(_TypedDecoder):
+        watcher_notify_interface_tag: str
+        ipc_hash: int
+        mojo_interface_tag: str
+        mojo_interface_method_iid: int
+        is_reply: bool
+        payload_size: int
+        data_num_bytes: int
     watcher_notify_interface_tag: str
     ipc_hash: int
     mojo_interface_tag: str
@@ -18212,6 +23206,10 @@ class ChromeMojoEventInfo(_Message):
         def set_payload_size(self, value: int) -> None: ...
         def set_data_num_bytes(self, value: int) -> None: ...
 class ChromeRendererSchedulerState(_Message):
+    class Decoder(_TypedDecoder):
+        rail_mode: int
+        is_backgrounded: bool
+        is_hidden: bool
     rail_mode: int
     is_backgrounded: bool
     is_hidden: bool
@@ -18227,6 +23225,9 @@ class ChromeRendererSchedulerState(_Message):
         def set_is_backgrounded(self, value: bool) -> None: ...
         def set_is_hidden(self, value: bool) -> None: ...
 class ChromeUserEvent(_Message):
+    class Decoder(_TypedDecoder):
+        action: str
+        action_hash: int
     action: str
     action_hash: int
     def __init__(
@@ -18239,6 +23240,10 @@ class ChromeUserEvent(_Message):
         def set_action(self, value: str) -> None: ...
         def set_action_hash(self, value: int) -> None: ...
 class ChromeWindowHandleEventInfo(_Message):
+    class Decoder(_TypedDecoder):
+        dpi: int
+        message_id: int
+        hwnd_ptr: int
     dpi: int
     message_id: int
     hwnd_ptr: int
@@ -18254,6 +23259,10 @@ class ChromeWindowHandleEventInfo(_Message):
         def set_message_id(self, value: int) -> None: ...
         def set_hwnd_ptr(self, value: int) -> None: ...
 class Screenshot(_Message):
+    class Decoder(_TypedDecoder):
+        jpg_image: memoryview
+        pam_image: memoryview
+        ppm_image: memoryview
     jpg_image: bytes
     pam_image: bytes
     ppm_image: bytes
@@ -18269,6 +23278,8 @@ class Screenshot(_Message):
         def set_pam_image(self, value: bytes) -> None: ...
         def set_ppm_image(self, value: bytes) -> None: ...
 class TaskExecution(_Message):
+    class Decoder(_TypedDecoder):
+        posted_from_iid: int
     posted_from_iid: int
     def __init__(
         self,
@@ -18278,6 +23289,56 @@ class TaskExecution(_Message):
     class Writer(_MessageWriter):
         def set_posted_from_iid(self, value: int) -> None: ...
 class TrackEvent(_Message):
+    class Decoder(_TypedDecoder):
+        category_iids: list[int]
+        categories: list[str]
+        name_iid: int
+        name: str
+        type: int
+        track_uuid: int
+        counter_value: int
+        double_counter_value: float
+        extra_counter_track_uuids: list[int]
+        extra_counter_values: list[int]
+        extra_double_counter_track_uuids: list[int]
+        extra_double_counter_values: list[float]
+        flow_ids_old: list[int]
+        flow_ids: list[int]
+        terminating_flow_ids_old: list[int]
+        terminating_flow_ids: list[int]
+        correlation_id: int
+        correlation_id_str: str
+        correlation_id_str_iid: int
+        callstack: TrackEvent.InlineCallstack.Decoder | None
+        callstack_iid: int
+        callstack_weight: float
+        debug_annotations: list[DebugAnnotation.Decoder]
+        task_execution: TaskExecution.Decoder | None
+        log_message: LogMessage.Decoder | None
+        cc_scheduler_state: ChromeCompositorSchedulerState.Decoder | None
+        chrome_user_event: ChromeUserEvent.Decoder | None
+        chrome_keyed_service: ChromeKeyedService.Decoder | None
+        chrome_legacy_ipc: ChromeLegacyIpc.Decoder | None
+        chrome_histogram_sample: ChromeHistogramSample.Decoder | None
+        chrome_latency_info: ChromeLatencyInfo.Decoder | None
+        chrome_frame_reporter: ChromeFrameReporter.Decoder | None
+        chrome_application_state_info: ChromeApplicationStateInfo.Decoder | None
+        chrome_renderer_scheduler_state: ChromeRendererSchedulerState.Decoder | None
+        chrome_window_handle_event_info: ChromeWindowHandleEventInfo.Decoder | None
+        chrome_content_settings_event_info: ChromeContentSettingsEventInfo.Decoder | None
+        chrome_active_processes: ChromeActiveProcesses.Decoder | None
+        screenshot: Screenshot.Decoder | None
+        source_location: SourceLocation.Decoder | None
+        source_location_iid: int
+        chrome_message_pump: ChromeMessagePump.Decoder | None
+        chrome_mojo_event_info: ChromeMojoEventInfo.Decoder | None
+        timestamp_delta_us: int
+        timestamp_absolute_us: int
+        thread_time_delta_us: int
+        thread_time_absolute_us: int
+        thread_instruction_count_delta: int
+        thread_instruction_count_absolute: int
+        legacy_event: TrackEvent.LegacyEvent.Decoder | None
     class Type(_Enum):
         TYPE_UNSPECIFIED: _Final = 0
         TYPE_SLICE_BEGIN: _Final = 1
@@ -18292,7 +23353,13 @@ class TrackEvent(_Message):
     TYPE_COUNTER: _Final = 4
     TYPE_STATE: _Final = 5
     class InlineCallstack(_Message):
+        class Decoder(_TypedDecoder):
+            frames: list[TrackEvent.InlineCallstack.Frame.Decoder]
         class Frame(_Message):
+            class Decoder(_TypedDecoder):
+                function_name: str
+                source_file: str
+                line_number: int
             function_name: str
             source_file: str
             line_number: int
@@ -18316,6 +23383,23 @@ class TrackEvent(_Message):
         class Writer(_MessageWriter):
             def add_frames(self) -> TrackEvent.InlineCallstack.Frame.Writer: ...
     class LegacyEvent(_Message):
+        class Decoder(_TypedDecoder):
+            name_iid: int
+            phase: int
+            duration_us: int
+            thread_duration_us: int
+            thread_instruction_delta: int
+            unscoped_id: int
+            local_id: int
+            global_id: int
+            id_scope: str
+            use_async_tts: bool
+            bind_id: int
+            bind_to_enclosing: bool
+            flow_direction: int
+            instant_event_scope: int
+            pid_override: int
+            tid_override: int
         class FlowDirection(_Enum):
             FLOW_UNSPECIFIED: _Final = 0
             FLOW_IN: _Final = 1
@@ -18540,6 +23624,10 @@ class TrackEvent(_Message):
         def set_thread_instruction_count_absolute(self, value: int) -> None: ...
         def set_legacy_event(self) -> TrackEvent.LegacyEvent.Writer: ...
 class TrackEventDefaults(_Message):
+    class Decoder(_TypedDecoder):
+        track_uuid: int
+        extra_counter_track_uuids: list[int]
+        extra_double_counter_track_uuids: list[int]
     track_uuid: int
     extra_counter_track_uuids: list[int]
     extra_double_counter_track_uuids: list[int]
@@ -18555,6 +23643,9 @@ class TrackEventDefaults(_Message):
         def add_extra_counter_track_uuids(self, value: int) -> None: ...
         def add_extra_double_counter_track_uuids(self, value: int) -> None: ...
 class EventCategory(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -18567,6 +23658,9 @@ class EventCategory(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class EventName(_Message):
+    class Decoder(_TypedDecoder):
+        iid: int
+        name: str
     iid: int
     name: str
     def __init__(
@@ -18579,6 +23673,38 @@ class EventName(_Message):
         def set_iid(self, value: int) -> None: ...
         def set_name(self, value: str) -> None: ...
 class InternedData(_Message):
+    class Decoder(_TypedDecoder):
+        event_categories: list[EventCategory.Decoder]
+        event_names: list[EventName.Decoder]
+        debug_annotation_names: list[DebugAnnotationName.Decoder]
+        debug_annotation_value_type_names: list[DebugAnnotationValueTypeName.Decoder]
+        debug_annotation_string_values: list[InternedString.Decoder]
+        correlation_id_str: list[InternedString.Decoder]
+        build_ids: list[InternedString.Decoder]
+        mapping_paths: list[InternedString.Decoder]
+        source_paths: list[InternedString.Decoder]
+        function_names: list[InternedString.Decoder]
+        mappings: list[Mapping.Decoder]
+        frames: list[Frame.Decoder]
+        callstacks: list[Callstack.Decoder]
+        stack_sample_task_contexts: list[StackSample.TaskContext.Decoder]
+        stack_sample_execution_contexts: list[StackSample.ExecutionContext.Decoder]
+        stack_sample_counter_descriptors: list[StackSample.CounterDescriptor.Decoder]
+        stack_sample_async_context_descriptors: list[StackSample.AsyncContextDescriptor.Decoder]
+        source_locations: list[SourceLocation.Decoder]
+        unsymbolized_source_locations: list[UnsymbolizedSourceLocation.Decoder]
+        log_message_body: list[LogMessageBody.Decoder]
+        histogram_names: list[HistogramName.Decoder]
+        vulkan_memory_keys: list[InternedString.Decoder]
+        graphics_contexts: list[InternedGraphicsContext.Decoder]
+        gpu_specifications: list[InternedGpuRenderStageSpecification.Decoder]
+        gpu_counter_descriptors: list[InternedGpuCounterDescriptor.Decoder]
+        kernel_symbols: list[InternedString.Decoder]
+        v8_js_function_name: list[InternedV8String.Decoder]
+        v8_js_function: list[InternedV8JsFunction.Decoder]
+        v8_js_script: list[InternedV8JsScript.Decoder]
+        v8_wasm_script: list[InternedV8WasmScript.Decoder]
+        v8_isolate: list[InternedV8Isolate.Decoder]
     event_categories: list[EventCategory]
     event_names: list[EventName]
     debug_annotation_names: list[DebugAnnotationName]
@@ -18678,6 +23804,21 @@ class InternedData(_Message):
         def add_v8_wasm_script(self) -> InternedV8WasmScript.Writer: ...
         def add_v8_isolate(self) -> InternedV8Isolate.Writer: ...
 class SystemdJournaldEvent(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        tid: int
+        uid: int
+        gid: int
+        prio: int
+        tag: str
+        message: str
+        comm: str
+        exe: str
+        systemd_unit: str
+        hostname: str
+        transport: str
+        num_total: int
+        num_failed: int
     pid: int
     tid: int
     uid: int
@@ -18726,6 +23867,10 @@ class SystemdJournaldEvent(_Message):
         def set_num_total(self, value: int) -> None: ...
         def set_num_failed(self, value: int) -> None: ...
 class MemoryTrackerSnapshot(_Message):
+    class Decoder(_TypedDecoder):
+        global_dump_id: int
+        level_of_detail: int
+        process_memory_dumps: list[MemoryTrackerSnapshot.ProcessSnapshot.Decoder]
     class LevelOfDetail(_Enum):
         DETAIL_FULL: _Final = 0
         DETAIL_LIGHT: _Final = 1
@@ -18734,8 +23879,23 @@ class MemoryTrackerSnapshot(_Message):
     DETAIL_LIGHT: _Final = 1
     DETAIL_BACKGROUND: _Final = 2
     class ProcessSnapshot(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            allocator_dumps: list[MemoryTrackerSnapshot.ProcessSnapshot.MemoryNode.Decoder]
+            memory_edges: list[MemoryTrackerSnapshot.ProcessSnapshot.MemoryEdge.Decoder]
         class MemoryNode(_Message):
+            class Decoder(_TypedDecoder):
+                id: int
+                absolute_name: str
+                weak: bool
+                size_bytes: int
+                entries: list[MemoryTrackerSnapshot.ProcessSnapshot.MemoryNode.MemoryNodeEntry.Decoder]
             class MemoryNodeEntry(_Message):
+                class Decoder(_TypedDecoder):
+                    name: str
+                    units: int
+                    value_uint64: int
+                    value_string: str
                 class Units(_Enum):
                     UNSPECIFIED: _Final = 0
                     BYTES: _Final = 1
@@ -18781,6 +23941,11 @@ class MemoryTrackerSnapshot(_Message):
                 def set_size_bytes(self, value: int) -> None: ...
                 def add_entries(self) -> MemoryTrackerSnapshot.ProcessSnapshot.MemoryNode.MemoryNodeEntry.Writer: ...
         class MemoryEdge(_Message):
+            class Decoder(_TypedDecoder):
+                source_id: int
+                target_id: int
+                importance: int
+                overridable: bool
             source_id: int
             target_id: int
             importance: int
@@ -18827,6 +23992,12 @@ class MemoryTrackerSnapshot(_Message):
         def set_level_of_detail(self, value: int) -> None: ...
         def add_process_memory_dumps(self) -> MemoryTrackerSnapshot.ProcessSnapshot.Writer: ...
 class ConcurrentSessionEvent(_Message):
+    class Decoder(_TypedDecoder):
+        state: int
+        session_name: str
+        session_id: int
+        consumer_uid: int
+        num_data_sources: int
     class State(_Enum):
         STATE_UNSPECIFIED: _Final = 0
         STATE_DISABLED: _Final = 1
@@ -18861,7 +24032,24 @@ class ConcurrentSessionEvent(_Message):
         def set_consumer_uid(self, value: int) -> None: ...
         def set_num_data_sources(self, value: int) -> None: ...
 class PerfettoMetatrace(_Message):
+    class Decoder(_TypedDecoder):
+        event_id: int
+        counter_id: int
+        event_name: str
+        event_name_iid: int
+        counter_name: str
+        event_duration_ns: int
+        counter_value: int
+        thread_id: int
+        has_overruns: bool
+        args: list[PerfettoMetatrace.Arg.Decoder]
+        interned_strings: list[PerfettoMetatrace.InternedString.Decoder]
     class Arg(_Message):
+        class Decoder(_TypedDecoder):
+            key: str
+            key_iid: int
+            value: str
+            value_iid: int
         key: str
         key_iid: int
         value: str
@@ -18880,6 +24068,9 @@ class PerfettoMetatrace(_Message):
             def set_value(self, value: str) -> None: ...
             def set_value_iid(self, value: int) -> None: ...
     class InternedString(_Message):
+        class Decoder(_TypedDecoder):
+            iid: int
+            value: str
         iid: int
         value: str
         def __init__(
@@ -18930,7 +24121,12 @@ class PerfettoMetatrace(_Message):
         def add_args(self) -> PerfettoMetatrace.Arg.Writer: ...
         def add_interned_strings(self) -> PerfettoMetatrace.InternedString.Writer: ...
 class TraceProvenance(_Message):
+    class Decoder(_TypedDecoder):
+        buffers: list[TraceProvenance.Buffer.Decoder]
     class Sequence(_Message):
+        class Decoder(_TypedDecoder):
+            id: int
+            producer_id: int
         id: int
         producer_id: int
         def __init__(
@@ -18943,6 +24139,8 @@ class TraceProvenance(_Message):
             def set_id(self, value: int) -> None: ...
             def set_producer_id(self, value: int) -> None: ...
     class Buffer(_Message):
+        class Decoder(_TypedDecoder):
+            sequences: list[TraceProvenance.Sequence.Decoder]
         sequences: list[TraceProvenance.Sequence]
         def __init__(
             self,
@@ -18960,8 +24158,25 @@ class TraceProvenance(_Message):
     class Writer(_MessageWriter):
         def add_buffers(self) -> TraceProvenance.Buffer.Writer: ...
 class TracingServiceEvent(_Message):
+    class Decoder(_TypedDecoder):
+        tracing_started: bool
+        all_data_sources_started: bool
+        flush_started: bool
+        all_data_sources_flushed: bool
+        read_tracing_buffers_completed: bool
+        tracing_disabled: bool
+        seized_for_bugreport: bool
+        slow_starting_data_sources: TracingServiceEvent.DataSources.Decoder | None
+        last_flush_slow_data_sources: TracingServiceEvent.DataSources.Decoder | None
+        clone_started: bool
+        buffer_cloned: int
     class DataSources(_Message):
+        class Decoder(_TypedDecoder):
+            data_source: list[TracingServiceEvent.DataSources.DataSource.Decoder]
         class DataSource(_Message):
+            class Decoder(_TypedDecoder):
+                producer_name: str
+                data_source_name: str
             producer_name: str
             data_source_name: str
             def __init__(
@@ -19020,6 +24235,11 @@ class TracingServiceEvent(_Message):
         def set_clone_started(self, value: bool) -> None: ...
         def set_buffer_cloned(self, value: int) -> None: ...
 class AndroidEnergyConsumer(_Message):
+    class Decoder(_TypedDecoder):
+        energy_consumer_id: int
+        ordinal: int
+        type: str
+        name: str
     energy_consumer_id: int
     ordinal: int
     type: str
@@ -19038,6 +24258,8 @@ class AndroidEnergyConsumer(_Message):
         def set_type(self, value: str) -> None: ...
         def set_name(self, value: str) -> None: ...
 class AndroidEnergyConsumerDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        energy_consumers: list[AndroidEnergyConsumer.Decoder]
     energy_consumers: list[AndroidEnergyConsumer]
     def __init__(
         self,
@@ -19047,7 +24269,15 @@ class AndroidEnergyConsumerDescriptor(_Message):
     class Writer(_MessageWriter):
         def add_energy_consumers(self) -> AndroidEnergyConsumer.Writer: ...
 class AndroidEnergyEstimationBreakdown(_Message):
+    class Decoder(_TypedDecoder):
+        energy_consumer_descriptor: AndroidEnergyConsumerDescriptor.Decoder | None
+        energy_consumer_id: int
+        energy_uws: int
+        per_uid_breakdown: list[AndroidEnergyEstimationBreakdown.EnergyUidBreakdown.Decoder]
     class EnergyUidBreakdown(_Message):
+        class Decoder(_TypedDecoder):
+            uid: int
+            energy_uws: int
         uid: int
         energy_uws: int
         def __init__(
@@ -19077,7 +24307,15 @@ class AndroidEnergyEstimationBreakdown(_Message):
         def set_energy_uws(self, value: int) -> None: ...
         def add_per_uid_breakdown(self) -> AndroidEnergyEstimationBreakdown.EnergyUidBreakdown.Writer: ...
 class EntityStateResidency(_Message):
+    class Decoder(_TypedDecoder):
+        power_entity_state: list[EntityStateResidency.PowerEntityState.Decoder]
+        residency: list[EntityStateResidency.StateResidency.Decoder]
     class PowerEntityState(_Message):
+        class Decoder(_TypedDecoder):
+            entity_index: int
+            state_index: int
+            entity_name: str
+            state_name: str
         entity_index: int
         state_index: int
         entity_name: str
@@ -19096,6 +24334,12 @@ class EntityStateResidency(_Message):
             def set_entity_name(self, value: str) -> None: ...
             def set_state_name(self, value: str) -> None: ...
     class StateResidency(_Message):
+        class Decoder(_TypedDecoder):
+            entity_index: int
+            state_index: int
+            total_time_in_state_ms: int
+            total_state_entry_count: int
+            last_entry_timestamp_ms: int
         entity_index: int
         state_index: int
         total_time_in_state_ms: int
@@ -19128,6 +24372,14 @@ class EntityStateResidency(_Message):
         def add_power_entity_state(self) -> EntityStateResidency.PowerEntityState.Writer: ...
         def add_residency(self) -> EntityStateResidency.StateResidency.Writer: ...
 class BatteryCounters(_Message):
+    class Decoder(_TypedDecoder):
+        charge_counter_uah: int
+        capacity_percent: float
+        current_ua: int
+        current_avg_ua: int
+        name: str
+        energy_counter_uwh: int
+        voltage_uv: int
     charge_counter_uah: int
     capacity_percent: float
     current_ua: int
@@ -19155,7 +24407,16 @@ class BatteryCounters(_Message):
         def set_energy_counter_uwh(self, value: int) -> None: ...
         def set_voltage_uv(self, value: int) -> None: ...
 class PowerRails(_Message):
+    class Decoder(_TypedDecoder):
+        rail_descriptor: list[PowerRails.RailDescriptor.Decoder]
+        energy_data: list[PowerRails.EnergyData.Decoder]
+        session_uuid: int
     class RailDescriptor(_Message):
+        class Decoder(_TypedDecoder):
+            index: int
+            rail_name: str
+            subsys_name: str
+            sampling_rate: int
         index: int
         rail_name: str
         subsys_name: str
@@ -19174,6 +24435,10 @@ class PowerRails(_Message):
             def set_subsys_name(self, value: str) -> None: ...
             def set_sampling_rate(self, value: int) -> None: ...
     class EnergyData(_Message):
+        class Decoder(_TypedDecoder):
+            index: int
+            timestamp_ms: int
+            energy: int
         index: int
         timestamp_ms: int
         energy: int
@@ -19203,6 +24468,10 @@ class PowerRails(_Message):
         def add_energy_data(self) -> PowerRails.EnergyData.Writer: ...
         def set_session_uuid(self, value: int) -> None: ...
 class JavaFrame(_Message):
+    class Decoder(_TypedDecoder):
+        method_name: str
+        source_file: str
+        line_number: int
     method_name: str
     source_file: str
     line_number: int
@@ -19218,6 +24487,8 @@ class JavaFrame(_Message):
         def set_source_file(self, value: str) -> None: ...
         def set_line_number(self, value: int) -> None: ...
 class JavaStack(_Message):
+    class Decoder(_TypedDecoder):
+        frames: list[JavaFrame.Decoder]
     frames: list[JavaFrame]
     def __init__(
         self,
@@ -19227,6 +24498,16 @@ class JavaStack(_Message):
     class Writer(_MessageWriter):
         def add_frames(self) -> JavaFrame.Writer: ...
 class ArtProcessMetadata(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        uid: int
+        process_name: str
+        package_name: str
+        oom_allocation_size: int
+        oom_total_bytes_free: int
+        oom_free_bytes_until_oom: int
+        oom_thread_java_stack: JavaStack.Decoder | None
+        oom_error_msg: str
     pid: int
     uid: int
     process_name: str
@@ -19260,6 +24541,13 @@ class ArtProcessMetadata(_Message):
         def set_oom_thread_java_stack(self) -> JavaStack.Writer: ...
         def set_oom_error_msg(self, value: str) -> None: ...
 class ObfuscatedMember(_Message):
+    class Decoder(_TypedDecoder):
+        obfuscated_name: str
+        deobfuscated_name: str
+        obfuscated_line_start: int
+        obfuscated_line_end: int
+        source_line_start: int
+        source_line_end: int
     obfuscated_name: str
     deobfuscated_name: str
     obfuscated_line_start: int
@@ -19284,7 +24572,17 @@ class ObfuscatedMember(_Message):
         def set_source_line_start(self, value: int) -> None: ...
         def set_source_line_end(self, value: int) -> None: ...
 class ObfuscatedClass(_Message):
+    class Decoder(_TypedDecoder):
+        obfuscated_name: str
+        deobfuscated_name: str
+        obfuscated_members: list[ObfuscatedMember.Decoder]
+        obfuscated_methods: list[ObfuscatedMember.Decoder]
+        merged_classes: ObfuscatedClass.MergedClasses.Decoder | None
     class MergedClass(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            class_id: int
+            merged_classes: ObfuscatedClass.MergedClasses.Decoder | None
         name: str
         class_id: int
         merged_classes: ObfuscatedClass.MergedClasses | None
@@ -19300,6 +24598,10 @@ class ObfuscatedClass(_Message):
             def set_class_id(self, value: int) -> None: ...
             def set_merged_classes(self) -> ObfuscatedClass.MergedClasses.Writer: ...
     class MergedClasses(_Message):
+        class Decoder(_TypedDecoder):
+            class_id_field_name: str
+            merged_classes: list[ObfuscatedClass.MergedClass.Decoder]
+            unknown_merged_classes: bool
         class_id_field_name: str
         merged_classes: list[ObfuscatedClass.MergedClass]
         unknown_merged_classes: bool
@@ -19335,6 +24637,10 @@ class ObfuscatedClass(_Message):
         def add_obfuscated_methods(self) -> ObfuscatedMember.Writer: ...
         def set_merged_classes(self) -> ObfuscatedClass.MergedClasses.Writer: ...
 class DeobfuscationMapping(_Message):
+    class Decoder(_TypedDecoder):
+        package_name: str
+        version_code: int
+        obfuscated_classes: list[ObfuscatedClass.Decoder]
     package_name: str
     version_code: int
     obfuscated_classes: list[ObfuscatedClass]
@@ -19350,7 +24656,24 @@ class DeobfuscationMapping(_Message):
         def set_version_code(self, value: int) -> None: ...
         def add_obfuscated_classes(self) -> ObfuscatedClass.Writer: ...
 class ProfilePacket(_Message):
+    class Decoder(_TypedDecoder):
+        strings: list[InternedString.Decoder]
+        mappings: list[Mapping.Decoder]
+        frames: list[Frame.Decoder]
+        callstacks: list[Callstack.Decoder]
+        process_dumps: list[ProfilePacket.ProcessHeapSamples.Decoder]
+        continued: bool
+        index: int
     class HeapSample(_Message):
+        class Decoder(_TypedDecoder):
+            callstack_id: int
+            self_allocated: int
+            self_freed: int
+            self_max: int
+            self_max_count: int
+            timestamp: int
+            alloc_count: int
+            free_count: int
         callstack_id: int
         self_allocated: int
         self_freed: int
@@ -19381,7 +24704,13 @@ class ProfilePacket(_Message):
             def set_alloc_count(self, value: int) -> None: ...
             def set_free_count(self, value: int) -> None: ...
     class Histogram(_Message):
+        class Decoder(_TypedDecoder):
+            buckets: list[ProfilePacket.Histogram.Bucket.Decoder]
         class Bucket(_Message):
+            class Decoder(_TypedDecoder):
+                upper_limit: int
+                max_bucket: bool
+                count: int
             upper_limit: int
             max_bucket: bool
             count: int
@@ -19405,6 +24734,13 @@ class ProfilePacket(_Message):
         class Writer(_MessageWriter):
             def add_buckets(self) -> ProfilePacket.Histogram.Bucket.Writer: ...
     class ProcessStats(_Message):
+        class Decoder(_TypedDecoder):
+            unwinding_errors: int
+            heap_samples: int
+            map_reparses: int
+            unwinding_time_us: ProfilePacket.Histogram.Decoder | None
+            total_unwinding_time_us: int
+            client_spinlock_blocked_us: int
         unwinding_errors: int
         heap_samples: int
         map_reparses: int
@@ -19429,6 +24765,22 @@ class ProfilePacket(_Message):
             def set_total_unwinding_time_us(self, value: int) -> None: ...
             def set_client_spinlock_blocked_us(self, value: int) -> None: ...
     class ProcessHeapSamples(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            from_startup: bool
+            rejected_concurrent: bool
+            disconnected: bool
+            buffer_overran: bool
+            client_error: int
+            buffer_corrupted: bool
+            hit_guardrail: bool
+            heap_name: str
+            sampling_interval_bytes: int
+            orig_sampling_interval_bytes: int
+            timestamp: int
+            start_timestamp: int
+            stats: ProfilePacket.ProcessStats.Decoder | None
+            samples: list[ProfilePacket.HeapSample.Decoder]
         class ClientError(_Enum):
             CLIENT_ERROR_NONE: _Final = 0
             CLIENT_ERROR_HIT_TIMEOUT: _Final = 1
@@ -19513,6 +24865,13 @@ class ProfilePacket(_Message):
         def set_continued(self, value: bool) -> None: ...
         def set_index(self, value: int) -> None: ...
 class StreamingAllocation(_Message):
+    class Decoder(_TypedDecoder):
+        address: list[int]
+        size: list[int]
+        sample_size: list[int]
+        clock_monotonic_coarse_timestamp: list[int]
+        heap_id: list[int]
+        sequence_number: list[int]
     address: list[int]
     size: list[int]
     sample_size: list[int]
@@ -19537,6 +24896,10 @@ class StreamingAllocation(_Message):
         def add_heap_id(self, value: int) -> None: ...
         def add_sequence_number(self, value: int) -> None: ...
 class StreamingFree(_Message):
+    class Decoder(_TypedDecoder):
+        address: list[int]
+        heap_id: list[int]
+        sequence_number: list[int]
     address: list[int]
     heap_id: list[int]
     sequence_number: list[int]
@@ -19552,6 +24915,10 @@ class StreamingFree(_Message):
         def add_heap_id(self, value: int) -> None: ...
         def add_sequence_number(self, value: int) -> None: ...
 class StreamingProfilePacket(_Message):
+    class Decoder(_TypedDecoder):
+        callstack_iid: list[int]
+        timestamp_delta_us: list[int]
+        process_priority: int
     callstack_iid: list[int]
     timestamp_delta_us: list[int]
     process_priority: int
@@ -19567,6 +24934,7 @@ class StreamingProfilePacket(_Message):
         def add_timestamp_delta_us(self, value: int) -> None: ...
         def set_process_priority(self, value: int) -> None: ...
 class Profiling(_Message):
+    class Decoder(_TypedDecoder): ...
     class CpuMode(_Enum):
         MODE_UNKNOWN: _Final = 0
         MODE_KERNEL: _Final = 1
@@ -19616,6 +24984,18 @@ class Profiling(_Message):
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class PerfSample(_Message):
+    class Decoder(_TypedDecoder):
+        cpu: int
+        pid: int
+        tid: int
+        cpu_mode: int
+        timebase_count: int
+        follower_counts: list[int]
+        callstack_iid: int
+        unwind_error: int
+        kernel_records_lost: int
+        sample_skipped_reason: int
+        producer_event: PerfSample.ProducerEvent.Decoder | None
     class SampleSkipReason(_Enum):
         PROFILER_SKIP_UNKNOWN: _Final = 0
         PROFILER_SKIP_READ_STAGE: _Final = 1
@@ -19628,6 +25008,8 @@ class PerfSample(_Message):
     PROFILER_SKIP_UNWIND_ENQUEUE: _Final = 3
     PROFILER_SKIP_NOT_IN_SCOPE: _Final = 4
     class ProducerEvent(_Message):
+        class Decoder(_TypedDecoder):
+            source_stop_reason: int
         class DataSourceStopReason(_Enum):
             PROFILER_STOP_UNKNOWN: _Final = 0
             PROFILER_STOP_GUARDRAIL: _Final = 1
@@ -19680,24 +25062,45 @@ class PerfSample(_Message):
         def set_sample_skipped_reason(self, value: int) -> None: ...
         def set_producer_event(self) -> PerfSample.ProducerEvent.Writer: ...
 class PerfSampleDefaults(_Message):
-    timebase: _config.PerfEvents.Timebase | None
-    followers: list[_config.FollowerEvent]
+    class Decoder(_TypedDecoder):
+        timebase: _stretto_protos_config.PerfEvents.Timebase.Decoder | None
+        followers: list[_stretto_protos_config.FollowerEvent.Decoder]
+        process_shard_count: int
+        chosen_process_shard: int
+    timebase: _stretto_protos_config.PerfEvents.Timebase | None
+    followers: list[_stretto_protos_config.FollowerEvent]
     process_shard_count: int
     chosen_process_shard: int
     def __init__(
         self,
         *,
-        timebase: _config.PerfEvents.Timebase | None = None,
-        followers: _Iterable[_config.FollowerEvent] | None = None,
+        timebase: _stretto_protos_config.PerfEvents.Timebase | None = None,
+        followers: _Iterable[_stretto_protos_config.FollowerEvent] | None = None,
         process_shard_count: int | None = None,
         chosen_process_shard: int | None = None,
     ) -> None: ...
     class Writer(_MessageWriter):
-        def set_timebase(self) -> _config.PerfEvents.Timebase.Writer: ...
-        def add_followers(self) -> _config.FollowerEvent.Writer: ...
+        def set_timebase(self) -> _stretto_protos_config.PerfEvents.Timebase.Writer: ...
+        def add_followers(self) -> _stretto_protos_config.FollowerEvent.Writer: ...
         def set_process_shard_count(self, value: int) -> None: ...
         def set_chosen_process_shard(self, value: int) -> None: ...
 class SmapsEntry(_Message):
+    class Decoder(_TypedDecoder):
+        path: str
+        size_kb: int
+        private_dirty_kb: int
+        swap_kb: int
+        file_name: str
+        start_address: int
+        module_timestamp: int
+        module_debugid: str
+        module_debug_path: str
+        protection_flags: int
+        private_clean_resident_kb: int
+        shared_dirty_resident_kb: int
+        shared_clean_resident_kb: int
+        locked_kb: int
+        proportional_resident_kb: int
     path: str
     size_kb: int
     private_dirty_kb: int
@@ -19749,6 +25152,22 @@ class SmapsEntry(_Message):
         def set_locked_kb(self, value: int) -> None: ...
         def set_proportional_resident_kb(self, value: int) -> None: ...
 class PackedSmaps(_Message):
+    class Decoder(_TypedDecoder):
+        string_table: list[str]
+        name_id: list[int]
+        aggregate_count: list[int]
+        size_kb: list[int]
+        rss_kb: list[int]
+        anonymous_kb: list[int]
+        swap_kb: list[int]
+        shared_clean_kb: list[int]
+        shared_dirty_kb: list[int]
+        private_clean_kb: list[int]
+        private_dirty_kb: list[int]
+        locked_kb: list[int]
+        pss_kb: list[int]
+        pss_dirty_kb: list[int]
+        swap_pss_kb: list[int]
     string_table: list[str]
     name_id: list[int]
     aggregate_count: list[int]
@@ -19800,6 +25219,11 @@ class PackedSmaps(_Message):
         def set_pss_dirty_kb(self, value: _Iterable[int]) -> None: ...
         def set_swap_pss_kb(self, value: _Iterable[int]) -> None: ...
 class SmapsPacket(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        entries: list[SmapsEntry.Decoder]
+        packed_entries: PackedSmaps.Decoder | None
+        recording_type: int
     class RecordingType(_Enum):
         RECORDING_TYPE_UNKNOWN: _Final = 0
         RECORDING_TYPE_STANDALONE: _Final = 1
@@ -19827,7 +25251,12 @@ class SmapsPacket(_Message):
         def set_packed_entries(self) -> PackedSmaps.Writer: ...
         def set_recording_type(self, value: int) -> None: ...
 class ProcessStats(_Message):
+    class Decoder(_TypedDecoder):
+        processes: list[ProcessStats.Process.Decoder]
+        collection_end_timestamp: int
     class Thread(_Message):
+        class Decoder(_TypedDecoder):
+            tid: int
         tid: int
         def __init__(
             self,
@@ -19837,6 +25266,9 @@ class ProcessStats(_Message):
         class Writer(_MessageWriter):
             def set_tid(self, value: int) -> None: ...
     class FDInfo(_Message):
+        class Decoder(_TypedDecoder):
+            fd: int
+            path: str
         fd: int
         path: str
         def __init__(
@@ -19849,6 +25281,31 @@ class ProcessStats(_Message):
             def set_fd(self, value: int) -> None: ...
             def set_path(self, value: str) -> None: ...
     class Process(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            threads: list[ProcessStats.Thread.Decoder]
+            vm_size_kb: int
+            vm_rss_kb: int
+            rss_anon_kb: int
+            rss_file_kb: int
+            rss_shmem_kb: int
+            vm_swap_kb: int
+            vm_locked_kb: int
+            vm_hwm_kb: int
+            oom_score_adj: int
+            is_peak_rss_resettable: bool
+            chrome_private_footprint_kb: int
+            chrome_peak_resident_set_kb: int
+            fds: list[ProcessStats.FDInfo.Decoder]
+            smr_rss_kb: int
+            smr_pss_kb: int
+            smr_pss_anon_kb: int
+            smr_pss_file_kb: int
+            smr_pss_shmem_kb: int
+            smr_swap_pss_kb: int
+            runtime_user_mode: int
+            runtime_kernel_mode: int
+            dmabuf_rss_kb: int
         pid: int
         threads: list[ProcessStats.Thread]
         vm_size_kb: int
@@ -19938,7 +25395,16 @@ class ProcessStats(_Message):
         def add_processes(self) -> ProcessStats.Process.Writer: ...
         def set_collection_end_timestamp(self, value: int) -> None: ...
 class ProcessTree(_Message):
+    class Decoder(_TypedDecoder):
+        processes: list[ProcessTree.Process.Decoder]
+        threads: list[ProcessTree.Thread.Decoder]
+        collection_end_timestamp: int
     class Thread(_Message):
+        class Decoder(_TypedDecoder):
+            tid: int
+            tgid: int
+            name: str
+            nstid: list[int]
         tid: int
         tgid: int
         name: str
@@ -19957,6 +25423,15 @@ class ProcessTree(_Message):
             def set_name(self, value: str) -> None: ...
             def add_nstid(self, value: int) -> None: ...
     class Process(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            ppid: int
+            cmdline: list[str]
+            cmdline_is_comm: bool
+            uid: int
+            nspid: list[int]
+            process_start_from_boot: int
+            is_kthread: bool
         pid: int
         ppid: int
         cmdline: list[str]
@@ -20001,7 +25476,12 @@ class ProcessTree(_Message):
         def add_threads(self) -> ProcessTree.Thread.Writer: ...
         def set_collection_end_timestamp(self, value: int) -> None: ...
 class RemoteClockSync(_Message):
+    class Decoder(_TypedDecoder):
+        synced_clocks: list[RemoteClockSync.SyncedClocks.Decoder]
     class SyncedClocks(_Message):
+        class Decoder(_TypedDecoder):
+            client_clocks: ClockSnapshot.Decoder | None
+            host_clocks: ClockSnapshot.Decoder | None
         client_clocks: ClockSnapshot | None
         host_clocks: ClockSnapshot | None
         def __init__(
@@ -20022,9 +25502,13 @@ class RemoteClockSync(_Message):
     class Writer(_MessageWriter):
         def add_synced_clocks(self) -> RemoteClockSync.SyncedClocks.Writer: ...
 class Atom(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class StatsdAtom(_Message):
+    class Decoder(_TypedDecoder):
+        atom: list[Atom.Decoder]
+        timestamp_nanos: list[int]
     atom: list[Atom]
     timestamp_nanos: list[int]
     def __init__(
@@ -20037,7 +25521,29 @@ class StatsdAtom(_Message):
         def add_atom(self) -> Atom.Writer: ...
         def add_timestamp_nanos(self, value: int) -> None: ...
 class SysStats(_Message):
+    class Decoder(_TypedDecoder):
+        meminfo: list[SysStats.MeminfoValue.Decoder]
+        vmstat: list[SysStats.VmstatValue.Decoder]
+        cpu_stat: list[SysStats.CpuTimes.Decoder]
+        num_forks: int
+        num_irq_total: int
+        num_irq: list[SysStats.InterruptCount.Decoder]
+        num_softirq_total: int
+        num_softirq: list[SysStats.InterruptCount.Decoder]
+        collection_end_timestamp: int
+        devfreq: list[SysStats.DevfreqValue.Decoder]
+        cpufreq_khz: list[int]
+        buddy_info: list[SysStats.BuddyInfo.Decoder]
+        disk_stat: list[SysStats.DiskStat.Decoder]
+        psi: list[SysStats.PsiSample.Decoder]
+        thermal_zone: list[SysStats.ThermalZone.Decoder]
+        cpuidle_state: list[SysStats.CpuIdleState.Decoder]
+        gpufreq_mhz: list[int]
+        slab_info: list[SysStats.SlabInfo.Decoder]
     class MeminfoValue(_Message):
+        class Decoder(_TypedDecoder):
+            key: int
+            value: int
         key: int
         value: int
         def __init__(
@@ -20050,6 +25556,9 @@ class SysStats(_Message):
             def set_key(self, value: int) -> None: ...
             def set_value(self, value: int) -> None: ...
     class VmstatValue(_Message):
+        class Decoder(_TypedDecoder):
+            key: int
+            value: int
         key: int
         value: int
         def __init__(
@@ -20062,6 +25571,16 @@ class SysStats(_Message):
             def set_key(self, value: int) -> None: ...
             def set_value(self, value: int) -> None: ...
     class CpuTimes(_Message):
+        class Decoder(_TypedDecoder):
+            cpu_id: int
+            user_ns: int
+            user_nice_ns: int
+            system_mode_ns: int
+            idle_ns: int
+            io_wait_ns: int
+            irq_ns: int
+            softirq_ns: int
+            steal_ns: int
         cpu_id: int
         user_ns: int
         user_nice_ns: int
@@ -20095,6 +25614,9 @@ class SysStats(_Message):
             def set_softirq_ns(self, value: int) -> None: ...
             def set_steal_ns(self, value: int) -> None: ...
     class InterruptCount(_Message):
+        class Decoder(_TypedDecoder):
+            irq: int
+            count: int
         irq: int
         count: int
         def __init__(
@@ -20107,6 +25629,9 @@ class SysStats(_Message):
             def set_irq(self, value: int) -> None: ...
             def set_count(self, value: int) -> None: ...
     class DevfreqValue(_Message):
+        class Decoder(_TypedDecoder):
+            key: str
+            value: int
         key: str
         value: int
         def __init__(
@@ -20119,6 +25644,10 @@ class SysStats(_Message):
             def set_key(self, value: str) -> None: ...
             def set_value(self, value: int) -> None: ...
     class BuddyInfo(_Message):
+        class Decoder(_TypedDecoder):
+            node: str
+            zone: str
+            order_pages: list[int]
         node: str
         zone: str
         order_pages: list[int]
@@ -20134,6 +25663,16 @@ class SysStats(_Message):
             def set_zone(self, value: str) -> None: ...
             def add_order_pages(self, value: int) -> None: ...
     class DiskStat(_Message):
+        class Decoder(_TypedDecoder):
+            device_name: str
+            read_sectors: int
+            read_time_ms: int
+            write_sectors: int
+            write_time_ms: int
+            discard_sectors: int
+            discard_time_ms: int
+            flush_count: int
+            flush_time_ms: int
         device_name: str
         read_sectors: int
         read_time_ms: int
@@ -20167,6 +25706,9 @@ class SysStats(_Message):
             def set_flush_count(self, value: int) -> None: ...
             def set_flush_time_ms(self, value: int) -> None: ...
     class PsiSample(_Message):
+        class Decoder(_TypedDecoder):
+            resource: int
+            total_ns: int
         class PsiResource(_Enum):
             PSI_RESOURCE_UNSPECIFIED: _Final = 0
             PSI_RESOURCE_CPU_SOME: _Final = 1
@@ -20194,6 +25736,10 @@ class SysStats(_Message):
             def set_resource(self, value: int) -> None: ...
             def set_total_ns(self, value: int) -> None: ...
     class ThermalZone(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            temp: int
+            type: str
         name: str
         temp: int
         type: str
@@ -20209,6 +25755,9 @@ class SysStats(_Message):
             def set_temp(self, value: int) -> None: ...
             def set_type(self, value: str) -> None: ...
     class CpuIdleStateEntry(_Message):
+        class Decoder(_TypedDecoder):
+            state: str
+            duration_us: int
         state: str
         duration_us: int
         def __init__(
@@ -20221,6 +25770,9 @@ class SysStats(_Message):
             def set_state(self, value: str) -> None: ...
             def set_duration_us(self, value: int) -> None: ...
     class CpuIdleState(_Message):
+        class Decoder(_TypedDecoder):
+            cpu_id: int
+            cpuidle_state_entry: list[SysStats.CpuIdleStateEntry.Decoder]
         cpu_id: int
         cpuidle_state_entry: list[SysStats.CpuIdleStateEntry]
         def __init__(
@@ -20233,6 +25785,10 @@ class SysStats(_Message):
             def set_cpu_id(self, value: int) -> None: ...
             def add_cpuidle_state_entry(self) -> SysStats.CpuIdleStateEntry.Writer: ...
     class SlabInfo(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            pages_per_slab: int
+            num_slabs: int
         name: str
         pages_per_slab: int
         num_slabs: int
@@ -20307,7 +25863,15 @@ class SysStats(_Message):
         def add_gpufreq_mhz(self, value: int) -> None: ...
         def add_slab_info(self) -> SysStats.SlabInfo.Writer: ...
 class CpuInfo(_Message):
+    class Decoder(_TypedDecoder):
+        cpus: list[CpuInfo.Cpu.Decoder]
     class ArmCpuIdentifier(_Message):
+        class Decoder(_TypedDecoder):
+            implementer: int
+            architecture: int
+            variant: int
+            part: int
+            revision: int
         implementer: int
         architecture: int
         variant: int
@@ -20329,6 +25893,12 @@ class CpuInfo(_Message):
             def set_part(self, value: int) -> None: ...
             def set_revision(self, value: int) -> None: ...
     class Cpu(_Message):
+        class Decoder(_TypedDecoder):
+            processor: str
+            frequencies: list[int]
+            capacity: int
+            arm_identifier: CpuInfo.ArmCpuIdentifier.Decoder | None
+            features: int
         processor: str
         frequencies: list[int]
         capacity: int
@@ -20358,8 +25928,21 @@ class CpuInfo(_Message):
     class Writer(_MessageWriter):
         def add_cpus(self) -> CpuInfo.Cpu.Writer: ...
 class GpuInfo(_Message):
+    class Decoder(_TypedDecoder):
+        gpus: list[GpuInfo.Gpu.Decoder]
     class Gpu(_Message):
+        class Decoder(_TypedDecoder):
+            name: str
+            vendor: str
+            model: str
+            architecture: str
+            uuid: memoryview
+            pci_bdf: str
+            extra_info: list[GpuInfo.Gpu.KeyValue.Decoder]
         class KeyValue(_Message):
+            class Decoder(_TypedDecoder):
+                key: str
+                value: str
             key: str
             value: str
             def __init__(
@@ -20406,7 +25989,12 @@ class GpuInfo(_Message):
     class Writer(_MessageWriter):
         def add_gpus(self) -> GpuInfo.Gpu.Writer: ...
 class InterruptInfo(_Message):
+    class Decoder(_TypedDecoder):
+        irq_mapping: list[InterruptInfo.InterruptMapping.Decoder]
     class InterruptMapping(_Message):
+        class Decoder(_TypedDecoder):
+            irq_id: int
+            name: str
         irq_id: int
         name: str
         def __init__(
@@ -20427,7 +26015,23 @@ class InterruptInfo(_Message):
     class Writer(_MessageWriter):
         def add_irq_mapping(self) -> InterruptInfo.InterruptMapping.Writer: ...
 class TestEvent(_Message):
+    class Decoder(_TypedDecoder):
+        str: builtins.str
+        seq_value: int
+        counter: int
+        is_last: bool
+        payload: TestEvent.TestPayload.Decoder | None
+        protovm_patch: TestEvent.ProtoVmPatch.Decoder | None
+        protovm_incremental_state: TestEvent.ProtoVmIncrementalState.Decoder | None
     class TestPayload(_Message):
+        class Decoder(_TypedDecoder):
+            str: list[builtins.str]
+            nested: list[TestEvent.TestPayload.Decoder]
+            single_string: builtins.str
+            single_int: int
+            repeated_ints: list[int]
+            remaining_nesting_depth: int
+            debug_annotations: list[DebugAnnotation.Decoder]
         str: list[builtins.str]
         nested: list[TestEvent.TestPayload]
         single_string: builtins.str
@@ -20455,7 +26059,12 @@ class TestEvent(_Message):
             def set_remaining_nesting_depth(self, value: int) -> None: ...
             def add_debug_annotations(self) -> DebugAnnotation.Writer: ...
     class ProtoVmMessage(_Message):
+        class Decoder(_TypedDecoder):
+            id: int
+            submessage: TestEvent.ProtoVmMessage.ProtoVmSubmessage.Decoder | None
         class ProtoVmSubmessage(_Message):
+            class Decoder(_TypedDecoder):
+                single_int: int
             single_int: int
             def __init__(
                 self,
@@ -20476,6 +26085,12 @@ class TestEvent(_Message):
             def set_id(self, value: int) -> None: ...
             def set_submessage(self) -> TestEvent.ProtoVmMessage.ProtoVmSubmessage.Writer: ...
     class ProtoVmPatch(_Message):
+        class Decoder(_TypedDecoder):
+            string_to_merge: str
+            int_to_merge: int
+            single_message: TestEvent.ProtoVmMessage.Decoder | None
+            messages: list[TestEvent.ProtoVmMessage.Decoder]
+            delete_message_ids: list[int]
         string_to_merge: str
         int_to_merge: int
         single_message: TestEvent.ProtoVmMessage | None
@@ -20497,6 +26112,11 @@ class TestEvent(_Message):
             def add_messages(self) -> TestEvent.ProtoVmMessage.Writer: ...
             def add_delete_message_ids(self, value: int) -> None: ...
     class ProtoVmIncrementalState(_Message):
+        class Decoder(_TypedDecoder):
+            string_merged: str
+            int_merged: int
+            single_message: TestEvent.ProtoVmMessage.Decoder | None
+            messages: list[TestEvent.ProtoVmMessage.Decoder]
         string_merged: str
         int_merged: int
         single_message: TestEvent.ProtoVmMessage | None
@@ -20541,6 +26161,12 @@ class TestEvent(_Message):
         def set_protovm_patch(self) -> TestEvent.ProtoVmPatch.Writer: ...
         def set_protovm_incremental_state(self) -> TestEvent.ProtoVmIncrementalState.Writer: ...
 class TracePacketDefaults(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp_clock_id: int
+        track_event_defaults: TrackEventDefaults.Decoder | None
+        perf_sample_defaults: PerfSampleDefaults.Decoder | None
+        stack_sample_defaults: StackSampleDefaults.Decoder | None
+        v8_code_defaults: V8CodeDefaults.Decoder | None
     timestamp_clock_id: int
     track_event_defaults: TrackEventDefaults | None
     perf_sample_defaults: PerfSampleDefaults | None
@@ -20562,6 +26188,9 @@ class TracePacketDefaults(_Message):
         def set_stack_sample_defaults(self) -> StackSampleDefaults.Writer: ...
         def set_v8_code_defaults(self) -> V8CodeDefaults.Writer: ...
 class TraceUuid(_Message):
+    class Decoder(_TypedDecoder):
+        msb: int
+        lsb: int
     msb: int
     lsb: int
     def __init__(
@@ -20574,6 +26203,15 @@ class TraceUuid(_Message):
         def set_msb(self, value: int) -> None: ...
         def set_lsb(self, value: int) -> None: ...
 class ProcessDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        cmdline: list[str]
+        process_name: str
+        process_priority: int
+        start_timestamp_ns: int
+        chrome_process_type: int
+        legacy_sort_index: int
+        process_labels: list[str]
     class ChromeProcessType(_Enum):
         PROCESS_UNSPECIFIED: _Final = 0
         PROCESS_BROWSER: _Final = 1
@@ -20623,6 +26261,8 @@ class ProcessDescriptor(_Message):
         def set_legacy_sort_index(self, value: int) -> None: ...
         def add_process_labels(self, value: str) -> None: ...
 class TrackEventRangeOfInterest(_Message):
+    class Decoder(_TypedDecoder):
+        start_us: int
     start_us: int
     def __init__(
         self,
@@ -20632,6 +26272,15 @@ class TrackEventRangeOfInterest(_Message):
     class Writer(_MessageWriter):
         def set_start_us(self, value: int) -> None: ...
 class ThreadDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        pid: int
+        tid: int
+        thread_name: str
+        chrome_thread_type: int
+        reference_timestamp_us: int
+        reference_thread_time_us: int
+        reference_thread_instruction_count: int
+        legacy_sort_index: int
     class ChromeThreadType(_Enum):
         CHROME_THREAD_UNSPECIFIED: _Final = 0
         CHROME_THREAD_MAIN: _Final = 1
@@ -20691,6 +26340,12 @@ class ThreadDescriptor(_Message):
         def set_reference_thread_instruction_count(self, value: int) -> None: ...
         def set_legacy_sort_index(self, value: int) -> None: ...
 class ChromeProcessDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        process_type: int
+        process_priority: int
+        legacy_sort_index: int
+        host_app_package_name: str
+        crash_trace_id: int
     process_type: int
     process_priority: int
     legacy_sort_index: int
@@ -20712,6 +26367,10 @@ class ChromeProcessDescriptor(_Message):
         def set_host_app_package_name(self, value: str) -> None: ...
         def set_crash_trace_id(self, value: int) -> None: ...
 class ChromeThreadDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        thread_type: int
+        legacy_sort_index: int
+        is_sandboxed_tid: bool
     thread_type: int
     legacy_sort_index: int
     is_sandboxed_tid: bool
@@ -20727,6 +26386,14 @@ class ChromeThreadDescriptor(_Message):
         def set_legacy_sort_index(self, value: int) -> None: ...
         def set_is_sandboxed_tid(self, value: bool) -> None: ...
 class CounterDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        type: int
+        categories: list[str]
+        unit: int
+        unit_name: str
+        unit_multiplier: int
+        is_incremental: bool
+        y_axis_share_key: str
     class BuiltinCounterType(_Enum):
         COUNTER_UNSPECIFIED: _Final = 0
         COUNTER_THREAD_TIME_NS: _Final = 1
@@ -20770,9 +26437,31 @@ class CounterDescriptor(_Message):
         def set_is_incremental(self, value: bool) -> None: ...
         def set_y_axis_share_key(self, value: str) -> None: ...
 class StateDescriptor(_Message):
+    class Decoder(_TypedDecoder): ...
     def __init__(self) -> None: ...
     class Writer(_MessageWriter): ...
 class TrackDescriptor(_Message):
+    class Decoder(_TypedDecoder):
+        uuid: int
+        parent_uuid: int
+        name: str
+        static_name: str
+        atrace_name: str
+        description: str
+        process: ProcessDescriptor.Decoder | None
+        chrome_process: ChromeProcessDescriptor.Decoder | None
+        thread: ThreadDescriptor.Decoder | None
+        chrome_thread: ChromeThreadDescriptor.Decoder | None
+        counter: CounterDescriptor.Decoder | None
+        state: StateDescriptor.Decoder | None
+        disallow_merging_with_system_tracks: bool
+        child_ordering: int
+        sibling_order_rank: int
+        sibling_merge_behavior: int
+        sibling_merge_key: str
+        sibling_merge_key_int: int
+        process_ordering: int
+        thread_ordering: int
     class ChildTracksOrdering(_Enum):
         UNKNOWN: _Final = 0
         LEXICOGRAPHIC: _Final = 1
@@ -20867,6 +26556,13 @@ class TrackDescriptor(_Message):
         def set_process_ordering(self, value: int) -> None: ...
         def set_thread_ordering(self, value: int) -> None: ...
 class TranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        chrome_histogram: ChromeHistorgramTranslationTable.Decoder | None
+        chrome_user_event: ChromeUserEventTranslationTable.Decoder | None
+        chrome_performance_mark: ChromePerformanceMarkTranslationTable.Decoder | None
+        slice_name: SliceNameTranslationTable.Decoder | None
+        process_track_name: ProcessTrackNameTranslationTable.Decoder | None
+        chrome_study: ChromeStudyTranslationTable.Decoder | None
     chrome_histogram: ChromeHistorgramTranslationTable | None
     chrome_user_event: ChromeUserEventTranslationTable | None
     chrome_performance_mark: ChromePerformanceMarkTranslationTable | None
@@ -20891,6 +26587,8 @@ class TranslationTable(_Message):
         def set_process_track_name(self) -> ProcessTrackNameTranslationTable.Writer: ...
         def set_chrome_study(self) -> ChromeStudyTranslationTable.Writer: ...
 class ChromeHistorgramTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        hash_to_name: dict[int, str]
     hash_to_name: dict[int, str]
     def __init__(
         self,
@@ -20900,6 +26598,8 @@ class ChromeHistorgramTranslationTable(_Message):
     class Writer(_MessageWriter):
         def add_hash_to_name(self, key: int, value: str) -> None: ...
 class ChromeUserEventTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        action_hash_to_name: dict[int, str]
     action_hash_to_name: dict[int, str]
     def __init__(
         self,
@@ -20909,6 +26609,9 @@ class ChromeUserEventTranslationTable(_Message):
     class Writer(_MessageWriter):
         def add_action_hash_to_name(self, key: int, value: str) -> None: ...
 class ChromePerformanceMarkTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        site_hash_to_name: dict[int, str]
+        mark_hash_to_name: dict[int, str]
     site_hash_to_name: dict[int, str]
     mark_hash_to_name: dict[int, str]
     def __init__(
@@ -20921,6 +26624,8 @@ class ChromePerformanceMarkTranslationTable(_Message):
         def add_site_hash_to_name(self, key: int, value: str) -> None: ...
         def add_mark_hash_to_name(self, key: int, value: str) -> None: ...
 class SliceNameTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        raw_to_deobfuscated_name: dict[str, str]
     raw_to_deobfuscated_name: dict[str, str]
     def __init__(
         self,
@@ -20930,6 +26635,8 @@ class SliceNameTranslationTable(_Message):
     class Writer(_MessageWriter):
         def add_raw_to_deobfuscated_name(self, key: str, value: str) -> None: ...
 class ProcessTrackNameTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        raw_to_deobfuscated_name: dict[str, str]
     raw_to_deobfuscated_name: dict[str, str]
     def __init__(
         self,
@@ -20939,6 +26646,8 @@ class ProcessTrackNameTranslationTable(_Message):
     class Writer(_MessageWriter):
         def add_raw_to_deobfuscated_name(self, key: str, value: str) -> None: ...
 class ChromeStudyTranslationTable(_Message):
+    class Decoder(_TypedDecoder):
+        hash_to_name: dict[int, str]
     hash_to_name: dict[int, str]
     def __init__(
         self,
@@ -20948,6 +26657,11 @@ class ChromeStudyTranslationTable(_Message):
     class Writer(_MessageWriter):
         def add_hash_to_name(self, key: int, value: str) -> None: ...
 class Trigger(_Message):
+    class Decoder(_TypedDecoder):
+        trigger_name: str
+        producer_name: str
+        trusted_producer_uid: int
+        stop_delay_ms: int
     trigger_name: str
     producer_name: str
     trusted_producer_uid: int
@@ -20966,7 +26680,14 @@ class Trigger(_Message):
         def set_trusted_producer_uid(self, value: int) -> None: ...
         def set_stop_delay_ms(self, value: int) -> None: ...
 class UiState(_Message):
+    class Decoder(_TypedDecoder):
+        timeline_start_ts: int
+        timeline_end_ts: int
+        highlight_process: UiState.HighlightProcess.Decoder | None
     class HighlightProcess(_Message):
+        class Decoder(_TypedDecoder):
+            pid: int
+            cmdline: str
         pid: int
         cmdline: str
         def __init__(
@@ -20993,6 +26714,105 @@ class UiState(_Message):
         def set_timeline_end_ts(self, value: int) -> None: ...
         def set_highlight_process(self) -> UiState.HighlightProcess.Writer: ...
 class TracePacket(_Message):
+    class Decoder(_TypedDecoder):
+        timestamp: int
+        timestamp_clock_id: int
+        track_event: TrackEvent.Decoder | None
+        track_descriptor: TrackDescriptor.Decoder | None
+        generic_kernel_task_state_event: GenericKernelTaskStateEvent.Decoder | None
+        generic_kernel_cpu_freq_event: GenericKernelCpuFrequencyEvent.Decoder | None
+        generic_kernel_task_rename_event: GenericKernelTaskRenameEvent.Decoder | None
+        generic_kernel_process_tree: GenericKernelProcessTree.Decoder | None
+        generic_gpu_frequency_event: GenericGpuFrequencyEvent.Decoder | None
+        process_tree: ProcessTree.Decoder | None
+        track_event_range_of_interest: TrackEventRangeOfInterest.Decoder | None
+        process_stats: ProcessStats.Decoder | None
+        inode_file_map: InodeFileMap.Decoder | None
+        chrome_events: ChromeEventBundle.Decoder | None
+        clock_snapshot: ClockSnapshot.Decoder | None
+        sys_stats: SysStats.Decoder | None
+        trace_uuid: TraceUuid.Decoder | None
+        trace_config: _stretto_protos_config.TraceConfig.Decoder | None
+        ftrace_stats: FtraceStats.Decoder | None
+        trace_stats: TraceStats.Decoder | None
+        profile_packet: ProfilePacket.Decoder | None
+        streaming_allocation: StreamingAllocation.Decoder | None
+        streaming_free: StreamingFree.Decoder | None
+        battery: BatteryCounters.Decoder | None
+        power_rails: PowerRails.Decoder | None
+        android_log: AndroidLogPacket.Decoder | None
+        system_info: SystemInfo.Decoder | None
+        trigger: Trigger.Decoder | None
+        chrome_trigger: ChromeTrigger.Decoder | None
+        packages_list: PackagesList.Decoder | None
+        chrome_benchmark_metadata: ChromeBenchmarkMetadata.Decoder | None
+        perfetto_metatrace: PerfettoMetatrace.Decoder | None
+        chrome_metadata: ChromeMetadataPacket.Decoder | None
+        gpu_counter_event: GpuCounterEvent.Decoder | None
+        gpu_render_stage_event: GpuRenderStageEvent.Decoder | None
+        streaming_profile_packet: StreamingProfilePacket.Decoder | None
+        art_process_metadata: ArtProcessMetadata.Decoder | None
+        graphics_frame_event: GraphicsFrameEvent.Decoder | None
+        vulkan_memory_event: VulkanMemoryEvent.Decoder | None
+        gpu_log: GpuLog.Decoder | None
+        vulkan_api_event: VulkanApiEvent.Decoder | None
+        perf_sample: PerfSample.Decoder | None
+        cpu_info: CpuInfo.Decoder | None
+        smaps_packet: SmapsPacket.Decoder | None
+        service_event: TracingServiceEvent.Decoder | None
+        concurrent_session_event: ConcurrentSessionEvent.Decoder | None
+        stack_sample: StackSample.Decoder | None
+        initial_display_state: InitialDisplayState.Decoder | None
+        gpu_mem_total_event: GpuMemTotalEvent.Decoder | None
+        memory_tracker_snapshot: MemoryTrackerSnapshot.Decoder | None
+        android_energy_estimation_breakdown: AndroidEnergyEstimationBreakdown.Decoder | None
+        ui_state: UiState.Decoder | None
+        translation_table: TranslationTable.Decoder | None
+        android_game_intervention_list: AndroidGameInterventionList.Decoder | None
+        statsd_atom: StatsdAtom.Decoder | None
+        android_system_property: AndroidSystemProperty.Decoder | None
+        entity_state_residency: EntityStateResidency.Decoder | None
+        trace_provenance: TraceProvenance.Decoder | None
+        protovms: TracePacket.ProtoVms.Decoder | None
+        trace_attributes: _stretto_protos_config.TraceAttributes.Decoder | None
+        android_aflags: AndroidAflags.Decoder | None
+        gpu_info: GpuInfo.Decoder | None
+        interrupt_info: InterruptInfo.Decoder | None
+        module_symbols: ModuleSymbols.Decoder | None
+        deobfuscation_mapping: DeobfuscationMapping.Decoder | None
+        process_descriptor: ProcessDescriptor.Decoder | None
+        thread_descriptor: ThreadDescriptor.Decoder | None
+        ftrace_events: FtraceEventBundle.Decoder | None
+        synchronization_marker: memoryview
+        compressed_packets: memoryview
+        zstd_compressed_packets: memoryview
+        extension_descriptor: ExtensionDescriptor.Decoder | None
+        etw_events: EtwTraceEventBundle.Decoder | None
+        v8_js_code: V8JsCode.Decoder | None
+        v8_internal_code: V8InternalCode.Decoder | None
+        v8_wasm_code: V8WasmCode.Decoder | None
+        v8_reg_exp_code: V8RegExpCode.Decoder | None
+        v8_code_move: V8CodeMove.Decoder | None
+        remote_clock_sync: RemoteClockSync.Decoder | None
+        pixel_modem_events: PixelModemEvents.Decoder | None
+        pixel_modem_token_database: PixelModemTokenDatabase.Decoder | None
+        clone_snapshot_trigger: Trigger.Decoder | None
+        kernel_wakelock_data: KernelWakelockData.Decoder | None
+        cpu_per_uid_data: CpuPerUidData.Decoder | None
+        user_list: AndroidUserList.Decoder | None
+        journald_event: SystemdJournaldEvent.Decoder | None
+        recovered_trace_info: RecoveredTraceInfo.Decoder | None
+        for_testing: TestEvent.Decoder | None
+        trusted_uid: int
+        trusted_packet_sequence_id: int
+        trusted_pid: int
+        interned_data: InternedData.Decoder | None
+        sequence_flags: int
+        incremental_state_cleared: bool
+        trace_packet_defaults: TracePacketDefaults.Decoder | None
+        previous_packet_dropped: int
+        first_packet_on_sequence: bool
+        machine_id: int
     class SequenceFlags(_Enum):
         SEQ_UNSPECIFIED: _Final = 0
         SEQ_INCREMENTAL_STATE_CLEARED: _Final = 1
@@ -21022,21 +26842,28 @@ class TracePacket(_Message):
     DATA_LOSS_WRITER_ABORT: _Final = 128
     DATA_LOSS_SMB_FULL: _Final = 256
     class ProtoVms(_Message):
+        class Decoder(_TypedDecoder):
+            instance: list[TracePacket.ProtoVms.Instance.Decoder]
         class Instance(_Message):
-            program: _config.VmProgram | None
+            class Decoder(_TypedDecoder):
+                program: _stretto_protos_config.VmProgram.Decoder | None
+                state: TracePacket.Decoder | None
+                memory_limit_kb: int
+                producer_id: list[int]
+            program: _stretto_protos_config.VmProgram | None
             state: TracePacket | None
             memory_limit_kb: int
             producer_id: list[int]
             def __init__(
                 self,
                 *,
-                program: _config.VmProgram | None = None,
+                program: _stretto_protos_config.VmProgram | None = None,
                 state: TracePacket | None = None,
                 memory_limit_kb: int | None = None,
                 producer_id: _Iterable[int] | None = None,
             ) -> None: ...
             class Writer(_MessageWriter):
-                def set_program(self) -> _config.VmProgram.Writer: ...
+                def set_program(self) -> _stretto_protos_config.VmProgram.Writer: ...
                 def set_state(self) -> TracePacket.Writer: ...
                 def set_memory_limit_kb(self, value: int) -> None: ...
                 def add_producer_id(self, value: int) -> None: ...
@@ -21065,7 +26892,7 @@ class TracePacket(_Message):
     clock_snapshot: ClockSnapshot | None
     sys_stats: SysStats | None
     trace_uuid: TraceUuid | None
-    trace_config: _config.TraceConfig | None
+    trace_config: _stretto_protos_config.TraceConfig | None
     ftrace_stats: FtraceStats | None
     trace_stats: TraceStats | None
     profile_packet: ProfilePacket | None
@@ -21107,7 +26934,7 @@ class TracePacket(_Message):
     entity_state_residency: EntityStateResidency | None
     trace_provenance: TraceProvenance | None
     protovms: TracePacket.ProtoVms | None
-    trace_attributes: _config.TraceAttributes | None
+    trace_attributes: _stretto_protos_config.TraceAttributes | None
     android_aflags: AndroidAflags | None
     gpu_info: GpuInfo | None
     interrupt_info: InterruptInfo | None
@@ -21166,7 +26993,7 @@ class TracePacket(_Message):
         clock_snapshot: ClockSnapshot | None = None,
         sys_stats: SysStats | None = None,
         trace_uuid: TraceUuid | None = None,
-        trace_config: _config.TraceConfig | None = None,
+        trace_config: _stretto_protos_config.TraceConfig | None = None,
         ftrace_stats: FtraceStats | None = None,
         trace_stats: TraceStats | None = None,
         profile_packet: ProfilePacket | None = None,
@@ -21208,7 +27035,7 @@ class TracePacket(_Message):
         entity_state_residency: EntityStateResidency | None = None,
         trace_provenance: TraceProvenance | None = None,
         protovms: TracePacket.ProtoVms | None = None,
-        trace_attributes: _config.TraceAttributes | None = None,
+        trace_attributes: _stretto_protos_config.TraceAttributes | None = None,
         android_aflags: AndroidAflags | None = None,
         gpu_info: GpuInfo | None = None,
         interrupt_info: InterruptInfo | None = None,
@@ -21266,7 +27093,7 @@ class TracePacket(_Message):
         def set_clock_snapshot(self) -> ClockSnapshot.Writer: ...
         def set_sys_stats(self) -> SysStats.Writer: ...
         def set_trace_uuid(self) -> TraceUuid.Writer: ...
-        def set_trace_config(self) -> _config.TraceConfig.Writer: ...
+        def set_trace_config(self) -> _stretto_protos_config.TraceConfig.Writer: ...
         def set_ftrace_stats(self) -> FtraceStats.Writer: ...
         def set_trace_stats(self) -> TraceStats.Writer: ...
         def set_profile_packet(self) -> ProfilePacket.Writer: ...
@@ -21308,7 +27135,7 @@ class TracePacket(_Message):
         def set_entity_state_residency(self) -> EntityStateResidency.Writer: ...
         def set_trace_provenance(self) -> TraceProvenance.Writer: ...
         def set_protovms(self) -> TracePacket.ProtoVms.Writer: ...
-        def set_trace_attributes(self) -> _config.TraceAttributes.Writer: ...
+        def set_trace_attributes(self) -> _stretto_protos_config.TraceAttributes.Writer: ...
         def set_android_aflags(self) -> AndroidAflags.Writer: ...
         def set_gpu_info(self) -> GpuInfo.Writer: ...
         def set_interrupt_info(self) -> InterruptInfo.Writer: ...
@@ -21348,6 +27175,8 @@ class TracePacket(_Message):
         def set_first_packet_on_sequence(self, value: bool) -> None: ...
         def set_machine_id(self, value: int) -> None: ...
 class Trace(_Message):
+    class Decoder(_TypedDecoder):
+        packet: list[TracePacket.Decoder]
     packet: list[TracePacket]
     def __init__(
         self,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from stretto.protozero.enums import Enum
     from stretto.protozero.message import Message
 
 _U64 = 0xFFFFFFFFFFFFFFFF
@@ -220,6 +221,24 @@ def _bytes() -> Codec:
         return data[start:end]
 
     return Codec("bytes", DELIMITED, b"", check=check, pack=_pack_bytes, take=take)
+
+
+class EnumCodec(Codec):
+    """Values of an enumeration whose names are looked up when one is first needed."""
+
+    __slots__ = ("_class", "_resolve")
+
+    def __init__(self, resolve: Callable[[], type[Enum]]) -> None:
+        plain = SCALARS["enum"]
+        super().__init__("enum", VARINT, 0, check=plain.check, pack=plain.pack, take=plain.take)
+        self._resolve = resolve
+        self._class: type[Enum] | None = None
+
+    @property
+    def enum_class(self) -> type[Enum]:
+        if self._class is None:
+            self._class = self._resolve()
+        return self._class
 
 
 SCALARS: dict[str, Codec] = {

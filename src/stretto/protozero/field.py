@@ -22,7 +22,9 @@ class Field:
 
     Attributes:
         name: of the attribute; Perfetto's, with `_` behind if Python reserves it.
+            An extension's is its full name in brackets, as text forms have it.
         proto_name: as in the .proto file.
+        json_name: as in the JSON form.
         path: for messages to people, as `TraceConfig.duration_ms`.
         codec: of its values, or of the elements of a repeated one.
         implicit: proto3 without presence; the default value is the unset field.
@@ -33,6 +35,7 @@ class Field:
         "codec",
         "default",
         "implicit",
+        "json_name",
         "name",
         "number",
         "oneof",
@@ -44,7 +47,7 @@ class Field:
     repeated = False
 
     def __init__(self, message: str, name: str, number: int, codec: Codec) -> None:
-        self.name = self.proto_name = name
+        self.name = self.proto_name = self.json_name = name
         self.path = f"{message}.{name}"
         self.number = number
         self.codec = codec

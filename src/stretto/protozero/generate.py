@@ -23,6 +23,7 @@ from stretto.protozero.generator.schema import Schema
 PACKAGE = "perfetto.protos."
 PERFETTO_MODULE = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
 IPC_PROTOS = "src/stretto/protos/ipc"
+COMMAND = "python -m stretto.protozero.generate"
 
 # The modules, with their docstrings.
 CONFIG = (
@@ -69,8 +70,8 @@ def outputs(root: Path) -> dict[str, str]:
     ]
     for module in modules.split(schema, plan):
         path = f"src/{module.name.replace('.', '/')}.py"
-        texts[path] = python_emitter.emit(module)
-        texts[path + "i"] = stub_emitter.emit(module)
+        texts[path] = python_emitter.emit(module, COMMAND)
+        texts[path + "i"] = stub_emitter.emit(module, COMMAND)
     return texts
 
 

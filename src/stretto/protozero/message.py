@@ -11,6 +11,8 @@ Reading an unset field gives its default: None for a message, an empty list or
 dict (which then belongs to the message) for a repeated field or map, else the
 value that the schema names or 0, "" and the like. Assigning None unsets.
 
+Extensions are keys: `message[extension]`, see `stretto.protozero.extension`.
+
 Assigned values are checked at once, elements of lists when they are encoded:
 ConfigError names the field, its type and its range. Fields are encoded in the
 order of their declaration, with minimal lengths, and what a decoder didn't
@@ -25,23 +27,36 @@ from stretto.protozero.wire import read_field
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, ClassVar, Self
+    from typing import Any, ClassVar, Self, TypeVar
 
+    from stretto.protozero.extension import Extension
     from stretto.protozero.field import Field
+    from stretto.protozero.typed_decoder import TypedDecoder
     from stretto.protozero.writer import MessageWriter
+
+    Value = TypeVar("Value")
 
 MAX_DEPTH = 100
 """How deep messages may nest when decoding, as in Google's decoders."""
 
 
 class Layout:
-    """What all messages of a class share: name and fields."""
+    """What all messages of a class share: name and fields.
 
-    __slots__ = ("_order", "by_name", "by_number", "name", "oneofs")
+    Attributes:
+        name: the path of the class in its module.
+        by_name: the fields of its schema, by attribute.
+        by_key: those and its extensions, by their keys in `Message.__dict__`.
+        by_number: both, by number.
+        oneofs: the names of the fields in each oneof.
+    """
+
+    __slots__ = ("_order", "by_key", "by_name", "by_number", "name", "oneofs")
 
     def __init__(self, name: str, fields: list[Field]) -> None:
         self.name = name
         self.by_name = {field.name: field for field in fields}
+        self.by_key = dict(self.by_name)
         self.by_number = {field.number: field for field in fields}
         self._order = {field.name: at for at, field in enumerate(fields)}
         self.oneofs: dict[str, frozenset[str]] = {}
@@ -57,6 +72,25 @@ class Layout:
             return self.by_name[name]
         except KeyError:
             raise ConfigError(f"{self.name} has no field {name!r}{self._advice(name)}") from None
+
+    def add_extension(self, extension: Extension[Any, Any]) -> None:
+        """Make an extension known; raises ConfigError if its number is taken."""
+        field = extension.field
+        known = self.by_number.setdefault(field.number, field)
+        if known.name != field.name:
+            raise ConfigError(
+                f"{extension.name} has the number {field.number} of {known.path}:"
+                " of two schemas that give it a meaning, load one"
+            )
+        self.by_number[field.number] = self.by_key[field.name] = field
+        self._order.setdefault(field.name, len(self._order))
+
+    def extension(self, extension: Extension[Any, Any]) -> Field:
+        """The field of an extension; raises ConfigError if it extends another message."""
+        field = extension.field
+        if self.by_key.get(field.name) is not field:
+            raise ConfigError(f"{extension.name} extends {extension.extendee}, not {self.name}")
+        return field
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Names of fields in the order of their declaration."""
@@ -80,6 +114,7 @@ class Message:
 
     LAYOUT: ClassVar[Layout] = Layout("Message", [])
     Writer: ClassVar[type[MessageWriter]]
+    Decoder: ClassVar[type[TypedDecoder]]
     unknown_fields: bytes
     """Encoded fields that the schema doesn't know, in the order they came."""
 
@@ -108,11 +143,28 @@ class Message:
         field = self.LAYOUT.by_name.get(name)
         if field is None:
             raise AttributeError(f"{self.LAYOUT.name} has no field {name!r}")
+        return self._unset(field)
+
+    def _unset(self, field: Field) -> Any:
         value = field.unset_value()
-        return vars(self).setdefault(name, value) if field.repeated else value
+        return vars(self).setdefault(field.name, value) if field.repeated else value
 
     def __delattr__(self, name: str) -> None:
         self.clear(name)
+
+    def __getitem__(self, extension: Extension[Value, Any]) -> Value:
+        field = self.LAYOUT.extension(extension)
+        found: Value = vars(self)[field.name] if field.name in vars(self) else self._unset(field)
+        return found
+
+    def __setitem__(self, extension: Extension[Value, Any], value: Value | None) -> None:
+        self._assign(self.LAYOUT.extension(extension), value)
+
+    def __delitem__(self, extension: Extension[Any, Any]) -> None:
+        vars(self).pop(self.LAYOUT.extension(extension).name, None)
+
+    def __contains__(self, extension: Extension[Any, Any]) -> bool:
+        return self.LAYOUT.extension(extension).is_set(vars(self))
 
     def has(self, name: str) -> bool:
         """Whether a field is set: in a list or map, whether there is an element."""
@@ -139,7 +191,7 @@ class Message:
         out = bytearray()
         values = vars(self)
         for name in self.LAYOUT.in_order(values):
-            self.LAYOUT.by_name[name].write(out, values[name])
+            self.LAYOUT.by_key[name].write(out, values[name])
         out += self.unknown_fields
         return bytes(out)
 
@@ -188,7 +240,7 @@ class Message:
     def merge(self, other: Self) -> None:
         """Add what another message of this class holds, as `merge_encoded` does."""
         for name, value in vars(other).items():
-            self.LAYOUT.by_name[name].merge(vars(self), value)
+            self.LAYOUT.by_key[name].merge(vars(self), value)
         self.unknown_fields += other.unknown_fields
 
     def copy(self) -> Self:
@@ -199,7 +251,7 @@ class Message:
 
     def set_fields(self) -> dict[str, Any]:
         """The values of set fields by name, in the order of their declaration."""
-        values, fields = vars(self), self.LAYOUT.by_name
+        values, fields = vars(self), self.LAYOUT.by_key
         names = self.LAYOUT.in_order(values)
         return {name: values[name] for name in names if fields[name].is_set(values)}
 

@@ -4,48 +4,95 @@ A schema has a thousand messages and a program uses twenty, so a generated
 module holds only text: for each message a line per field, in the order of
 declaration ::
 
-    NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [oneof=GROUP] [proto=NAME] [default=…]
+    NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [OPTION=...]
 
 KIND is a scalar's name, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in
-the same module, or `MODULE/PATH`. `proto` is the schema's name where Python
-reserves it; the default is escaped like a Python string, blanks too.
+the same module, or `MODULE/PATH`. The options: `oneof`, the field's group;
+`proto`, the schema's name where Python reserves it; `json`, its name in JSON
+where that isn't the usual one; `default`, escaped like a Python string, blanks
+too.
+
+An enum is its values as `NAME=NUMBER`, with `=PROTO` behind where Python
+reserves the name. An extension is a line like a field's, behind the `TYPE` of
+the message that it extends; NAME is its full one.
 """
 
 from __future__ import annotations
 
 import sys
 
-from stretto.protozero.codec import SCALARS, Codec, MessageCodec
+from stretto.protozero.codec import SCALARS, Codec, EnumCodec, MessageCodec
 from stretto.protozero.enums import Enum
 from stretto.protozero.field import Field, MapField, RepeatedField
 from stretto.protozero.message import Layout, Message
+from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from typing import Any
 
+    from stretto.protozero.extension import Extension
+
+# By `MODULE/PATH`: classes that were made, and what extends those and others.
+_messages: dict[str, type[Message]] = {}
+_extensions: dict[str, list[Extension[Any, Any]]] = {}
+
 
 class Table:
-    """The types of one generated module, by path (`TraceConfig.BufferConfig`)."""
+    """The types of one generated module, by path (`TraceConfig.BufferConfig`).
 
-    def __init__(self, module: str, messages: dict[str, str], enums: dict[str, str]) -> None:
+    Args:
+        module: its name.
+        messages: the fields of each message.
+        enums: the values of each enum.
+        extensions: the extensions that it declares.
+        public: modules whose types it has too, as its schema imports them publicly.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        messages: dict[str, str],
+        enums: dict[str, str],
+        extensions: dict[str, str] | None = None,
+        public: tuple[str, ...] = (),
+    ) -> None:
         self._module = module
         self._messages = messages
         self._enums = enums
+        self._public = public
         self._types: dict[str, type] = {}
+        self._extensions: dict[str, Extension[Any, Any]] = {}
+        for path, line in (extensions or {}).items():
+            self._extensions[path] = self._extension(line)
 
     def attribute(self, name: str) -> Any:
         """The module's `__getattr__`."""
-        if "." in name or not (name in self._messages or name in self._enums):
-            raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
-        made = self.find(name)
+        made = self._attribute(name)
         setattr(sys.modules[self._module], name, made)
         return made
 
+    def _attribute(self, name: str) -> Any:
+        if "." not in name:
+            if name in self._messages or name in self._enums:
+                return self.find(name)
+            if name in self._extensions:
+                return self._extensions[name]
+            for module in self._public:
+                __import__(module)
+                if name in dir(sys.modules[module]):
+                    return getattr(sys.modules[module], name)
+        raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
+
     def names(self) -> list[str]:
         """The module's `__dir__`."""
-        return [name for name in (*self._messages, *self._enums) if "." not in name]
+        own = (*self._messages, *self._enums, *self._extensions)
+        names = [name for name in own if "." not in name]
+        for module in self._public:
+            __import__(module)
+            names += dir(sys.modules[module])
+        return names
 
     def find(self, path: str) -> Any:
         """The class of a message or enum."""
@@ -54,6 +101,8 @@ class Table:
             made = self._make_message(path) if path in self._messages else self._make_enum(path)
             # Of two threads that made it at once, both use the first one's.
             made = self._types.setdefault(path, made)
+            if issubclass(made, Message):
+                _extend(f"{self._module}/{path}", made)
         return made
 
     def _make_message(self, path: str) -> type[Message]:
@@ -65,26 +114,52 @@ class Table:
             "__qualname__": path,
             "LAYOUT": layout,
             "Writer": _Lazy(lambda: writer_class(layout, self._module)),
+            "Decoder": _Lazy(lambda: decoder_class(layout, self._module)),
         }
         for inner in self._nested(path, self._enums):
-            namespace |= self.find(inner).VALUES
+            namespace |= _constants(self._enums[inner])
             namespace[inner.rpartition(".")[2]] = self.find(inner)
         for inner in self._nested(path, self._messages):
             namespace[inner.rpartition(".")[2]] = _Lazy(lambda inner=inner: self.find(inner))
+        for inner in self._nested(path, self._extensions):
+            namespace[inner.rpartition(".")[2]] = self._extensions[inner]
         return type(path.rpartition(".")[2], (Message,), namespace)
 
     def _make_enum(self, path: str) -> type[Enum]:
-        pairs = (pair.split("=") for pair in self._enums[path].split())
-        values = {name: int(value) for name, value in pairs}
-        namespace = {"__module__": self._module, "__qualname__": path, "VALUES": values, **values}
+        values = {}
+        for entry in self._enums[path].split():
+            name, value, *proto = entry.split("=")
+            values[proto[0] if proto else name] = int(value)
+        namespace: dict[str, Any] = {
+            "__module__": self._module,
+            "__qualname__": path,
+            "VALUES": values,
+            **_constants(self._enums[path]),
+        }
         return type(path.rpartition(".")[2], (Enum,), namespace)
 
     @staticmethod
-    def _nested(path: str, table: dict[str, str]) -> list[str]:
+    def _nested(path: str, table: dict[str, Any]) -> list[str]:
         prefix = path + "."
         return [
             name for name in table if name.startswith(prefix) and "." not in name[len(prefix) :]
         ]
+
+    def _extension(self, line: str) -> Extension[Any, Any]:
+        # Loads `typing`, which modules without extensions needn't.
+        from stretto.protozero.extension import Extension
+
+        extendee, _, line = line.partition(" ")
+        name, _, rest = line.partition(" ")
+        message = extendee.rpartition("/")[2]
+        extendee = extendee if "/" in extendee else f"{self._module}/{extendee}"
+        made: Extension[Any, Any] = Extension(
+            name, extendee, self._field(message, f"[{name}] {rest}")
+        )
+        _extensions.setdefault(extendee, []).append(made)
+        if extendee in _messages:
+            _messages[extendee].LAYOUT.add_extension(made)
+        return made
 
     def _field(self, message: str, line: str) -> Field:
         name, number, kind, *flags = line.split(" ")
@@ -100,19 +175,22 @@ class Table:
         else:
             field = Field(message, name, int(number), self._codec(kind, target))
         field.implicit = "implicit" in flags
-        for option, _, value in (flag.partition("=") for flag in flags):
-            if option == "oneof":
-                field.oneof = value
-            elif option == "proto":
-                field.proto_name = value
-            elif option == "default":
-                field.default = self._default(field.codec.kind, target, value)
+        self._set_options(field, target, dict(flag.split("=", 1) for flag in flags if "=" in flag))
         return field
 
+    def _set_options(self, field: Field, target: str, options: dict[str, str]) -> None:
+        field.oneof = options.get("oneof", "")
+        field.proto_name = options.get("proto", field.name)
+        field.json_name = options.get("json") or json_name(field.proto_name)
+        if "default" in options:
+            field.default = self._default(field.codec.kind, target, options["default"])
+
     def _codec(self, kind: str, target: str) -> Codec:
-        if kind != "message":
-            return SCALARS[kind]
-        return MessageCodec(target.rpartition("/")[2], lambda: self._resolve(target))
+        if kind == "message":
+            return MessageCodec(target.rpartition("/")[2], lambda: self._resolve(target))
+        if kind == "enum" and target:
+            return EnumCodec(lambda: self._resolve(target))
+        return SCALARS[kind]
 
     def _resolve(self, target: str) -> Any:
         module, _, path = target.rpartition("/")
@@ -135,6 +213,27 @@ class Table:
         if kind == "bytes":
             return text.encode("latin-1")
         return float(text) if kind in ("float", "double") else int(text, 0)
+
+
+def json_name(name: str) -> str:
+    """The name that a field has in JSON unless its schema gives another."""
+    if name.startswith("["):
+        return name
+    parts = name.split("_")
+    return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
+
+
+def _extend(name: str, message: type[Message]) -> None:
+    """Note that a class was made, and give it its extensions so far."""
+    _messages[name] = message
+    for extension in _extensions.get(name, ()):
+        message.LAYOUT.add_extension(extension)
+
+
+def _constants(enum: str) -> dict[str, int]:
+    """The values of an enum by their Python names."""
+    parts = (entry.split("=") for entry in enum.split())
+    return {part[0]: int(part[1]) for part in parts}
 
 
 class _Lazy:

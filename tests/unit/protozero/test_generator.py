@@ -30,7 +30,7 @@ class TestProtoParser:
     def test_reads_what_a_descriptor_says(self, name: str) -> None:
         """Our parser's schema, written as a descriptor and read back, is the same schema."""
         (file,) = proto_parser.parse([SAMPLES / f"{name}.proto"])
-        data = descriptor_of(file, "x.proto", []).SerializeToString()
+        data = descriptor_of(file, file.name, []).SerializeToString()
         (again,) = descriptor_set.read_descriptor_set(b"\x0a" + varint(len(data)) + data)
         again.services = file.services
         assert again == file
@@ -62,8 +62,8 @@ class TestProtoParser:
             ),
             ("message A {", "unexpected end of file"),
             ("message A {\n  optional int32 x = 1 $\n}", r"2: unexpected character '\$'"),
-            ("message A { optional group B = 1 {} }", "not supported, use a FileDescriptorSet"),
-            ("message A { extend B { optional int32 x = 1; } }", "not supported"),
+            ("message A { optional group B = 1 {} }", "groups are not supported, use a message"),
+            ("message A { extend B { optional int32 x = 1; } }", "called 'B'"),
             ("edition = '2023';", "unexpected 'edition'"),
             ("service A { stream B(C) returns (D); }", "unexpected 'stream'"),
             ("service A { rpc B(C) returns (D); }", "called 'C'"),
@@ -122,7 +122,7 @@ class TestModules:
 class TestStubs:
     def test_name_every_attribute(self) -> None:
         _, module = module_of(SAMPLES / "sample.proto", "stretto_sample")
-        tree = ast.parse(stub_emitter.emit(module))
+        tree = ast.parse(stub_emitter.emit(module, "a test"))
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         assert sorted(classes) == ["Color", "Empty", "Everything"]
         attributes = {
@@ -141,7 +141,7 @@ class TestStubs:
         pytest.importorskip("mypy")
         for name in ("sample", "sample3"):
             module = module_of(SAMPLES / f"{name}.proto", name)[1]
-            (tmp_path / f"{name}.pyi").write_text(stub_emitter.emit(module))
+            (tmp_path / f"{name}.pyi").write_text(stub_emitter.emit(module, "a test"))
         (tmp_path / "use.py").write_text(
             "from sample import Everything\n"
             "message = Everything(many=(1, 2), inner=Everything.Inner(value=1), from_=1)\n"

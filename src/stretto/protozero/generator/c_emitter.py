@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.protozero.generator.modules import constant
+from stretto.protozero.generator.names import constant
 
 if TYPE_CHECKING:
     from stretto.protozero.generator.schema import Schema

@@ -6,9 +6,11 @@ except to import a module that was made by it.
 
 from __future__ import annotations
 
+import ast
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stretto.base.errors import DecodeError
 from stretto.protozero.generator.schema import (
     KINDS,
     MAP,
@@ -21,7 +23,8 @@ from stretto.protozero.generator.schema import (
     SchemaError,
     Service,
 )
-from stretto.protozero.wire import DELIMITED, read_field
+from stretto.protozero.table import json_name
+from stretto.protozero.wire import DELIMITED, read_field, read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +33,7 @@ _REPEATED = 3
 
 
 class _Node:
-    """The fields of one descriptor message, by number, undecoded."""
+    """The fields of one descriptor message (descriptor.proto), by number, undecoded."""
 
     def __init__(self, data: bytes) -> None:
         self._fields: dict[int, list[int | bytes]] = {}
@@ -41,45 +44,97 @@ class _Node:
             self._fields.setdefault(number, []).append(payload)
 
     def nodes(self, number: int) -> Iterator[_Node]:
-        for payload in self._fields.get(number, ()):
-            assert isinstance(payload, bytes)
+        for payload in self._payloads(number):
             yield _Node(payload)
 
     def text(self, number: int) -> str:
-        payload = self._fields.get(number, [b""])[-1]
-        assert isinstance(payload, bytes)
-        return payload.decode()
+        return self.texts(number)[-1] if self.has(number) else ""
+
+    def texts(self, number: int) -> list[str]:
+        return [payload.decode() for payload in self._payloads(number)]
 
     def integer(self, number: int, default: int = 0) -> int:
-        value = self._fields.get(number, [default])[-1]
-        assert isinstance(value, int)
-        return value
+        return self.integers(number)[-1] if self.has(number) else default
+
+    def integers(self, number: int) -> list[int]:
+        """The values of a repeated field, packed or not."""
+        values = []
+        for payload in self._fields.get(number, ()):
+            pos = 0
+            while isinstance(payload, bytes) and pos < len(payload):
+                value, pos = read_varint(payload, pos, len(payload))
+                values.append(value)
+            if isinstance(payload, int):
+                values.append(payload)
+        return values
 
     def has(self, number: int) -> bool:
         return number in self._fields
 
+    def _payloads(self, number: int) -> Iterator[bytes]:
+        for payload in self._fields.get(number, ()):
+            if isinstance(payload, int):
+                raise SchemaError(f"field {number} of a descriptor has another type")
+            yield payload
+
 
 def read_module(name: str) -> list[File]:
-    """Read the schema inside an installed module that protoc's Python plugin wrote."""
-    descriptor = importlib.import_module(name).DESCRIPTOR
-    return [_file(_Node(descriptor.serialized_pb))]
+    """Read the schema inside an installed module that protoc's Python plugin wrote.
+
+    Returns:
+        Its file behind those that it imports.
+
+    Raises:
+        SchemaError: there is no such module, or it is none of protoc's.
+    """
+    try:
+        descriptor = importlib.import_module(name).DESCRIPTOR
+    except (ImportError, AttributeError) as error:
+        raise SchemaError(f"{name} is no module that protoc wrote: {error}") from error
+    files: dict[str, File] = {}
+    _collect(descriptor, files)
+    return list(files.values())
 
 
-def read_descriptor_set(data: bytes) -> list[File]:
-    """Read an encoded FileDescriptorSet."""
-    return [_file(node) for node in _Node(data).nodes(1)]
+def _collect(descriptor: Any, files: dict[str, File]) -> None:
+    for imported in descriptor.dependencies:
+        _collect(imported, files)
+    if descriptor.name not in files:
+        files[descriptor.name] = _file(_Node(descriptor.serialized_pb))
+
+
+def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
+    """Read an encoded FileDescriptorSet, or another message with files in `field`.
+
+    Raises:
+        SchemaError: there are no files in it.
+    """
+    try:
+        files = [_file(node) for node in _Node(data).nodes(field)]
+    except (DecodeError, UnicodeDecodeError, IndexError) as error:
+        raise SchemaError(f"this is no FileDescriptorSet: {error}") from error
+    if not files:
+        raise SchemaError("this is no FileDescriptorSet: it holds no file")
+    return files
 
 
 def _file(node: _Node) -> File:
-    package = node.text(2)
-    proto3 = node.text(12) == "proto3"
+    name, package, syntax = node.text(1), node.text(2), node.text(12)
+    if syntax not in ("", "proto2", "proto3"):
+        raise SchemaError(f"{name}: syntax {syntax!r} is not supported, use proto2 or proto3")
+    proto3 = syntax == "proto3"
     prefix = package + "." if package else ""
+    imports = node.texts(3)
     return File(
+        name,
         package,
         proto3,
         [_message(child, prefix, proto3) for child in node.nodes(4)],
         [_enum(child, prefix) for child in node.nodes(5)],
         [_service(child, prefix) for child in node.nodes(6)],
+        [_field(child, [], proto3) for child in node.nodes(7)],
+        imports,
+        [imports[at] for at in node.integers(10)],
     )
 
 
@@ -103,6 +158,7 @@ def _message(node: _Node, prefix: str, proto3: bool) -> Message:
             field.map_key.implicit = field.map_value.implicit = False
             field.kind, field.type_name = MAP, ""
         message.fields.append(field)
+    message.extensions = [_field(child, [], proto3) for child in node.nodes(6)]
     return message
 
 
@@ -118,6 +174,7 @@ def _field(node: _Node, oneofs: list[str], proto3: bool) -> Field:
     packed = proto3 and repeated and scalar
     for options in node.nodes(8):
         packed = bool(options.integer(2, packed))
+    extendee = node.text(2).lstrip(".")
     return Field(
         name=node.text(1),
         number=node.integer(3),
@@ -125,10 +182,18 @@ def _field(node: _Node, oneofs: list[str], proto3: bool) -> Field:
         type_name=node.text(6).lstrip("."),
         repeated=repeated,
         packed=packed,
-        implicit=proto3 and not (repeated or optional or oneof or kind == MESSAGE),
+        implicit=proto3 and not (repeated or optional or oneof or extendee or kind == MESSAGE),
         oneof=oneof,
-        default=node.text(7),
+        default=_unescaped(node.text(7)) if kind == "bytes" else node.text(7),
+        json_name="" if node.text(10) == json_name(node.text(1)) else node.text(10),
+        extendee=extendee,
     )
+
+
+def _unescaped(text: str) -> str:
+    """The default of a bytes field, which descriptors hold escaped as in C."""
+    data: bytes = ast.literal_eval(f'b"{text}"')
+    return data.decode("latin-1")
 
 
 def _enum(node: _Node, prefix: str) -> Enum:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stretto.protozero.generator.schema import Enum, Message, Schema, Service, walk
+from stretto.protozero.generator.names import constant, module_of, type_path
+from stretto.protozero.generator.schema import (
+    Enum,
+    Field,
+    Message,
+    Schema,
+    SchemaError,
+    Service,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +25,8 @@ class Module:
     """One generated module and what it defines.
 
     `homes` tells, for every outermost type of all modules, which module has it.
+    `extensions` are those outside of messages, with the package of each in
+    front of its name; `public` the modules whose types count as this one's too.
     """
 
     name: str
@@ -26,14 +36,19 @@ class Module:
     messages: list[Message] = field(default_factory=list)
     enums: list[Enum] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
+    extensions: list[tuple[str, Field]] = field(default_factory=list)
+    public: list[str] = field(default_factory=list)
 
     def path(self, name: str) -> str:
-        """A full name without its package: where the class is in its module."""
-        return self.schema.split_package(name)[1]
+        """Where the class of a message or enum is in its module."""
+        return type_path(self.schema.split_package(name)[1])
 
     def home(self, name: str) -> str:
         """The module that defines a type."""
-        return self.homes[self.schema.outermost(name)]
+        outermost = self.schema.outermost(name)
+        if outermost not in self.homes:
+            raise SchemaError(f"{self.name} needs {outermost}, and no module has it")
+        return self.homes[outermost]
 
     def reference(self, name: str) -> str:
         """A type as a table names it: `PATH`, or `MODULE/PATH` if it is another module's."""
@@ -52,6 +67,29 @@ class Module:
             local = service.name.rpartition(".")[2]
             ids = {method.name: at for at, method in enumerate(service.methods, 1)}
             yield f"{constant(local)}_METHODS", ids
+
+
+def per_file(schema: Schema, names: list[str], prefix: str = "") -> list[Module]:
+    """One module for each file.
+
+    Args:
+        schema: the files and all that they import.
+        names: the files to make modules of.
+        prefix: the package that the modules lie in, or nothing.
+    """
+    homes = {
+        name: module_of(file.name, prefix) for file in schema.files for name in file.type_names()
+    }
+    modules = []
+    for file in schema.files:
+        if file.name in names:
+            module = Module(module_of(file.name, prefix), f"{file.name}.", schema, homes)
+            module.messages, module.enums = file.messages, file.enums
+            module.services = file.services
+            module.extensions = [(file.package, extension) for extension in file.extensions]
+            module.public = [module_of(name, prefix) for name in file.public]
+            modules.append(module)
+    return modules
 
 
 def split(schema: Schema, plan: list[tuple[str, str, list[str]]]) -> list[Module]:
@@ -76,10 +114,9 @@ def split(schema: Schema, plan: list[tuple[str, str, list[str]]]) -> list[Module
             module.services += [
                 s for s in file.services if homes.get(s.methods[0].argument) == module.name
             ]
+            module.extensions += [
+                (file.package, extension)
+                for extension in file.extensions
+                if module.home(extension.extendee) == module.name
+            ]
     return modules
-
-
-def constant(name: str) -> str:
-    """CamelCase and dots to UPPER_CASE."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return name.replace(".", "_").upper()

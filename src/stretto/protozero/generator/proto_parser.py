@@ -1,9 +1,9 @@
 """Front end: .proto files, without protoc.
 
-Understands the language our own schemas use: proto2 and proto3, messages,
-enums, oneofs, maps, services, `packed` and `default`. Other options are read
-over. Groups, extensions and edition syntax are errors: give such a schema as a
-FileDescriptorSet instead.
+Understands proto2 and proto3: messages, enums, oneofs, maps, extensions,
+services, imports, and the options `packed`, `default` and `json_name`. Other
+options are read over. Groups and edition syntax are errors, as everywhere here:
+ProtoZero has no groups.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from stretto.protozero.generator.schema import (
     Service,
     walk,
 )
+from stretto.protozero.table import json_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
     |(?P<word>-?[.\w]+(?:[-+](?<=[eE].)\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<mark>[{}()\[\]<>=;,:])""",
+    |(?P<mark>[{}()\[\]<>=;,:/+-])""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -46,8 +48,52 @@ def parse(paths: list[Path], known: list[File] | None = None) -> list[File]:
     Raises:
         SchemaError: with file and line, for what is malformed or not supported.
     """
-    files = [_Parser(path.name, path.read_text("utf-8")).file() for path in paths]
-    schema = Schema([*(known or []), *files])
+    return parse_texts([(path.name, path.read_text("utf-8")) for path in paths], known)
+
+
+def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
+    """Read .proto files and all that they import, as protoc does.
+
+    Args:
+        names: as other files would import them.
+        folders: where files are looked for, the first ones first.
+
+    Returns:
+        The files, each behind those that it imports.
+
+    Raises:
+        SchemaError: as for `parse`, or a file is nowhere, or imports itself.
+    """
+    parsed: dict[str, File | None] = {}
+
+    def read(name: str, importer: str) -> None:
+        if name in parsed:
+            if parsed[name] is None:
+                raise SchemaError(f"{importer}: {name} imports itself")
+            return
+        path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if path is None:
+            looked = ", ".join(map(str, folders))
+            raise SchemaError(f"{importer}: {name} is not in {looked}")
+        parsed[name] = None
+        file = _Parser(name, path.read_text("utf-8")).file()
+        for imported in file.imports:
+            read(imported, name)
+        del parsed[name]
+        parsed[name] = file
+
+    for name in names:
+        read(name, "command line")
+    return _resolved([file for file in parsed.values() if file is not None], [])
+
+
+def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None) -> list[File]:
+    """As `parse`, of pairs of a name and a text."""
+    return _resolved([_Parser(name, text).file() for name, text in sources], known or [])
+
+
+def _resolved(files: list[File], known: list[File]) -> list[File]:
+    schema = Schema([*known, *files])
     for file in files:
         _resolve(file, schema)
     return files
@@ -70,29 +116,43 @@ class _Parser:
             pos = match.end()
         self._tokens.append(("", len(text)))
         self._next = 0
-        self._file = File()
+        self._file = File(name)
+        self._statements: dict[str, Callable[[], None]] = {
+            "syntax": self._syntax,
+            "package": self._package,
+            "import": self._import,
+            "message": lambda: self._file.messages.append(self._message(self._prefix())),
+            "enum": lambda: self._file.enums.append(self._enum(self._prefix())),
+            "service": lambda: self._file.services.append(self._service(self._prefix())),
+            "extend": lambda: self._file.extensions.extend(self._extend()),
+            "option": self._skip_statement,
+            ";": lambda: None,
+        }
 
     def file(self) -> File:
         while self._peek():
             word = self._take()
-            if word == "syntax":
-                self._expect("=")
-                self._file.proto3 = self._string() == "proto3"
-                self._expect(";")
-            elif word == "package":
-                self._file.package = self._take()
-                self._expect(";")
-            elif word == "message":
-                self._file.messages.append(self._message(self._prefix()))
-            elif word == "enum":
-                self._file.enums.append(self._enum(self._prefix()))
-            elif word == "service":
-                self._file.services.append(self._service(self._prefix()))
-            elif word in ("import", "option"):
-                self._skip_statement()
-            elif word != ";":
+            if word not in self._statements:
                 raise self._unexpected(word)
+            self._statements[word]()
         return self._file
+
+    def _syntax(self) -> None:
+        self._expect("=")
+        self._file.proto3 = self._string() == "proto3"
+        self._expect(";")
+
+    def _package(self) -> None:
+        self._file.package = self._take()
+        self._expect(";")
+
+    def _import(self) -> None:
+        kind = self._take() if self._peek() in ("public", "weak") else ""
+        name = self._string()
+        self._file.imports.append(name)
+        if kind == "public":
+            self._file.public.append(name)
+        self._expect(";")
 
     def _message(self, prefix: str) -> Message:
         message = Message(prefix + self._take())
@@ -105,6 +165,8 @@ class _Parser:
                 message.enums.append(self._enum(inner))
             elif word == "oneof":
                 message.fields.extend(self._oneof())
+            elif word == "extend":
+                message.extensions.extend(self._extend())
             elif word in ("reserved", "extensions", "option"):
                 self._skip_statement()
             elif word != ";":
@@ -123,9 +185,19 @@ class _Parser:
             fields.append(field)
         return fields
 
+    def _extend(self) -> list[Field]:
+        extendee, fields = self._take(), []
+        self._expect("{")
+        while (word := self._take()) != "}":
+            if word != ";":
+                field = self._field(word)
+                field.extendee, field.implicit = extendee, False
+                fields.append(field)
+        return fields
+
     def _field(self, word: str) -> Field:
-        if word in ("group", "extend") or self._peek() == "group":
-            raise self._error(f"{word!r} is not supported, use a FileDescriptorSet")
+        if word == "group" or self._peek() == "group":
+            raise self._error("groups are not supported, use a message")
         label = ""
         if word in ("optional", "required", "repeated"):
             label, word = word, self._take()
@@ -158,17 +230,38 @@ class _Parser:
             return
         self._take()
         while True:
-            name = self._take()
-            self._expect("=")
-            value = self._take()
-            if name == "packed":
-                field.packed = value == "true"
-            elif name == "default":
-                field.default = ast.literal_eval(value) if value[0] in "\"'" else value
+            name = self._option_name()
+            if self._peek() == "{":
+                self._skip_block()
+            elif self._peek()[:1] in ("'", '"'):
+                data = self._bytes()
+                if name == "default":
+                    encoding = "latin-1" if field.kind == "bytes" else "utf-8"
+                    field.default = data.decode(encoding)
+                elif name == "json_name":
+                    text = data.decode("utf-8")
+                    field.json_name = "" if text == json_name(field.name) else text
+            else:
+                value = self._take()
+                if name == "packed":
+                    field.packed = value == "true"
+                elif name == "default":
+                    field.default = value
             if (mark := self._take()) == "]":
                 return
             if mark != ",":
                 raise self._unexpected(mark)
+
+    def _option_name(self) -> str:
+        """`packed`, or `(some.option).part`."""
+        name = self._take()
+        if name == "(":
+            while (word := self._take()) != ")":
+                name += word
+            if self._peek() != "=":
+                name += self._take()
+        self._expect("=")
+        return name
 
     def _enum(self, prefix: str) -> Enum:
         enum = Enum(prefix + self._take())
@@ -189,6 +282,9 @@ class _Parser:
         service = Service(prefix + self._take())
         self._expect("{")
         while (word := self._take()) != "}":
+            if word == "option":
+                self._skip_statement()
+                continue
             if word != "rpc":
                 raise self._unexpected(word)
             name = self._take()
@@ -196,7 +292,10 @@ class _Parser:
             self._expect("returns")
             reply, streaming = self._method_type()
             service.methods.append(Method(name, argument, reply, streaming))
-            self._expect(";")
+            if self._peek() == "{":
+                self._skip_block()
+            else:
+                self._expect(";")
         return service
 
     def _method_type(self) -> tuple[str, bool]:
@@ -211,8 +310,18 @@ class _Parser:
         return self._file.package + "." if self._file.package else ""
 
     def _skip_statement(self) -> None:
-        while self._take() != ";":
-            pass
+        while self._peek() != ";":
+            if self._peek() == "{":
+                self._skip_block()
+            else:
+                self._take()
+        self._take()
+
+    def _skip_block(self) -> None:
+        self._expect("{")
+        depth = 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(self._take(), 0)
 
     def _peek(self) -> str:
         return self._tokens[self._next][0]
@@ -236,7 +345,21 @@ class _Parser:
             raise self._unexpected(word, ", expected a number") from None
 
     def _string(self) -> str:
-        return str(ast.literal_eval(self._take()))
+        return self._bytes().decode("utf-8")
+
+    def _bytes(self) -> bytes:
+        """A string literal; several that follow each other are one."""
+        data = b""
+        while True:
+            token = self._take()
+            if token[0] not in "'\"":
+                raise self._unexpected(token, ", expected a string")
+            # The characters of a literal of bytes are ASCII, those of a file UTF-8.
+            ascii_only = "".join(f"\\x{c:02x}" if c > 126 else chr(c) for c in token.encode())
+            part: bytes = ast.literal_eval("b" + ascii_only)
+            data += part
+            if self._peek()[:1] not in ("'", '"'):
+                return data
 
     def _unexpected(self, token: str, more: str = "") -> SchemaError:
         return self._error(f"unexpected {token!r}{more}")
@@ -257,18 +380,26 @@ def _set_type(field: Field, word: str) -> None:
 
 def _resolve(file: File, schema: Schema) -> None:
     """Replace the names of types by full ones, and learn which are enums."""
+    for extension in file.extensions:
+        _resolve_field(extension, file.package, schema)
     for message in walk(file.messages):
-        for field in message.fields:
-            for part in (field, field.map_value):
-                if part is not None and part.type_name:
-                    part.type_name = _full_name(part.type_name, message.name, schema)
-                    part.kind = ENUM if part.type_name in schema.enums else MESSAGE
-            if field.kind == MESSAGE:
-                field.packed = field.implicit = False
+        for field in (*message.fields, *message.extensions):
+            _resolve_field(field, message.name, schema)
     for service in file.services:
         for method in service.methods:
             method.argument = _full_name(method.argument, service.name, schema)
             method.reply = _full_name(method.reply, service.name, schema)
+
+
+def _resolve_field(field: Field, scope: str, schema: Schema) -> None:
+    for part in (field, field.map_value):
+        if part is not None and part.type_name:
+            part.type_name = _full_name(part.type_name, scope, schema)
+            part.kind = ENUM if part.type_name in schema.enums else MESSAGE
+    if field.kind == MESSAGE:
+        field.packed = field.implicit = False
+    if field.extendee:
+        field.extendee = _full_name(field.extendee, scope, schema)
 
 
 def _full_name(name: str, scope: str, schema: Schema) -> str:

@@ -25,7 +25,11 @@ class SchemaError(Exception):
 
 @dataclass(slots=True)
 class Field:
-    """A field; `type_name` is the full name of its message or enum."""
+    """A field, or an extension of the message `extendee`.
+
+    `type_name` is the full name of its message or enum. The default of bytes is
+    a string of characters below 256. `json_name` is empty where it is the usual.
+    """
 
     name: str
     number: int
@@ -36,6 +40,8 @@ class Field:
     implicit: bool = False
     oneof: str = ""
     default: str = ""
+    json_name: str = ""
+    extendee: str = ""
     map_key: Field | None = None
     map_value: Field | None = None
 
@@ -56,6 +62,7 @@ class Message:
     fields: list[Field] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     enums: list[Enum] = field(default_factory=list)
+    extensions: list[Field] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -78,13 +85,21 @@ class Service:
 
 @dataclass(slots=True)
 class File:
-    """One .proto file. All names in it are full: with the package, without a leading dot."""
+    """One .proto file. All names in it are full: with the package, without a leading dot.
 
+    Exceptions are the names of fields and extensions. `public` are those of the
+    `imports` whose types count as this file's too.
+    """
+
+    name: str = ""
     package: str = ""
     proto3: bool = False
     messages: list[Message] = field(default_factory=list)
     enums: list[Enum] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
+    extensions: list[Field] = field(default_factory=list)
+    imports: list[str] = field(default_factory=list)
+    public: list[str] = field(default_factory=list)
 
     def type_names(self) -> list[str]:
         """Messages and enums that nothing encloses."""
@@ -133,7 +148,7 @@ class Schema:
 
     def _used(self, name: str) -> Iterator[str]:
         for message in walk([self.messages[name]]):
-            for used in message.fields:
+            for used in (*message.fields, *message.extensions):
                 for part in (used, used.map_value):
                     if part is not None and part.type_name:
                         yield part.type_name
