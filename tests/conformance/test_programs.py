@@ -1,0 +1,269 @@
+"""Programs that no one here wrote run under `stretto record` as if alone, and are traced whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from tests.support.recorded import alone, check_trace, names, pids, record, record_command
+
+pytestmark = pytest.mark.xdist_group("programs")
+
+STANDARD_TESTS = (
+    "test.test_textwrap",
+    "test.test_heapq",
+    "test.test_contextlib",
+    "test.test_queue",
+)
+PORT_WAIT_S = 30
+REQUESTS = 60
+
+
+def without_times(text):
+    return re.sub(r"in [0-9.]+s", "in T s", text)
+
+
+def test_unittest_over_the_standard_library(oracle, tmp_path):
+    if importlib.util.find_spec("test.test_textwrap") is None:
+        pytest.skip("this Python has no test package")
+    arguments = ("-m", "unittest", *STANDARD_TESTS)
+    plain = alone(sys.executable, *arguments)
+    run = record(tmp_path / "trace", "--buffer", "32mb", *arguments)
+    assert run.status == plain.status == 0
+    assert without_times(plain.stderr) in without_times(run.stderr)
+    loaded = check_trace(oracle, run.trace)
+    assert "TextWrapper.wrap" in names(loaded) or "wrap" in str(names(loaded))
+
+
+def test_pytest_on_a_public_package(oracle, tmp_path):
+    if importlib.util.find_spec("toolz") is None:
+        pytest.skip("the package toolz, whose tests this runs, is not installed")
+    arguments = ("-q", "-p", "no:cacheprovider", "--pyargs", "toolz.tests.test_itertoolz")
+    plain = alone(sys.executable, "-m", "pytest", *arguments, cwd=tmp_path)
+    run = record(tmp_path / "trace", "-m", "pytest", *arguments, cwd=tmp_path)
+    assert run.status == plain.status == 0
+    assert without_times(plain.stdout) == without_times(run.stdout)
+    assert "test_groupby" in names(check_trace(oracle, run.trace))
+
+
+APPLICATION = """
+def app(environ, start_response):
+    body = handle(environ["PATH_INFO"])
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+def handle(path):
+    return f"you asked for {path}".encode()
+"""
+
+ASYNC_APPLICATION = """
+import asyncio
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    await handle_request(send)
+
+async def handle_request(send):
+    await asyncio.sleep(0)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"hello"})
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def ask(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/x", timeout=10) as answer:
+        return answer.read()
+
+
+def wait_until_serving(port, server):
+    deadline = time.monotonic() + PORT_WAIT_S
+    while time.monotonic() < deadline:
+        assert server.poll() is None, server.stderr.read()
+        try:
+            return ask(port)
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the server does not answer")
+
+
+def serve(path, port, *command, cwd):
+    """Record a server, load it, end it with SIGTERM; returns its status and stderr."""
+    server = subprocess.Popen(
+        record_command(path, *command), cwd=cwd, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_until_serving(port, server)
+        for _ in range(REQUESTS):
+            ask(port)
+        server.send_signal(signal.SIGTERM)
+        _, stderr = server.communicate(timeout=60)
+    finally:
+        server.kill()
+    return server.returncode, stderr
+
+
+def test_gunicorn_with_prefork_and_max_requests(oracle, tmp_path):
+    (tmp_path / "application.py").write_text(APPLICATION)
+    port = free_port()
+    options = ("-w", "2", "--max-requests", "20", "--threads", "1", "-b", f"127.0.0.1:{port}")
+    status, stderr = serve(
+        tmp_path / "trace", port, "-m", "gunicorn", *options, "application:app", cwd=tmp_path
+    )
+    assert status == 0, stderr
+    loaded = check_trace(oracle, (tmp_path / "trace").read_bytes(), complete=False)
+    assert loaded.query("select count(*) from slice where name = 'handle'")[0][0] == REQUESTS + 1
+    assert len(pids(loaded)) >= 1 + 2 + 1, "master, two workers, and those that replaced them"
+
+
+def test_uvicorn_with_workers(oracle, tmp_path):
+    (tmp_path / "application.py").write_text(ASYNC_APPLICATION)
+    port = free_port()
+    options = ("application:app", "--workers", "2", "--port", str(port), "--log-level", "warning")
+    status, stderr = serve(tmp_path / "trace", port, "-m", "uvicorn", *options, cwd=tmp_path)
+    assert status in (0, -signal.SIGTERM, 128 + signal.SIGTERM), stderr
+    loaded = check_trace(oracle, (tmp_path / "trace").read_bytes(), complete=False)
+    handled = "select count(distinct dur > 0), count(*) from slice where name = 'handle_request'"
+    assert loaded.query(handled)[0][1] >= REQUESTS
+    assert len(pids(loaded)) >= 3
+
+
+POOLS = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def square(number):
+    return number * number
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        print(sum(pool.map(square, range(50))))
+    with context.Pool(2) as pool:
+        print(sum(pool.map(square, range(50))))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_process_pools(oracle, tmp_path, method):
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS)
+    plain = alone(sys.executable, str(script), method)
+    run = record(tmp_path / "trace", str(script), method)
+    assert (run.status, run.stdout) == (plain.status, plain.stdout) == (0, "40425\n40425\n")
+    loaded = check_trace(oracle, run.trace, complete=False)
+    assert loaded.query("select count(*) from slice where name = 'square'") == [(100,)]
+    assert len(pids(loaded)) >= 4
+
+
+WORK = """
+def work(n):
+    return sum(helper(i) for i in range(n))
+
+def helper(i):
+    return i * 2
+
+"""
+OTHER_TOOLS = {
+    "cProfile": WORK
+    + """
+import cProfile, io, pstats
+profile = cProfile.Profile()
+profile.enable()
+work(100)
+profile.disable()
+out = io.StringIO()
+pstats.Stats(profile, stream=out).print_stats("helper")
+print("100" in out.getvalue())
+work(3)
+""",
+    "coverage": WORK
+    + """
+import coverage
+cover = coverage.Coverage(data_file=None, config_file=False)
+cover.start()
+work(100)
+cover.stop()
+print(any(name.endswith("program.py") for name in cover.get_data().measured_files()))
+work(3)
+""",
+    "pdb": WORK
+    + """
+import io, pdb
+commands = io.StringIO("next\\nnext\\ncontinue\\n")
+debugger = pdb.Pdb(stdin=commands, stdout=io.StringIO(), nosigint=True)
+debugger.set_trace()
+work(3)
+print("done")
+""",
+}
+
+
+@pytest.mark.parametrize("tool", sorted(OTHER_TOOLS))
+def test_programs_that_use_other_tools(oracle, tmp_path, tool):
+    if tool == "coverage" and importlib.util.find_spec("coverage") is None:
+        pytest.skip("the package coverage is not installed")
+    script = tmp_path / "program.py"
+    script.write_text(OTHER_TOOLS[tool])
+    plain = alone(sys.executable, str(script))
+    run = record(tmp_path / "trace", str(script))
+    assert (run.status, run.stdout) == (plain.status, plain.stdout)
+    assert run.stdout in ("True\n", "done\n")
+    # On 3.11 there is one hook: a program that takes it keeps what it interrupts open.
+    replaced = "profiler replaced by the program" in run.stderr
+    assert replaced == (sys.version_info < (3, 12) and tool == "cProfile")
+    check_trace(oracle, run.trace, complete=not replaced)
+
+
+SERVER = """
+import asyncio
+
+async def serve_one(reader, writer):
+    while line := await reader.readline():
+        writer.write(line.upper())
+        await writer.drain()
+    writer.close()
+
+async def client(port, number):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for i in range(20):
+        writer.write(f"hello {number} {i}\\n".encode())
+        assert await reader.readline() == f"HELLO {number} {i}\\n".encode()
+    writer.close()
+    await writer.wait_closed()
+
+async def main():
+    server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    await asyncio.gather(*(client(port, n) for n in range(30)))
+    server.close()
+
+asyncio.run(main())
+"""
+
+
+def test_asyncio_server_under_load(oracle, tmp_path):
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    run = record(tmp_path / "trace", str(script))
+    assert run.status == 0, run.stderr
+    loaded = check_trace(oracle, run.trace)
+    assert {"serve_one", "client", "main"} <= names(loaded)

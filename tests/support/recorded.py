@@ -1,0 +1,79 @@
+"""Runs commands with and without `stretto record`, and looks at both."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 120
+
+
+@dataclass
+class Run:
+    """How a command ended, and the trace if it was recorded."""
+
+    status: int
+    stdout: str
+    stderr: str
+    path: Path | None = None
+
+    @property
+    def trace(self) -> bytes:
+        assert self.path is not None
+        return self.path.read_bytes()
+
+
+def alone(*command: str, cwd: Path | None = None, **environment: str) -> Run:
+    """Run a command as it is."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def record_command(path: Path, *arguments: str) -> list[str]:
+    """`stretto record -o path arguments`."""
+    return [sys.executable, "-m", "stretto", "record", "-o", str(path), *arguments]
+
+
+def record(path: Path, *arguments: str, cwd: Path | None = None, **environment: str) -> Run:
+    """Run `stretto record` with these arguments."""
+    run = alone(*record_command(path, *arguments), cwd=cwd, **environment)
+    run.path = path
+    return run
+
+
+OPEN_SLICES = "select count(*) from slice where dur < 0"
+
+
+def check_trace(oracle: Any, trace: bytes, *, complete: bool = True) -> Any:
+    """Load a trace that has no error, and (if `complete`) no slice left open."""
+    loaded = oracle(trace)
+    assert loaded.errors() == []
+    if complete:
+        assert loaded.query(OPEN_SLICES) == [(0,)]
+    return loaded
+
+
+def names(loaded: Any) -> set[str]:
+    """The names of all slices."""
+    return {name for (name,) in loaded.query("select distinct name from slice")}
+
+
+def pids(loaded: Any) -> set[int]:
+    """The processes that have slices."""
+    sql = (
+        "select distinct pid from slice join thread_track on track_id = thread_track.id"
+        " join thread using (utid) join process using (upid)"
+    )
+    return {pid for (pid,) in loaded.query(sql)}
