@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
+RESTART_PERIOD_S = 0.1
 PAGE_SIZE = 16 << 10  # holds the 1,022 packets a chunk may have, at 16 bytes each
 
 
@@ -96,10 +97,15 @@ class InProcessBackend:
         self._start_thread()
         result = _Result()
         self._runner.post(lambda: result.run(function))
-        result.done.acquire()
+        # A fork may stop the thread meanwhile, and whoever has to start it again may be us.
+        while not result.done.acquire(timeout=RESTART_PERIOD_S):
+            self._start_thread()
         if result.error is not None:
             raise result.error
         return result.value  # type: ignore[return-value]  # what function returned
+
+    def post(self, function: Callable[[], object]) -> None:
+        self._runner.post(function)
 
     def after_fork_in_child(self) -> None:
         fork.before.remove(self._stop_thread)

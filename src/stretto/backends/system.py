@@ -71,6 +71,9 @@ class SystemBackend:
         """Run `function` here: requests may be sent from any thread."""
         return function()
 
+    def post(self, function: Callable[[], object]) -> None:
+        function()
+
     def close(self) -> None:
         """Hang up, and stop recording. What was written stays with the service."""
         producer, client = self._producer, self._take_client()

@@ -31,6 +31,9 @@ class Backend(Protocol):
     def call(self, function: Callable[[], T]) -> T:
         """Run `function` on the backend's thread and return what it returns."""
 
+    def post(self, function: Callable[[], object]) -> None:
+        """Run `function` on the backend's thread, soon; never waits."""
+
     def after_fork_in_child(self) -> None:
         """Forget the parent's connection."""
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stretto import _native
 from stretto.base.errors import StrettoError
+from stretto.protozero import wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
     from stretto.protos.trace import TracePacket
+
+
+_TIMESTAMP = 8  # TracePacket.timestamp
 
 
 class DataSource:
@@ -97,9 +101,10 @@ class DataSource:
             return False
         if isinstance(packet, bytes):
             return self.writer().write(packet)
-        if not packet.has("timestamp"):
-            packet.timestamp = _native.boottime_ns()
-        return self.writer().write(packet.encode())
+        if packet.has("timestamp"):
+            return self.writer().write(packet.encode())
+        time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
+        return self.writer().write(time + packet.encode())
 
     def writer(self) -> _native.TraceWriter:
         """The calling thread's trace writer for this instance."""

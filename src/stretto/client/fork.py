@@ -28,6 +28,7 @@ after_in_child: list[Callable[[], object]] = []
 """Called in the child when it has started clean: connect anew, if that is wanted."""
 
 _installed = False
+_stopped: list[bool] = []
 
 
 def _run(hooks: list[Callable[[], object]]) -> None:
@@ -41,15 +42,29 @@ def _before() -> None:
     _run(before)
 
 
+def resume() -> None:
+    """Start helper threads again, if a fork has stopped them and nobody else has yet."""
+    if _stopped:
+        _stopped.clear()
+        _run(after_in_parent)
+
+
 def _after_in_parent() -> None:
-    # Not from within this hook: CPython counts the threads after it.
-    _native.add_pending_call(lambda: _run(after_in_parent))
+    # Not from within this hook: CPython counts the threads after it. The main thread does it,
+    # or, should that be blocked, a thread that traces or waits for a session.
+    _stopped.append(True)
+    process.soon.append(resume)
+    try:
+        _native.add_pending_call(resume)
+    except RuntimeError:  # too many are pending
+        return
 
 
 def _after_in_child() -> None:
     _native.after_fork_in_child()
     slots.disable_all()
     tracing.after_fork_in_child()
+    _stopped.clear()
     process.announce_process()
     _run(after_in_child)
 

@@ -42,6 +42,7 @@ class ProducerConnection:
 
     def __init__(self, data_sources: Sequence[type[DataSource]]) -> None:
         self.endpoint: ProducerEndpoint | None = None
+        self.will_update = False
         self._types = {source.name: source for source in data_sources}
         self._arbiter: _native.Arbiter | None = None
         self._instances: dict[int, DataSource] = {}
@@ -58,6 +59,7 @@ class ProducerConnection:
 
     def update_data_source(self, source: type[DataSource]) -> None:
         """Tell the service that a descriptor has changed."""
+        self.will_update = False
         if self.endpoint is not None and source.name in self._types:
             self.endpoint.update_data_source(source.descriptor())
 

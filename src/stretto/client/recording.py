@@ -125,13 +125,19 @@ class recording:  # noqa: N801  # used like a function
         )
         self._fd = open_output(self._path)
         try:
-            session = TracingSession(config)
-            session.setup(self._fd if self._stream else None)
-            session.start()
+            self._session = self._start(TracingSession(config))
         except BaseException:
             os.close(self._fd)
             raise
-        self._session = session
+        return self._session
+
+    def _start(self, session: TracingSession) -> TracingSession:
+        try:
+            session.setup(self._fd if self._stream else None)
+            session.start()
+        except BaseException:
+            session.close()
+            raise
         return session
 
     def __exit__(
@@ -142,6 +148,9 @@ class recording:  # noqa: N801  # used like a function
     ) -> None:
         session, self._session = self._session, None
         if session is None:
+            return
+        if session.is_of_parent:  # a child of a fork inside the block leaves it too
+            os.close(self._fd)
             return
         try:
             session.stop()

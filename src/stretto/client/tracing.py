@@ -42,9 +42,11 @@ class Tracing:
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 
     def update_data_source(self, source: type[DataSource]) -> None:
-        """Send a changed descriptor to all backends."""
+        """Send a changed descriptor to all backends, soon: many changes may make one message."""
         for name, producer in list(self._producers.items()):
-            self._backends[name].call(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
+            if not producer.will_update:
+                producer.will_update = True
+                self._backends[name].post(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
 
     def backend(self, name: str) -> Backend:
         """The backend of that name, connected as a producer too."""

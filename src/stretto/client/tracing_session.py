@@ -12,10 +12,13 @@ is dropped or closed ends, and its buffers with it.
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import ConfigError, SessionError, StrettoError
+from stretto.client import fork
 from stretto.client.tracing import tracing
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT_S = 20.0
 """Longer than the service waits for slow data sources and flushes together."""
+
+RESUME_PERIOD_S = 0.1
+"""How often who waits looks whether a fork has stopped the tracing thread."""
 
 FLUSH_BY_CONSUMER = 0x34
 """FlushFlags: initiator consumer SDK, reason explicit."""
@@ -48,8 +54,11 @@ class _Waiter:
             self._lock.release()
 
     def wait(self, timeout_s: float, what: str) -> None:
-        if not self._lock.acquire(timeout=timeout_s):
-            raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
+        end = monotonic() + timeout_s
+        while not self._lock.acquire(timeout=max(0, min(RESUME_PERIOD_S, end - monotonic()))):
+            if monotonic() >= end:
+                raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
+            fork.resume()
         self._lock.release()
 
 
@@ -97,6 +106,12 @@ class TracingSession:
         self._consumer = _SessionConsumer()
         self._backend: Backend | None = None
         self._endpoint: ConsumerEndpoint | None = None
+        self._pid = os.getpid()
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process is a forked child: then the session belongs to its parent."""
+        return self._pid != os.getpid()
 
     def setup(self, fd: int | None = None) -> None:
         """Connect to the service; with `fd`, the trace goes there (`write_into_file`).
@@ -152,8 +167,8 @@ class TracingSession:
 
     def wait(self, timeout_s: float = float("inf")) -> None:
         """Wait until the session ends by itself (`duration_ms`, `max_file_size_bytes`)."""
-        seconds = -1 if timeout_s == float("inf") else timeout_s
-        self._consumer.disabled.wait(seconds, "end the session")
+        self._connected()
+        self._consumer.disabled.wait(timeout_s, "end the session")
 
     def read(self) -> bytes:
         """The trace so far; what was read once is not read again."""
@@ -184,14 +199,25 @@ class TracingSession:
 
     def close(self) -> None:
         """End the session and free its buffers. Again: harmless."""
-        if self._endpoint is None or self._backend is None:
+        if self._endpoint is None or self._backend is None or self.is_of_parent:
             return
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
 
+    def __del__(self) -> None:
+        # May run anywhere, within the collector too: it must not wait.
+        endpoint, backend = getattr(self, "_endpoint", None), getattr(self, "_backend", None)
+        if endpoint is not None and backend is not None and not self.is_of_parent:
+            backend.post(endpoint.disconnect)
+
     def _connected(self) -> tuple[Backend, ConsumerEndpoint]:
         if self._backend is None or self._endpoint is None:
             raise SessionError("The session isn't running: call start() first.")
+        if self.is_of_parent:
+            raise SessionError(
+                "The session belongs to the parent process, which goes on recording: "
+                "start one here to record the child."
+            )
         return self._backend, self._endpoint
 
     def __enter__(self) -> Self:

@@ -17,6 +17,10 @@ from _thread import get_ident, get_native_id
 from stretto import _native
 from stretto.protozero import wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _FNV_OFFSET = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
 _U64 = (1 << 64) - 1
@@ -88,6 +92,11 @@ def process_descriptor(uuid: int) -> bytes:
     return wire.varint_field(_UUID, uuid) + wire.bytes_field(_PROCESS, process)
 
 
+soon: list[Callable[[], object]] = []
+"""Called once, by the next thread that is about to be described: work that can't wait for
+the main thread, which may be blocked for long."""
+
+
 def _thread_name(known_name: str | None) -> str:
     """The calling thread's name, without making a dummy thread or taking a lock.
 
@@ -114,6 +123,8 @@ def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
 
     None if it is still called `known_name`: nothing is new.
     """
+    while soon:
+        soon.pop()()
     name = _thread_name(known_name)
     if name == known_name:
         return None

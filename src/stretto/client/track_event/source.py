@@ -7,6 +7,7 @@ written by the native side, which it switches on and off.
 from __future__ import annotations
 
 from stretto import _native
+from stretto.base.errors import StrettoError
 from stretto.client.data_source import DataSource
 from stretto.client.track_event import slots
 
@@ -64,7 +65,10 @@ class TrackEventSource(DataSource):
     def on_start(self) -> None:
         self.slot = slots.take_slot()
         if self.slot is None:
-            return
+            raise StrettoError(
+                f"{_native.MAX_INSTANCES} sessions record track events already: this one "
+                "gets none. Stop one of them first."
+            )
         config = self.config.track_event_config
         policy = _POLICIES.get(self.config.buffer_exhausted_policy, _native.DROP)
         filter_annotations = bool(config and config.filter_debug_annotations)

@@ -12,7 +12,7 @@ task's track, where nothing else can interfere.
 from __future__ import annotations
 
 from functools import update_wrapper
-from types import FunctionType
+from types import FunctionType, coroutine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
+_CO_GENERATOR, _CO_COROUTINE, _CO_ITERABLE_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 
 
 def _wrap_function(category: _native.Category, function: Callable[..., Any]) -> Any:
@@ -69,9 +69,6 @@ def _wrap_generator(category: _native.Category, function: Callable[..., Any]) ->
             try:
                 argument = yield value
                 step = generator.send
-            except GeneratorExit:
-                _resume(category, code, generator.close)
-                raise
             except BaseException as error:  # noqa: BLE001  # belongs to the generator
                 step, argument = generator.throw, error
 
@@ -94,9 +91,6 @@ def _wrap_async_generator(category: _native.Category, function: Callable[..., An
             try:
                 argument = yield value
                 step = generator.asend
-            except GeneratorExit:
-                await generator.aclose()
-                raise
             except BaseException as error:  # noqa: BLE001  # belongs to the generator
                 step, argument = generator.athrow, error
 
@@ -111,6 +105,8 @@ def _trace_function(category: _native.Category, function: Any) -> Any:
         wrapper = _wrap_async_generator(category, function)
     elif flags & _CO_GENERATOR:
         wrapper = _wrap_generator(category, function)
+        if flags & _CO_ITERABLE_COROUTINE:  # to be awaited: @types.coroutine
+            wrapper = coroutine(wrapper)
     else:
         wrapper = _wrap_function(category, function)
     return update_wrapper(wrapper, function)
@@ -118,18 +114,26 @@ def _trace_function(category: _native.Category, function: Any) -> Any:
 
 def _trace_class(category: _native.Category, cls: type) -> type:
     for name, attribute in list(vars(cls).items()):
-        if isinstance(attribute, (FunctionType, staticmethod, classmethod, property)):
+        if _is_traceable(attribute):
             setattr(cls, name, trace(category, attribute))
     return cls
 
 
+def _is_traceable(attribute: object) -> bool:
+    """Whether an attribute of a class is a function written in Python, however wrapped."""
+    if isinstance(attribute, (staticmethod, classmethod)):
+        return isinstance(attribute.__func__, FunctionType)
+    return isinstance(attribute, (FunctionType, property))
+
+
 def _trace_property(category: _native.Category, prop: property) -> property:
-    return property(
-        prop.fget and trace(category, prop.fget),
-        prop.fset and trace(category, prop.fset),
-        prop.fdel and trace(category, prop.fdel),
-        prop.__doc__,
-    )
+    if isinstance(prop.fget, FunctionType):
+        prop = prop.getter(trace(category, prop.fget))
+    if isinstance(prop.fset, FunctionType):
+        prop = prop.setter(trace(category, prop.fset))
+    if isinstance(prop.fdel, FunctionType):
+        prop = prop.deleter(trace(category, prop.fdel))
+    return prop
 
 
 def trace(category: _native.Category, target: T) -> T:
