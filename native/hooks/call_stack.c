@@ -159,9 +159,10 @@ void st_call_stack_enter_c(PyObject* callable) {
   if (!st_is_c_function(callable))
     return;
   struct st_call_stack* s = st_call_stack_get();
-  PyObject* name = s ? st_c_function_name(callable) : NULL;
+  PyObject* name = s ? Py_XNewRef(st_c_function_name(callable)) : NULL;
   if (name)
     st_call_stack_enter_slowly(s, callable, name);
+  Py_XDECREF(name);
 }
 
 /* ---- leaving ---- */

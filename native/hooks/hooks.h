@@ -75,9 +75,10 @@ void st_c_names_clear(void);
 
 /* ---- filter ---------------------------------------------------------------- */
 
+/* False: error set. */
+bool st_code_filter_start(void);
 /* Whether calls of this code are traced.  Asks `accepts` once for each. */
 bool st_code_accepted(PyObject* code);
-void st_code_filter_clear(void);
 
 /* ---- around ---------------------------------------------------------------- */
 

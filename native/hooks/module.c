@@ -1,6 +1,8 @@
 /* The extension module stretto._pyhooks: starts and stops the tracer. */
 #include "call_stack.h"
 
+/* Perfetto's trace processor nests at most 512 slices on a track, and muddles
+ * what is deeper; the program's own slices need room, too. */
 enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
 
 struct st_hooks st_hooks;
@@ -89,7 +91,7 @@ static PyObject* start(PyObject* module, PyObject* args, PyObject* kwargs) {
   }
   if (!st_hooks.api)
     st_hooks.api = find_api();
-  if (!st_hooks.api)
+  if (!st_hooks.api || !st_code_filter_start())
     return NULL;
   st_call_stacks_watch_forks();
   use_options(&o);
@@ -111,7 +113,8 @@ static PyObject* stop(PyObject* module, PyObject* unused) {
   st_backend_check();
   st_hooks.running = false;
   st_backend_stop();
-  st_code_filter_clear();
+  Py_CLEAR(st_hooks.accepts);
+  st_c_names_clear();
   Py_RETURN_NONE;
 }
 

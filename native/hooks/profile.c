@@ -10,9 +10,15 @@
  * ours comes back.  What we leave in sys.getprofile() is callable, and sets
  * our hook again, so that a program which restores what it found restores us.
  */
-#include "call_stack.h"
+#include <patchlevel.h>
 
 #if PY_VERSION_HEX < 0x030C0000
+
+/* For a frame's code without a function call and two reference counts. */
+#define Py_BUILD_CORE 1
+#include "call_stack.h"
+
+#include <internal/pycore_frame.h>
 
 enum { CALLS_BETWEEN_CHECKS = 1024 };
 
@@ -22,30 +28,25 @@ static uint32_t calls_until_check;
 
 /* ---- the hook ---- */
 
-static void enter_frame(PyFrameObject* frame) {
-  PyCodeObject* code = PyFrame_GetCode(frame);
-  if (st_code_accepted((PyObject*)code))
-    st_call_stack_enter_code((PyObject*)code);
-  Py_DECREF(code);
+static inline PyObject* code_of(PyFrameObject* frame) {
+  return (PyObject*)frame->f_frame->f_code;
+}
+
+static void enter_frame(PyObject* code) {
+  if (st_code_accepted(code))
+    st_call_stack_enter_code(code);
   if (ST_UNLIKELY(--calls_until_check == 0))
     st_backend_check();
 }
 
-static void leave_frame(PyFrameObject* frame) {
-  PyCodeObject* code = PyFrame_GetCode(frame);
+static void leave_frame(PyObject* code) {
   if (st_call_stack_is_innermost(st_thread_stack, code) ||
-      st_code_accepted((PyObject*)code))
+      st_code_accepted(code))
     st_call_stack_leave(code);
-  Py_DECREF(code);
 }
 
 static bool calls_are_accepted(PyFrameObject* frame) {
-  if (!st_hooks.c_functions)
-    return false;
-  PyCodeObject* code = PyFrame_GetCode(frame);
-  bool accepted = st_code_accepted((PyObject*)code);
-  Py_DECREF(code);
-  return accepted;
+  return st_hooks.c_functions && st_code_accepted(code_of(frame));
 }
 
 static bool starts_thread(PyObject* function) {
@@ -60,10 +61,10 @@ static int on_event(PyObject* self, PyFrameObject* frame, int what,
     return 0;
   switch (what) {
     case PyTrace_CALL:
-      enter_frame(frame);
+      enter_frame(code_of(frame));
       break;
     case PyTrace_RETURN:
-      leave_frame(frame);
+      leave_frame(code_of(frame));
       break;
     case PyTrace_C_CALL:
       if (calls_are_accepted(frame))
