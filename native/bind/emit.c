@@ -383,7 +383,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
   struct thread_sequence* s = thread_sequence_get(t, slot);
   if (!s)
     return false;
-  uint64_t now = st_boottime_ns();
+  uint64_t now = st_fast_now();
   if (!out->explicit_timestamp)
     out->timestamp = now;
   if (!prepare(s, e, now)) {

@@ -114,7 +114,7 @@ bool emit_plain(enum st_event_type type, CategoryObject* category,
   const struct keyword_entry* k = keyword_slot(s, names);
   if (k->names != names || k->epoch != s->core.epoch)
     return false;
-  uint64_t timestamp = st_boottime_ns();
+  uint64_t timestamp = st_fast_now();
   uint64_t last = s->core.last_timestamp;
   if (!st_sequence_is_current(&s->core) || timestamp < last)
     return false;

@@ -35,7 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../core/clock.h"
+#include "../core/fast_clock.h"
 #include "../core/track_event.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -322,7 +322,7 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                              PyObject* name, uint32_t mask) {
   struct current c;
   return find_current(&c, category, name, mask) &&
-         st_sequence_write_small(&c.sequence->core, type, st_boottime_ns(),
+         st_sequence_write_small(&c.sequence->core, type, st_fast_now(),
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
 

@@ -12,7 +12,7 @@ static uint32_t api_start_counter(void) {
 }
 
 static uint64_t api_now(void) {
-  return st_boottime_ns();
+  return st_fast_now();
 }
 
 /* One slot, everything known: no allocation, no Python. */
@@ -33,7 +33,7 @@ static bool begin_code_fast(CategoryObject* category, PyObject* code,
   uint32_t location = identity_find(&s->locations, epoch, code);
   if (UNLIKELY(!name || !location))
     return false;
-  return st_sequence_write_call(&s->core, st_boottime_ns(),
+  return st_sequence_write_call(&s->core, st_fast_now(),
                                 s->categories[category->index].iid, name,
                                 location);
 }
@@ -75,7 +75,7 @@ static bool end_fast(uint32_t mask) {
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
   return s && s->generation == st_instances[slot].generation &&
-         st_sequence_write_small(&s->core, ST_SLICE_END, st_boottime_ns(), 0, 0,
+         st_sequence_write_small(&s->core, ST_SLICE_END, st_fast_now(), 0, 0,
                                  0);
 }
 
