@@ -67,8 +67,9 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
     Py_XDECREF(descriptors);
     return NULL;
   }
-  return Py_BuildValue("KnN", (unsigned long long)scan.track_events,
-                       (Py_ssize_t)parsed, descriptors);
+  return Py_BuildValue("KKnN", (unsigned long long)scan.track_events,
+                       (unsigned long long)scan.drops, (Py_ssize_t)parsed,
+                       descriptors);
 }
 
 /* --- pending calls --- */
@@ -110,7 +111,7 @@ static PyMethodDef kFunctions[] = {
     {"tokenize", tokenize, METH_O,
      "Count the packets of a trace; (packets, bytes parsed)."},
     {"scan_trace", scan_trace, METH_O,
-     "Count the track events of a trace; (events, bytes parsed, track "
+     "Count the track events of a trace; (events, drops, bytes parsed, track "
      "descriptors)."},
     {"add_pending_call", add_pending_call, METH_O,
      "Have the main thread call something at its next safe moment."},

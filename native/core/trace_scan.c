@@ -2,6 +2,7 @@
 
 #include "decoder.h"
 #include "fields.h"
+#include "trace_buffer.h"
 
 enum { PACKET_TAG = 0x0a }; /* Trace.packet: field 1, delimited */
 
@@ -12,12 +13,13 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
   st_decoder_init(&d, data, size);
   s->packets++;
   while (st_decoder_next(&d, &f)) {
-    if (f.wire_type != ST_WIRE_DELIMITED)
-      continue;
+    bool delimited = f.wire_type == ST_WIRE_DELIMITED;
     if (f.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT)
-      s->track_events++;
-    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR)
+      s->track_events += delimited;
+    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited)
       s->on_descriptor(s->context, f.data, f.size);
+    else if (f.number == ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED)
+      s->drops += !delimited && (f.value & ST_LOSS_SMB_FULL);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "fields.h"
+#include "trace_buffer.h"
 #include "wire.h"
 
 static uint8_t trace[1024];
@@ -50,6 +51,22 @@ static void counts_events_and_finds_descriptors(void) {
   CHECK(!strcmp(last, "two"));
 }
 
+static void counts_drops_for_want_of_memory(void) {
+  size = 0;
+  static const uint64_t kReasons[] = {1, 1 | ST_LOSS_SMB_FULL,
+                                      1 | ST_LOSS_OVERWRITE, ST_LOSS_SMB_FULL};
+  for (size_t i = 0; i < 4; i++) {
+    uint8_t packet[16];
+    uint8_t* end = st_put_u64_field(
+        packet, ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED, kReasons[i]);
+    end = st_put_bytes_field(trace + size, 1, packet, (size_t)(end - packet));
+    size = (size_t)(end - trace);
+  }
+  size_t parsed;
+  CHECK_EQ(scan(size, &parsed).drops, 2);
+  CHECK_EQ(parsed, size);
+}
+
 static void stops_at_a_cut_packet(void) {
   size = 0;
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
@@ -77,6 +94,7 @@ static void stops_at_what_is_no_trace(void) {
 
 int main(void) {
   RUN(counts_events_and_finds_descriptors);
+  RUN(counts_drops_for_want_of_memory);
   RUN(stops_at_a_cut_packet);
   RUN(stops_at_what_is_no_trace);
   return 0;

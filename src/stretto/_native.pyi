@@ -410,10 +410,11 @@ def boottime_ns() -> int: ...
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; (packets, bytes parsed)."""
 
-def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, list[bytes]]:
-    """Count what a trace holds: (track events, bytes parsed, its TrackDescriptors).
+def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, list[bytes]]:
+    """Count what a trace holds: (track events, drops, bytes parsed, its TrackDescriptors).
 
-    Stops at whatever is no whole packet.
+    A drop is a place where events are missing because shared memory was full. Stops at
+    whatever is no whole packet.
     """
 
 def add_pending_call(function: Callable[[], Any], /) -> None:

@@ -29,4 +29,5 @@ FILE_FLUSH_PERIOD_MS = 5000
 
 READ_BYTES_PER_TASK = 32 * 1024
 FILE_BYTES_PER_STEP = 1024 * 1024
-FILE_STEPS_PER_TASK = 16
+FILE_STEPS_PER_TASK = 2
+"""So long the producers' commits wait; 8 MiB of shared memory fill in 50 ms."""

@@ -18,6 +18,7 @@ FASTEST_FILL = 128 << 10
 ring at this rate every thread has repeated the names that its events refer to."""
 
 FLUSH_BEFORE_WRITE = 3
+STALL_THEN_DROP = 2
 
 
 def clear_period_ms(buffer_bytes: int) -> int:
@@ -25,12 +26,15 @@ def clear_period_ms(buffer_bytes: int) -> int:
     return max(20, min(1000, buffer_bytes // FASTEST_FILL))
 
 
-def make_config(options: RecordOptions) -> TraceConfig:
-    """The config that records what the options ask for."""
+def make_config(options: RecordOptions, *, to_file: bool) -> TraceConfig:
+    """The config that records what the options ask for, into a file or a pipe."""
     track_event = DataSourceConfig(
         name="track_event",
         track_event_config=TrackEventConfig(enabled_categories=["*", *options.categories]),
     )
+    if options.stream and to_file:
+        # All of it is wanted: a writer that is too fast waits. But never for a pipe's reader.
+        track_event.buffer_exhausted_policy = STALL_THEN_DROP
     sources = [TraceConfig.DataSource(config=track_event)]
     if options.counters:
         sources.append(TraceConfig.DataSource(config=DataSourceConfig(name="linux.process_stats")))

@@ -16,14 +16,17 @@ class Contents:
 
     def __init__(self) -> None:
         self.events = 0
+        self.drops = 0
+        """Places where events are missing because shared memory was full."""
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
         self._seen: set[bytes] = set()
 
     def add(self, data: bytes | bytearray | memoryview) -> int:
         """Count some whole packets; returns how many bytes they were."""
-        events, parsed, descriptors = _native.scan_trace(data)
+        events, drops, parsed, descriptors = _native.scan_trace(data)
         self.events += events
+        self.drops += drops
         for descriptor in set(descriptors) - self._seen:
             self._seen.add(descriptor)
             self._add_descriptor(TrackDescriptor.decode(descriptor))

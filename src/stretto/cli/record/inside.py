@@ -81,7 +81,8 @@ def _end(workspace: Workspace) -> None:
     """At exit, after everything that the program has to do there."""
     from stretto import profilers
 
-    if problems := profilers.problems():
-        workspace.note(problems)
+    problems = profilers.problems()
     if _backend is not None:
         _backend.close()
+    if problems:
+        workspace.note(problems)

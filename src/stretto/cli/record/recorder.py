@@ -88,7 +88,7 @@ class Recorder:
         output, options = self._output, self._options
         try:
             stream_fd = output.fd() if options.stream else -1
-            config = make_config(options)
+            config = make_config(options, to_file=not output.direct)
             self._recording.start(workspace.socket, config, stream_fd, output.ring_fd)
             environment = folder.environment(workspace)
             stdout = sys.stderr.fileno() if output.to_stdout else -1

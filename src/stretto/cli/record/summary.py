@@ -27,9 +27,14 @@ def size_text(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB"
 
 
-def losses(stats: TraceStats) -> list[str]:
+def losses(contents: Contents | None, stats: TraceStats) -> list[str]:
     """What the trace lacks, by reason: a line each; empty if nothing."""
     lines = []
+    if contents and contents.drops:
+        lines.append(
+            f"{plural(contents.drops, 'gap')}: the program wrote faster than could be collected "
+            "(--exclude or --min-duration lets it write less)"
+        )
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
         lines.append(
@@ -37,10 +42,7 @@ def losses(stats: TraceStats) -> list[str]:
             "(a larger --buffer keeps more, --stream all)"
         )
     for count, text in (
-        (
-            sum(buffer.trace_writer_packet_loss for buffer in buffers),
-            "gaps where shared memory was full: the program wrote faster than was collected",
-        ),
+        (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packets were cut short"),
         (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
         (sum(buffer.abi_violations for buffer in buffers), "chunks were malformed"),
         (stats.invalid_packets, "packets were invalid"),
@@ -73,7 +75,7 @@ def summary(contents: Contents | None, stats: TraceStats, not_followed: Iterable
         not_followed: a line each.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
-    lines += _list("lost", losses(stats))
+    lines += _list("lost", losses(contents, stats))
     lines += _list("not followed", not_followed)
     return "\n".join(lines)
 
