@@ -134,6 +134,8 @@ class FileDrain:
 
     def finish(self) -> None:
         """Write everything that is left, and the stats; then close the file."""
+        while self._session.reader.in_pass and self._step():
+            pass  # a pass that was under way ends at what was there when it began
         self._session.reader.stats_due = True
         while self._step():
             pass

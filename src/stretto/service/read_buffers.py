@@ -6,6 +6,8 @@ One *pass* takes as many reads as it needs (perfetto-abi 5.4)::
     first read   the initial clock snapshot before, config, uuid, provenance, system info
     then         buffer 0, buffer 1, ...                     until the limit is hit
     last read    read_tracing_buffers_completed, trace stats if due
+
+Everything but the stats passes the filter, if the config has one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from stretto import _native
 from stretto.base.clock import BOOTTIME
 from stretto.service.packet_encoder import framed
 from stretto.service.service_packets import READ_TRACING_BUFFERS_COMPLETED
+from stretto.service.trace_filter import TraceFilter
 from stretto.service.trace_stats import encode_trace_stats
 
 TYPE_CHECKING = False
@@ -39,6 +42,7 @@ class Reader:
         "_uuid",
         "stats_due",
         "sync_due",
+        "trace_filter",
     )
 
     def __init__(
@@ -63,18 +67,36 @@ class Reader:
         self._first = True
         self.sync_due = False
         self.stats_due = False
+        config, clock = session.config.trace_filter, session.service.clock
+        self.trace_filter = TraceFilter(config, len(buffers), clock) if config else None
+
+    @property
+    def in_pass(self) -> bool:
+        """Whether a pass has begun and not ended."""
+        return self._at >= 0
 
     def stats(self) -> bytes:
         """The encoded TraceStats as of now."""
-        return encode_trace_stats(self._session, self._buffers, self._readback.invalid_packets)
+        filter_stats = self.trace_filter.stats() if self.trace_filter else None
+        return encode_trace_stats(
+            self._session, self._buffers, self._readback.invalid_packets, filter_stats
+        )
 
     def read(self, limit: int) -> tuple[bytes, bool]:
-        """Return about `limit` bytes of framed packets, and whether the pass has more."""
-        out = [framed(packet) for packet in self._service_packets()]
-        more = self._read_buffers(out, limit - sum(map(len, out)))
+        """Return about `limit` bytes of framed packets, and whether the pass has more.
+
+        The limit is for what is read; a filter makes it less.
+        """
+        own = b"".join(map(framed, self._service_packets()))
+        out = [self._filtered(own)]
+        more = self._read_buffers(out, limit - len(own))
         if not more:
-            out += [framed(packet) for packet in self._closing_packets()]
+            out.append(self._filtered(b"".join(map(framed, self._closing_packets()))))
+            out.append(self._stats_packet())
         return b"".join(out), more
+
+    def _filtered(self, trace: bytes, buffer: int = -1) -> bytes:
+        return self.trace_filter.filter(trace, buffer) if self.trace_filter else trace
 
     def _read_buffers(self, out: list[bytes], room: int) -> bool:
         if self._at < 0:
@@ -83,7 +105,7 @@ class Reader:
             if room <= 0:
                 return True
             data, more = self._readback.read(self._buffers[self._at], room)
-            out.append(data)
+            out.append(self._filtered(data, self._at))
             room -= len(data)
             if more:
                 return True
@@ -135,11 +157,15 @@ class Reader:
 
     def _closing_packets(self) -> list[bytes]:
         session, service = self._session, self._session.service
-        out = []
-        if not session.builtin.disable_service_events:
-            now = service.clock.boottime_ns()
-            out.append(service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED))
-        if self.stats_due:
-            self.stats_due = False
-            out.append(service.packets.trace_stats(self.stats()))
-        return out
+        if session.builtin.disable_service_events:
+            return []
+        now = service.clock.boottime_ns()
+        return [service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED)]
+
+    def _stats_packet(self) -> bytes:
+        """The framed stats if they are due: the one thing that isn't filtered."""
+        if not self.stats_due:
+            return b""
+        self.stats_due = False
+        packet = framed(self._session.service.packets.trace_stats(self.stats()))
+        return self.trace_filter.pass_by(packet) if self.trace_filter else packet
