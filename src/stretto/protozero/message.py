@@ -51,13 +51,14 @@ class Layout:
         oneofs: the names of the fields in each oneof.
     """
 
-    __slots__ = ("_order", "by_key", "by_name", "by_number", "name", "oneofs")
+    __slots__ = ("_by_json_name", "_order", "by_key", "by_name", "by_number", "name", "oneofs")
 
     def __init__(self, name: str, fields: list[Field]) -> None:
         self.name = name
         self.by_name = {field.name: field for field in fields}
         self.by_key = dict(self.by_name)
         self.by_number = {field.number: field for field in fields}
+        self._by_json_name: dict[str, Field] = {}
         self._order = {field.name: at for at, field in enumerate(fields)}
         self.oneofs: dict[str, frozenset[str]] = {}
         for oneof in {field.oneof for field in fields} - {""}:
@@ -71,7 +72,22 @@ class Layout:
         try:
             return self.by_name[name]
         except KeyError:
-            raise ConfigError(f"{self.name} has no field {name!r}{self._advice(name)}") from None
+            raise ConfigError(f"{self.name} has no field {name!r}{self.advice(name)}") from None
+
+    def by_proto_name(self, name: str) -> Field | None:
+        """The field that a schema calls `name`, or the extension if it is in brackets."""
+        for key in (name, name + "_"):
+            field = self.by_key.get(key)
+            if field is not None and field.proto_name == name:
+                return field
+        return None
+
+    @property
+    def by_json_name(self) -> dict[str, Field]:
+        """The fields and extensions by their names in JSON."""
+        if len(self._by_json_name) != len(self.by_key):
+            self._by_json_name = {field.json_name: field for field in self.by_key.values()}
+        return self._by_json_name
 
     def add_extension(self, extension: Extension[Any, Any]) -> None:
         """Make an extension known; raises ConfigError if its number is taken."""
@@ -96,7 +112,8 @@ class Layout:
         """Names of fields in the order of their declaration."""
         return sorted(names, key=self._order.__getitem__)
 
-    def _advice(self, name: str) -> str:
+    def advice(self, name: str) -> str:
+        """What to add to a complaint about a name, perhaps nothing."""
         from difflib import get_close_matches
 
         close = get_close_matches(name, self.by_name, 1)

@@ -1,0 +1,172 @@
+"""Reader of the JSON form; what it understands is described in `json_format`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from stretto.base.errors import ConfigError
+from stretto.protozero.codec import EnumCodec, MessageCodec
+from stretto.protozero.field import MapField
+from stretto.protozero.message import MAX_DEPTH
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from stretto.protozero.codec import Codec
+    from stretto.protozero.field import Field
+    from stretto.protozero.message import Layout, Message
+
+    M = TypeVar("M", bound=Message)
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_UNKNOWN = object()
+"""An enum value that is dropped."""
+
+
+def from_value(value: Any, message_class: type[M], *, allow_unknown_fields: bool = False) -> M:
+    """Read a message from what `json.loads` gives.
+
+    Raises:
+        ConfigError: with the path of the value that is not as it should be.
+    """
+    message = message_class()
+    _Reader(allow_unknown_fields).message(message, value, message_class.LAYOUT.name, 0)
+    return message
+
+
+class _Reader:
+    def __init__(self, lossy: bool) -> None:
+        self._lossy = lossy
+
+    def message(self, message: Message, value: Any, path: str, depth: int) -> None:
+        """Set the fields of a message to what an object holds."""
+        if not isinstance(value, dict):
+            raise _wrong(path, "an object", value)
+        if depth > MAX_DEPTH:
+            raise ConfigError(f"{path}: messages nest deeper than {MAX_DEPTH}")
+        layout, values = message.LAYOUT, vars(message)
+        seen: dict[str, str] = {}
+        for name, each in value.items():
+            field = self._field(layout, name, path)
+            # null unsets, and so has no say in a oneof.
+            if field is None or each is None:
+                continue
+            group = field.oneof or field.name
+            if group in seen:
+                raise ConfigError(f"{path}: {name!r} and {seen[group]!r} exclude each other")
+            seen[group] = name
+            self._set(field, values, each, f"{path}.{name}", depth)
+
+    def _field(self, layout: Layout, name: str, path: str) -> Field | None:
+        field = layout.by_proto_name(name) or layout.by_json_name.get(name)
+        if field is None and not self._lossy:
+            raise ConfigError(f"{path} has no field {name!r}{layout.advice(name)}")
+        return field
+
+    def _set(self, field: Field, values: dict[str, Any], value: Any, path: str, depth: int) -> None:
+        if isinstance(field, MapField):
+            values[field.name] = self._map(field, value, path, depth)
+        elif field.repeated:
+            if not isinstance(value, list):
+                raise _wrong(path, "an array", value)
+            elements = (
+                self._value(field.codec, each, f"{path}[{at}]", depth)
+                for at, each in enumerate(value)
+            )
+            values[field.name] = [each for each in elements if each is not _UNKNOWN]
+        else:
+            found = self._value(field.codec, value, path, depth)
+            if found is not _UNKNOWN:
+                field.store(values, found)
+
+    def _map(self, field: MapField, value: Any, path: str, depth: int) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise _wrong(path, "an object", value)
+        found = {}
+        for name, each in value.items():
+            inner = f"{path}[{name!r}]"
+            key = _map_key(field.codec, name, inner)
+            entry = self._value(field.value_codec, each, inner, depth)
+            if entry is not _UNKNOWN:
+                found[key] = entry
+        return found
+
+    def _value(self, codec: Codec, value: Any, path: str, depth: int) -> Any:
+        if isinstance(codec, MessageCodec):
+            inner = codec.message_class()
+            self.message(inner, value, path, depth + 1)
+            return inner
+        if isinstance(codec, EnumCodec) and isinstance(value, str):
+            return self._enum(codec, value, path)
+        try:
+            return codec.check(_plain(codec.kind, value))
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    def _enum(self, codec: EnumCodec, name: str, path: str) -> Any:
+        values = codec.enum_class.VALUES
+        if name in values:
+            return values[name]
+        if self._lossy:
+            return _UNKNOWN
+        raise ConfigError(f"{path} has no value {name!r}; it has {', '.join(values)}")
+
+
+def _map_key(codec: Codec, name: str, path: str) -> Any:
+    key: Any = {"true": True, "false": False}.get(name, name) if codec.kind == "bool" else name
+    try:
+        return codec.check(_plain(codec.kind, key))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _plain(kind: str, value: Any) -> Any:
+    """What stands for a scalar in JSON as what it stands for, if it is of that kind."""
+    if kind == "bool":
+        return value if isinstance(value, bool) else _not(kind, value)
+    if kind == "string":
+        return value
+    if isinstance(value, bool):
+        return _not(kind, value)
+    if kind == "bytes":
+        return _from_base64(value)
+    if kind in ("float", "double"):
+        return _float(kind, value)
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _float(kind: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value in _FLOATS:
+        return _FLOATS[value]
+    return float(value) if _FLOAT.fullmatch(value) else _not(kind, value)
+
+
+def _from_base64(value: Any) -> Any:
+    """Base64 of either alphabet, padded or not."""
+    if not isinstance(value, str):
+        return _not("base64", value)
+    text = value.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return _not("base64", value)
+
+
+def _not(kind: str, value: Any) -> Any:
+    shown = repr(value)
+    raise ValueError(f"expected {kind}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+
+
+def _wrong(path: str, kind: str, value: Any) -> ConfigError:
+    return ConfigError(f"{path}: expected {kind}, got {type(value).__name__}")
