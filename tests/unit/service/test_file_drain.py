@@ -322,3 +322,16 @@ def test_nothing_can_be_written_to_the_buffers_after_the_last_write(setup, out):
     writer.flush()
     stats = producer.endpoint.core.stats()
     assert stats["chunks_discarded"] == 1
+
+
+def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup, out):
+    """A pass ends at what was there when it began; the file must not."""
+    producer, consumer = start(setup, out, size_kb=16_384)
+    long = "x" * 8000
+    early = [f"{number} {long}" for number in range(600)]  # more than one task writes
+    write(producer, *early)
+    setup.session().drain._drain()  # noqa: SLF001  # the rest of the pass is a posted task
+    assert 0 < len(out.texts()) < len(early)
+    write(producer, "late")
+    consumer.endpoint.free_buffers()
+    assert out.texts() == [*early, "late"]
