@@ -267,3 +267,18 @@ def test_asyncio_server_under_load(oracle, tmp_path):
     assert run.status == 0, run.stderr
     loaded = check_trace(oracle, run.trace)
     assert {"serve_one", "client", "main"} <= names(loaded)
+
+
+def test_threads_are_named_from_their_first_call(oracle, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import threading\n"
+        "def work(): pass\n"
+        "thread = threading.Thread(target=work, name='worker seven')\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    run = record(tmp_path / "trace", str(script))
+    assert run.status == 0, run.stderr
+    loaded = check_trace(oracle, run.trace)
+    assert ("worker seven",) in loaded.query("select name from thread")

@@ -20,6 +20,8 @@ from stretto.protozero import wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Thread
+    from types import FrameType, ModuleType
 
 _FNV_OFFSET = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
@@ -97,6 +99,17 @@ soon: list[Callable[[], object]] = []
 the main thread, which may be blocked for long."""
 
 
+def _thread_being_born(threading: ModuleType | None) -> Thread | None:
+    """The Thread whose first calls are traced before it has entered itself in the list."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented, if not for all
+    while threading is not None and frame is not None:
+        if frame.f_code.co_name == "_bootstrap" and frame.f_globals is threading.__dict__:
+            found: Thread | None = frame.f_locals.get("self")
+            return found
+        frame = frame.f_back
+    return None
+
+
 def _thread_name(known_name: str | None) -> str:
     """The calling thread's name, without making a dummy thread or taking a lock.
 
@@ -104,7 +117,7 @@ def _thread_name(known_name: str | None) -> str:
     event may come from inside either.
     """
     threading = sys.modules.get("threading")
-    thread = getattr(threading, "_active", {}).get(get_ident())
+    thread = getattr(threading, "_active", {}).get(get_ident()) or _thread_being_born(threading)
     if thread is not None:
         return str(thread.name)
     if known_name is not None:
