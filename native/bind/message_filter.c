@@ -232,9 +232,11 @@ static PyObject* filter_trace(PyObject* object, PyObject* trace) {
   PyBuffer_Release(&in);
   PyObject* result = NULL;
   if (ok)
-    result = Py_BuildValue("y#KK", out, (Py_ssize_t)counts.out_size,
+    result = Py_BuildValue("y#KKKK", out, (Py_ssize_t)counts.out_size,
                            (unsigned long long)counts.packets,
-                           (unsigned long long)counts.malformed);
+                           (unsigned long long)counts.malformed,
+                           (unsigned long long)counts.packet_bytes,
+                           (unsigned long long)counts.filtered_bytes);
   free(out);
   return result;
 }

@@ -214,6 +214,8 @@ bool st_message_filter_run_trace(const struct st_message_filter* f,
       return false;
     counts->packets++;
     counts->malformed += result == ST_FILTER_MALFORMED;
+    counts->packet_bytes += packet_size;
+    counts->filtered_bytes += filtered;
     out = close_packet(out, room, filtered);
     p += packet_size;
   }

@@ -67,6 +67,8 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
 struct st_filter_counts {
   uint64_t packets;
   uint64_t malformed;
+  uint64_t packet_bytes;   /* of packets, without tag and length */
+  uint64_t filtered_bytes; /* of what is left of them */
   size_t out_size;
 };
 

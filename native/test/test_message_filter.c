@@ -239,6 +239,8 @@ static void trace(void) {
   CHECK(!memcmp(out, wanted, counts.out_size));
   CHECK_EQ(counts.packets, 5);
   CHECK_EQ(counts.malformed, 1);
+  CHECK_EQ(counts.packet_bytes, 10);
+  CHECK_EQ(counts.filtered_bytes, 4);
   CHECK(
       !st_message_filter_run_trace(&filter, data, sizeof in - 2, out, &counts));
   CHECK(!st_message_filter_run_trace(&filter, data + 1, 4, out, &counts));

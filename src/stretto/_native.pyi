@@ -92,8 +92,13 @@ class MessageFilter:
         """How many messages the bytecode describes."""
     def filter(self, data: bytes | bytearray | memoryview, /) -> bytes | None:
         """Filter one message; None if it is malformed."""
-    def filter_trace(self, trace: bytes | bytearray | memoryview, /) -> tuple[bytes, int, int]:
-        """Filter each packet of a trace: (trace, packets, malformed ones).
+    def filter_trace(
+        self, trace: bytes | bytearray | memoryview, /
+    ) -> tuple[bytes, int, int, int, int]:
+        """Filter each packet of a trace.
+
+        Returns the trace; how many packets there were, and malformed ones; the bytes of
+        packets, without their frames, before and after.
 
         A malformed packet becomes an empty one. Raises ValueError if the trace isn't a
         row of whole packets, and what the string filter raises.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
+from stretto.service.trace_filter import compile_filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.tracing_session import TracingSession
 
-_UNSUPPORTED = ("trigger_config", "trace_filter", "exclusive_prio", "priority_boost")
+_UNSUPPORTED = ("trigger_config", "exclusive_prio", "priority_boost")
 """What this service can't do yet, and can't ignore without betraying the config's author."""
 
 _LOCKDOWN_SET = 2
@@ -40,6 +41,8 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> None:
         _check_guardrails(config)
     _check_buffers(config)
     _check_data_sources(config)
+    if config.trace_filter is not None:
+        compile_filter(config.trace_filter)
     _check_output(config, has_fd=has_fd)
 
 

@@ -167,5 +167,7 @@ class Reader:
         if not self.stats_due:
             return b""
         self.stats_due = False
-        packet = framed(self._session.service.packets.trace_stats(self.stats()))
-        return self.trace_filter.pass_by(packet) if self.trace_filter else packet
+        packet = self._session.service.packets.trace_stats(self.stats())
+        if self.trace_filter:
+            self.trace_filter.pass_by(packet)
+        return framed(packet)

@@ -41,7 +41,10 @@ FINAL_FLUSH_FAILED: Final = 2
 
 
 def encode_trace_stats(
-    session: TracingSession, buffers: Sequence[int], invalid_packets: int
+    session: TracingSession,
+    buffers: Sequence[int],
+    invalid_packets: int,
+    filter_stats: bytes | None = None,
 ) -> bytes:
     """Return the encoded TraceStats as of now.
 
@@ -49,6 +52,7 @@ def encode_trace_stats(
         session: Whose flushes and service are meant.
         buffers: Global ids of its buffers, or of their copies in a snapshot.
         invalid_packets: How many its reader has refused.
+        filter_stats: The encoded FilterStats of its reader, if it filters.
     """
     service, flushes = session.service, session.flushes
     totals = service.discarded()
@@ -68,6 +72,8 @@ def encode_trace_stats(
         (14, flushes.failed),
     ):
         out += number(field, value)
+    if filter_stats is not None:
+        out += blob(11, filter_stats)
     if session.final_flush_outcome:
         out += number(15, session.final_flush_outcome)
     return out

@@ -100,7 +100,6 @@ def test_file_needs_exactly_one_destination():
     "config",
     [
         TraceConfig(trigger_config=TraceConfig.TriggerConfig()),
-        TraceConfig(trace_filter=TraceConfig.TraceFilter()),
         TraceConfig(exclusive_prio=1),
         TraceConfig(lockdown_mode=2),
     ],

@@ -1,0 +1,70 @@
+"""Filter bytecode on the wire: varints of 32-bit words, a checksum behind them.
+
+A word is (field number << 3) | opcode (perfetto-abi 6.5; native/core/filter_bytecode.h has
+the meaning of each).
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import DecodeError
+from stretto.protozero.wire import read_varint, varint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+END_OF_MESSAGE: Final = 0
+SIMPLE_FIELD: Final = 1
+SIMPLE_FIELD_RANGE: Final = 2
+NESTED_FIELD: Final = 3
+FILTER_STRING: Final = 4
+FILTER_STRING_WITH_TYPE: Final = 5
+
+MAX_FIELD: Final = (1 << 29) - 1
+
+V1: Final = 1
+"""Readers that don't know strings to be rewritten."""
+V2: Final = 2
+"""Readers that know them, but no semantic types; those come as an overlay."""
+V54: Final = 54
+"""Readers that know it all."""
+
+_FNV_OFFSET = 0xCBF29CE484222325
+_FNV_PRIME = 0x100000001B3
+_U64 = (1 << 64) - 1
+_U32 = (1 << 32) - 1
+
+
+def checksum(words: Iterable[int]) -> int:
+    """The low half of FNV-1a-64 over the words, each as four bytes, little endian."""
+    digest = _FNV_OFFSET
+    for word in words:
+        for byte in word.to_bytes(4, "little"):
+            digest = (digest ^ byte) * _FNV_PRIME & _U64
+    return digest & _U32
+
+
+def encode_words(words: Iterable[int]) -> bytes:
+    """Write words down, with their checksum."""
+    words = list(words)
+    return b"".join(map(varint, words)) + varint(checksum(words))
+
+
+def decode_words(data: bytes) -> list[int]:
+    """Read what `encode_words` wrote.
+
+    Raises:
+        DecodeError: A varint is cut off, or the checksum is wrong or missing.
+    """
+    words: list[int] = []
+    pos = 0
+    while pos < len(data):
+        word, pos = read_varint(data, pos, len(data))
+        words.append(word & _U32)
+    if not words or words[-1] != checksum(words[:-1]):
+        raise DecodeError(
+            f"The checksum of {len(words)} words of filter bytecode is wrong or missing: "
+            "make it again."
+        )
+    return words[:-1]

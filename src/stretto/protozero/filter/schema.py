@@ -1,0 +1,328 @@
+"""From message classes to a filter: all fields of a schema, or those that are wanted.
+
+A schema filter describes every message that can be reached from a root. What shall not be
+in a trace is left out by an annotation, what shall be rewritten is named by one::
+
+    schema = SchemaFilter(
+        Trace,
+        {
+            "TrackEvent.debug_annotations": DENY,
+            "PrintFtraceEvent.buf": FilterString(semantic_type=ATRACE),
+        },
+    )
+    schema.dedupe()
+    config.trace_filter.bytecode_v2, overlay = schema.generate()
+
+The service wants the root to be `Trace`.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError
+from stretto.protozero.codec import MessageCodec
+from stretto.protozero.field import MapField
+from stretto.protozero.filter import bytecode
+from stretto.protozero.filter.generator import FilterBytecodeGenerator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Final
+
+    from stretto import _native
+    from stretto.protozero.field import Field
+    from stretto.protozero.message import Message
+
+
+class Annotation:
+    """What the filter shall do with a field that isn't simply allowed."""
+
+    __slots__ = ()
+
+
+class FilterString(Annotation):
+    """A string, to be rewritten by the rules of the filter.
+
+    Args:
+        semantic_type: What is in it (see `strings`); 0 for nothing in particular.
+        allow_in_v1: Readers that can't rewrite it keep it; else they drop it.
+        allow_in_v2: Readers that don't know semantic types rewrite it as if it had none;
+            else they drop it.
+    """
+
+    __slots__ = ("allow_in_v1", "allow_in_v2", "semantic_type")
+
+    def __init__(
+        self, semantic_type: int = 0, *, allow_in_v1: bool = False, allow_in_v2: bool = False
+    ) -> None:
+        self.semantic_type = semantic_type
+        self.allow_in_v1 = allow_in_v1
+        self.allow_in_v2 = allow_in_v2
+
+
+DENY: Final = Annotation()
+"""The field is dropped."""
+PASSTHROUGH: Final = Annotation()
+"""A message is passed on as it is, with what the schema doesn't know of it."""
+
+
+class FilteredField:
+    """A field that is allowed: simple unless it has a nested message or an annotation."""
+
+    __slots__ = ("annotation", "kind", "name", "nested", "number")
+
+    def __init__(self, number: int, name: str, kind: str) -> None:
+        self.number = number
+        self.name = name
+        self.kind = kind
+        self.nested: FilteredMessage | None = None
+        self.annotation: Annotation | None = None
+
+    @property
+    def simple(self) -> bool:
+        return self.nested is None and not isinstance(self.annotation, FilterString)
+
+
+class FilteredMessage:
+    """A message and the fields of it that are allowed, by number."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.fields: dict[int, FilteredField] = {}
+
+    @property
+    def is_leaf(self) -> bool:
+        return all(field.nested is None for field in self.fields.values())
+
+    def in_order(self) -> list[FilteredField]:
+        """The fields by number."""
+        return [self.fields[number] for number in sorted(self.fields)]
+
+
+class SchemaFilter:
+    """The messages that a root can hold, and what of them is allowed.
+
+    Args:
+        root: A generated message class.
+        annotations: By `Message.field`, with the names that the schema has.
+
+    Raises:
+        ConfigError: An annotation names no field of the schema, or doesn't fit the field.
+    """
+
+    def __init__(
+        self, root: type[Message], annotations: Mapping[str, Annotation] | None = None
+    ) -> None:
+        self.messages: list[FilteredMessage] = []
+        self._annotations = dict(annotations or {})
+        self._unused = set(self._annotations)
+        self._by_class: dict[type[Message], FilteredMessage] = {}
+        self._collect(root)
+        if self._unused:
+            raise ConfigError(
+                f"{root.LAYOUT.name} reaches no {', '.join(sorted(self._unused))}: "
+                "annotations are named Message.field, as in the schema"
+            )
+
+    # Collecting
+
+    def _collect(self, root: type[Message]) -> None:
+        """Number messages in the order in which a walk in depth meets them."""
+        pending = [self._fields_of(root)]
+        while pending:
+            field_and_type = next(pending[-1], None)
+            if field_and_type is None:
+                pending.pop()
+                continue
+            field, nested = field_and_type
+            if nested not in self._by_class:
+                pending.append(self._fields_of(nested))
+            field.nested = self._by_class[nested]
+
+    def _fields_of(self, cls: type[Message]) -> Iterator[tuple[FilteredField, type[Message]]]:
+        """Add a message with its fields; return those that hold messages, with their types."""
+        message = self._by_class[cls] = self._add_message(cls.LAYOUT.name)
+        nested = []
+        for field in cls.LAYOUT.by_name.values():
+            if isinstance(field, MapField):
+                target, codec = self._add_entry(message, field), field.value_codec
+            else:
+                target, codec = self._add_field(message, field.proto_name, field), field.codec
+            if target and target.annotation is None and isinstance(codec, MessageCodec):
+                nested.append((target, codec.message_class))
+        return iter(nested)
+
+    def _add_message(self, name: str) -> FilteredMessage:
+        message = FilteredMessage(name)
+        self.messages.append(message)
+        return message
+
+    def _add_field(self, message: FilteredMessage, name: str, field: Field) -> FilteredField | None:
+        added = FilteredField(field.number, name, field.codec.kind)
+        path = f"{message.name}.{name}"
+        added.annotation = self._annotations.get(path)
+        self._unused.discard(path)
+        if added.annotation is DENY:
+            return None
+        if isinstance(added.annotation, FilterString) and added.kind != "string":
+            raise ConfigError(f"{path} is no string, but {added.kind}: only strings are rewritten")
+        if added.annotation is PASSTHROUGH and not (
+            field.codec.is_message or isinstance(field, MapField)
+        ):
+            raise ConfigError(f"{path} is no message: it is passed on without PASSTHROUGH")
+        message.fields[field.number] = added
+        return added
+
+    def _add_entry(self, message: FilteredMessage, field: MapField) -> FilteredField | None:
+        """Add a map, which is a repeated message of key and value; return its value."""
+        outer = self._add_field(message, field.proto_name, field)
+        if outer is None or outer.annotation is not None:
+            return None
+        entry = self._add_message(f"{message.name}.{field.proto_name}:entry")
+        outer.nested = entry
+        entry.fields[1] = FilteredField(1, "key", field.codec.kind)
+        entry.fields[2] = FilteredField(2, "value", field.value_codec.kind)
+        return entry.fields[2]
+
+    # Using
+
+    def dedupe(self) -> None:
+        """Let messages without nested ones share a filter if the same of them is allowed.
+
+        The bytecode gets smaller; what it does stays the same.
+        """
+        first: dict[tuple[object, ...], FilteredMessage] = {}
+        replaced = {
+            message: first.setdefault(_identity(message), message)
+            for message in self.messages
+            if message.is_leaf
+        }
+        used = {self.messages[0]}
+        for message in self.messages:
+            for field in message.fields.values():
+                if field.nested is not None:
+                    field.nested = replaced.get(field.nested, field.nested)
+                    used.add(field.nested)
+        self.messages = [message for message in self.messages if message in used]
+
+    def generate(self, version: int = bytecode.V2) -> tuple[bytes, bytes]:
+        """Return bytecode and overlay for readers of `version` and later (see `generator`).
+
+        The overlay is empty if none is needed.
+        """
+        generator = FilterBytecodeGenerator(version)
+        index = {message: at for at, message in enumerate(self.messages)}
+        for message in self.messages:
+            for run in _runs(message.in_order()):
+                _generate_run(generator, run, index)
+            generator.end_message()
+        return generator.serialize()
+
+    def lookup(self, path: Iterable[int]) -> str:
+        """Names for field numbers, from the root: `.packet.track_event.999`."""
+        message: FilteredMessage | None = self.messages[0]
+        names = []
+        for number in path:
+            field = message.fields.get(number) if message else None
+            names.append(f".{field.name}" if field else f".{number}")
+            message = field.nested if field else None
+        return "".join(names)
+
+    def describe(self, allowed: _native.MessageFilter | None = None) -> list[str]:
+        """One line a field: message, number, type, name, and what is done with it.
+
+        Args:
+            allowed: A bytecode; what it denies is left out.
+        """
+        if allowed is None:
+            return [
+                _line(message.name, field, _purpose(field))
+                for message in self.messages
+                for field in message.in_order()
+            ]
+        return _describe_allowed(self.messages[0], allowed)
+
+
+def _identity(message: FilteredMessage) -> tuple[object, ...]:
+    return tuple((field.number, _rule(field)) for field in message.in_order())
+
+
+def _rule(field: FilteredField) -> tuple[object, ...]:
+    rule = field.annotation
+    if not isinstance(rule, FilterString):
+        return ()
+    return (rule.semantic_type, rule.allow_in_v1, rule.allow_in_v2)
+
+
+def _runs(fields: Sequence[FilteredField]) -> Iterator[list[FilteredField]]:
+    """Simple fields with consecutive numbers together, others alone."""
+    run: list[FilteredField] = []
+    for field in fields:
+        if run and not (run[-1].simple and field.simple and field.number == run[-1].number + 1):
+            yield run
+            run = []
+        run.append(field)
+    if run:
+        yield run
+
+
+def _generate_run(
+    generator: FilterBytecodeGenerator, run: list[FilteredField], index: dict[FilteredMessage, int]
+) -> None:
+    field = run[0]
+    rule = field.annotation
+    if len(run) > 1:
+        generator.add_simple_field_range(field.number, len(run))
+    elif field.nested is not None:
+        generator.add_nested_field(field.number, index[field.nested])
+    elif isinstance(rule, FilterString):
+        generator.add_filter_string_field(
+            field.number,
+            semantic_type=rule.semantic_type,
+            allow_in_v1=rule.allow_in_v1,
+            allow_in_v2=rule.allow_in_v2,
+        )
+    else:
+        generator.add_simple_field(field.number)
+
+
+def _purpose(field: FilteredField) -> str:
+    if field.nested is not None:
+        return field.nested.name
+    if isinstance(field.annotation, FilterString):
+        return f"# FILTER STRING, semantic type {field.annotation.semantic_type}"
+    return "# PASSTHROUGH" if field.annotation is PASSTHROUGH else ""
+
+
+def _describe_allowed(root: FilteredMessage, allowed: _native.MessageFilter) -> list[str]:
+    lines = []
+    pending = [(root, 0)]
+    seen = {(root, 0)}
+    while pending:
+        message, number = pending.pop(0)
+        for field in message.in_order():
+            rule = allowed.query(number, field.number)
+            if rule is None:
+                continue
+            lines.append(_line(message.name, field, _rule_text(field, rule)))
+            if rule[0] == "nested" and field.nested is not None:
+                target = (field.nested, rule[1])
+                if target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+    return lines
+
+
+def _rule_text(field: FilteredField, rule: tuple[str, int]) -> str:
+    what, argument = rule
+    if what == "string":
+        return f"# FILTER STRING, semantic type {argument}"
+    if field.nested is None:
+        return ""
+    return field.nested.name if what == "nested" else "# PASSTHROUGH"
+
+
+def _line(message: str, field: FilteredField, purpose: str) -> str:
+    return f"{message:<60} {field.number:3} {field.kind:<8} {field.name:<32} {purpose}".rstrip()

@@ -1,0 +1,177 @@
+r"""Rules by which strings are rewritten: what a regular expression finds is blotted out.
+
+Rules are tried in order until one matches. It either ends the search (a policy of the kind
+*break*), or has the text of its groups overwritten, in place and to the same length::
+
+    B\|\d+\|foo (.*)      B|1234|foo 1234 bar baz  ->  B|1234|foo P60REDACTED-
+
+The `ATRACE_` policies are for text as Android's tracing writes it, `B|pid|payload`: they
+look at the payload's beginning before they try the expression.
+
+Expressions are Python's, over bytes: the common part of RE2, PCRE and ECMAScript means the
+same. Where it doesn't (POSIX classes such as `[[:alpha:]]`), they are refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stretto.base.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+MATCH_REDACT_GROUPS: Final = 1
+ATRACE_MATCH_REDACT_GROUPS: Final = 2
+MATCH_BREAK: Final = 3
+ATRACE_MATCH_BREAK: Final = 4
+ATRACE_REPEATED_SEARCH_REDACT_GROUPS: Final = 5
+
+UNSPECIFIED: Final = 0
+"""The semantic type of strings that nothing was said about: a type of its own."""
+ATRACE: Final = 1
+JOB: Final = 2
+WAKELOCK: Final = 3
+SEMANTIC_TYPE_LIMIT: Final = 128
+"""Rules can't name types from here on; strings of such a type are subject to every rule."""
+
+_POLICIES = range(MATCH_REDACT_GROUPS, ATRACE_REPEATED_SEARCH_REDACT_GROUPS + 1)
+_BREAKS = (MATCH_BREAK, ATRACE_MATCH_BREAK)
+_FULL_MATCHES = (MATCH_REDACT_GROUPS, MATCH_BREAK)
+_REDACTED = b"P60REDACTED"
+_POSIX_CLASS = re.compile(r"\[[:.=]\^?\w*[:.=]\]")
+
+
+class StringRule:
+    """One rule.
+
+    Args:
+        policy: What to look for, and what to do then.
+        pattern: A regular expression, which the whole string has to match; for
+            ATRACE_REPEATED_SEARCH_REDACT_GROUPS, any parts of it.
+        atrace_payload_starts_with: How the payload begins, for the ATRACE_ policies.
+        name: A rule that is added with the name of another one replaces it.
+        semantic_types: Of strings that it is for; none stands for UNSPECIFIED.
+
+    Raises:
+        ConfigError: Policy, pattern or a type can't be used.
+    """
+
+    __slots__ = ("_prefix", "_regex", "name", "policy", "semantic_types")
+
+    def __init__(
+        self,
+        policy: int,
+        pattern: str,
+        *,
+        atrace_payload_starts_with: str = "",
+        name: str = "",
+        semantic_types: Iterable[int] = (),
+    ) -> None:
+        if policy not in _POLICIES:
+            raise ConfigError(
+                f"string filter policy {policy} is unknown: use one from {_POLICIES.start} to "
+                f"{_POLICIES.stop - 1}"
+            )
+        self.policy = policy
+        self.name = name
+        self.semantic_types = frozenset(semantic_types) or frozenset([UNSPECIFIED])
+        for semantic_type in self.semantic_types:
+            if not 0 <= semantic_type < SEMANTIC_TYPE_LIMIT:
+                raise ConfigError(
+                    f"semantic type {semantic_type} of a string rule isn't below "
+                    f"{SEMANTIC_TYPE_LIMIT}"
+                )
+        self._regex = _compile(pattern)
+        self._prefix = atrace_payload_starts_with.encode("utf-8", "surrogateescape")
+
+    def concerns(self, semantic_type: int) -> bool:
+        """Whether strings of that type are subject to the rule."""
+        return semantic_type >= SEMANTIC_TYPE_LIMIT or semantic_type in self.semantic_types
+
+    def apply(self, text: bytes) -> tuple[bool, bytes]:
+        """Return whether the rule matches, and the text as it makes it."""
+        if self.policy not in _FULL_MATCHES and not self._payload_fits(text):
+            return False, text
+        if self.policy == ATRACE_REPEATED_SEARCH_REDACT_GROUPS:
+            matches = list(self._regex.finditer(text))
+        else:
+            match = self._regex.fullmatch(text)
+            matches = [match] if match else []
+        if not matches or self.policy in _BREAKS:
+            return bool(matches), text
+        return True, _redact(text, matches)
+
+    def _payload_fits(self, text: bytes) -> bool:
+        # "E|pid" ends a slice: the most common text, and one without a payload.
+        if len(text) <= 2 or text.startswith(b"E"):
+            return False
+        pipe = text.find(b"|", 2)
+        return pipe >= 0 and text.startswith(self._prefix, pipe + 1)
+
+
+def _compile(pattern: str) -> re.Pattern[bytes]:
+    posix_class = _POSIX_CLASS.search(pattern)
+    if posix_class:
+        raise ConfigError(
+            f"the regular expression {pattern!r} of a string rule has the class "
+            f"{posix_class[0]!r}: write out the characters, as in [0-9A-Za-z]"
+        )
+    try:
+        return re.compile(pattern.encode("utf-8", "surrogateescape"))
+    except (re.error, FutureWarning, RecursionError, OverflowError) as error:
+        raise ConfigError(
+            f"the regular expression {pattern!r} of a string rule can't be used: {error}"
+        ) from error
+
+
+def _redact(text: bytes, matches: Iterable[re.Match[bytes]]) -> bytes:
+    out = bytearray(text)
+    for match in matches:
+        for group in range(1, match.re.groups + 1):
+            start, end = match.span(group)
+            size = end - start  # 0 too where the group took no part.
+            out[start:end] = _REDACTED[:size].ljust(size, b"-")
+    return bytes(out)
+
+
+class StringFilter:
+    """A chain of rules, as the callable that `stretto._native.MessageFilter` takes."""
+
+    __slots__ = ("_by_type", "_rules")
+
+    def __init__(self, rules: Iterable[StringRule] = ()) -> None:
+        self._rules: list[StringRule] = []
+        self._by_type: dict[int, tuple[StringRule, ...]] = {}
+        for rule in rules:
+            self.add(rule)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def add(self, rule: StringRule) -> None:
+        """Add a rule at the end, or where there is one of its name."""
+        self._by_type.clear()
+        names = [known.name for known in self._rules]
+        if rule.name and rule.name in names:
+            self._rules[names.index(rule.name)] = rule
+        else:
+            self._rules.append(rule)
+
+    def __call__(self, text: bytes, semantic_type: int = UNSPECIFIED) -> bytes | None:
+        """Return the text as the first matching rule makes it, or None if it stays."""
+        for rule in self._rules_for(semantic_type):
+            matches, rewritten = rule.apply(text)
+            if matches:
+                return None if rule.policy in _BREAKS else rewritten
+        return None
+
+    def _rules_for(self, semantic_type: int) -> tuple[StringRule, ...]:
+        known = min(semantic_type, SEMANTIC_TYPE_LIMIT)
+        rules = self._by_type.get(known)
+        if rules is None:
+            rules = tuple(rule for rule in self._rules if rule.concerns(known))
+            self._by_type[known] = rules
+        return rules
