@@ -192,24 +192,54 @@ static PyObject* table_clone(PyObject* self, PyObject* const* args,
                : PyErr_NoMemory();
 }
 
+static PyObject* table_exchange(PyObject* self, PyObject* const* args,
+                                Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"buffer_id", "other_id"};
+  static const struct st_bind_signature signature = {"exchange", names, 2, 2};
+  PyObject* in[2];
+  uint16_t id, other_id;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in))
+    return NULL;
+  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  if (!buffer)
+    return NULL;
+  struct st_trace_buffer* other = acquire(self, in[1], &other_id);
+  if (!other) {
+    release(self, id);
+    return NULL;
+  }
+  st_bind_table_lock_reader(self);
+  Py_BEGIN_ALLOW_THREADS
+  st_trace_buffer_exchange(buffer, other);
+  Py_END_ALLOW_THREADS
+  st_bind_table_unlock_reader(self);
+  release(self, other_id);
+  release(self, id);
+  Py_RETURN_NONE;
+}
+
 static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "producer_id", "uid", "pid"};
+  static const char* const names[] = {"buffer_id", "producer_id", "uid", "pid",
+                                      "machine_id"};
   static const struct st_bind_signature signature = {"set_producer", names, 4,
-                                                     4};
-  PyObject* in[4];
+                                                     5};
+  PyObject* in[5];
   uint16_t id, producer;
-  int64_t uid, pid;
+  int64_t uid, pid, machine_id = 0;
   /* uid -1 is what the kernel calls "unknown". */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[1], "producer_id", &producer) ||
       !st_bind_integer(in[2], "uid", -1, UINT32_MAX, &uid) ||
-      !st_bind_integer(in[3], "pid", INT32_MIN, INT32_MAX, &pid))
+      !st_bind_integer(in[3], "pid", INT32_MIN, INT32_MAX, &pid) ||
+      !st_bind_integer(in[4], "machine_id", 0, UINT32_MAX, &machine_id))
     return NULL;
   struct st_trace_buffer* buffer = acquire(self, in[0], &id);
   if (!buffer)
     return NULL;
   st_trace_buffer_set_producer(buffer, producer, (uint32_t)uid, (int32_t)pid);
+  if (machine_id)
+    st_trace_buffer_set_machine(buffer, producer, (uint32_t)machine_id);
   release(self, id);
   Py_RETURN_NONE;
 }
@@ -282,6 +312,55 @@ static PyObject* table_stats(PyObject* self, PyObject* buffer_id) {
   return dict;
 }
 
+/* --- writers --- */
+
+static PyObject* tuple_of(const uint64_t* values) {
+  PyObject* tuple = PyTuple_New(ST_HISTOGRAM_BUCKETS);
+  for (Py_ssize_t i = 0; tuple && i < ST_HISTOGRAM_BUCKETS; i++) {
+    PyObject* value = PyLong_FromUnsignedLongLong(values[i]);
+    if (!value)
+      Py_CLEAR(tuple);
+    else
+      PyTuple_SET_ITEM(tuple, i, value);
+  }
+  return tuple;
+}
+
+static PyObject* writer_tuple(const struct st_writer_histogram* w) {
+  PyObject* counts = tuple_of(w->counts);
+  PyObject* sums = counts ? tuple_of(w->sums) : NULL;
+  if (!sums) {
+    Py_XDECREF(counts);
+    return NULL;
+  }
+  return Py_BuildValue("(IINN)", w->key >> 16, w->key & 0xFFFF, counts, sums);
+}
+
+static PyObject* writer_list(const struct st_writer_stats* writers) {
+  PyObject* list = PyList_New(writers->count);
+  for (uint32_t i = 0; list && i < writers->count; i++) {
+    PyObject* writer = writer_tuple(&writers->writers[i]);
+    if (!writer)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, writer);
+  }
+  return list;
+}
+
+static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
+  uint16_t id;
+  struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
+  if (!buffer)
+    return NULL;
+  struct st_writer_stats writers = {0};
+  bool copied = st_trace_buffer_writers(buffer, &writers);
+  release(self, id);
+  PyObject* list = copied ? writer_list(&writers) : PyErr_NoMemory();
+  st_writer_stats_destroy(&writers);
+  return list;
+}
+
 /* --- the type --- */
 
 static PyMethodDef kMethods[] = {
@@ -290,12 +369,16 @@ static PyMethodDef kMethods[] = {
                      "Adopt the ring that a process left in a file."),
     ST_BIND_KEYWORDS("clone", table_clone,
                      "Copy a buffer, read position included."),
+    ST_BIND_KEYWORDS("exchange", table_exchange,
+                     "Have two buffers swap what they hold."),
     ST_BIND_KEYWORDS("set_producer", table_set_producer,
                      "Say who a producer is, for its packets."),
     ST_BIND_KEYWORDS("set_watermark", table_set_watermark,
                      "Write to an eventfd when so much is unread."),
     {"remove", table_remove, METH_O, "Forget a buffer."},
     {"stats", table_stats, METH_O, "Counters of a buffer."},
+    {"writer_stats", table_writer_stats, METH_O,
+     "Who has written into a buffer, and how full the chunks were."},
     {0},
 };
 

@@ -105,7 +105,18 @@ static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+static PyObject* read_tsc(PyObject* Py_UNUSED(module),
+                          PyObject* Py_UNUSED(unused)) {
+#ifdef __x86_64__
+  return PyLong_FromUnsignedLongLong(__builtin_ia32_rdtsc());
+#else
+  Py_RETURN_NONE;
+#endif
+}
+
 static PyMethodDef kFunctions[] = {
+    {"read_tsc", read_tsc, METH_NOARGS,
+     "The processor's time stamp counter, or None where there is none."},
     {"boottime_ns", boottime_ns, METH_NOARGS,
      "Now, in nanoseconds of CLOCK_BOOTTIME."},
     {"tokenize", tokenize, METH_O,

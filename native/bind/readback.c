@@ -141,6 +141,24 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
   return PyLong_FromUnsignedLong(id);
 }
 
+static PyObject* readback_copy(PyObject* object, PyObject* Py_UNUSED(unused)) {
+  struct readback* self = (struct readback*)object;
+  struct readback* copy =
+      (struct readback*)PyType_GenericAlloc(Py_TYPE(object), 0);
+  if (!copy)
+    return NULL;
+  Py_INCREF(self->table);
+  copy->table = self->table;
+  st_bind_table_lock_reader(self->table);
+  copy->readback = st_readback_copy(self->readback);
+  st_bind_table_unlock_reader(self->table);
+  if (!copy->readback) {
+    Py_DECREF(copy);
+    return PyErr_NoMemory();
+  }
+  return (PyObject*)copy;
+}
+
 /* --- counters --- */
 
 static PyObject* count_of(struct readback* self,
@@ -168,6 +186,8 @@ static PyMethodDef kMethods[] = {
                      "Packets of the pass as trace bytes."),
     ST_BIND_KEYWORDS("sequence_id", readback_sequence_id,
                      "The id that a sequence's packets carry."),
+    {"copy", readback_copy, METH_NOARGS,
+     "The same, to go on with copies of the buffers."},
     {0},
 };
 

@@ -19,6 +19,7 @@ enum {
   ST_CLOCK_MONOTONIC_COARSE = 4,
   ST_CLOCK_MONOTONIC_RAW = 5,
   ST_CLOCK_BOOTTIME = 6,
+  ST_CLOCK_TSC = 9,
   ST_CLOCK_SEQUENCE_INCREMENTAL = 64, /* first sequence-scoped id */
 };
 

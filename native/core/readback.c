@@ -31,6 +31,7 @@ struct trusted {
   uint32_t hash_next; /* index + 1 */
   uint32_t uid;
   int32_t pid;
+  uint32_t machine_id;
   uint32_t suffix_size; /* 0: not made yet */
   uint8_t suffix[SUFFIX_SIZE];
 };
@@ -67,6 +68,34 @@ struct st_readback* st_readback_create(uint32_t machine_id) {
   if (r)
     r->machine_id = machine_id;
   return r;
+}
+
+static bool copy_sequences(struct st_readback* to,
+                           const struct st_readback* from) {
+  if (!from->capacity)
+    return true;
+  to->sequences = malloc(from->capacity * sizeof *to->sequences);
+  to->buckets = malloc(from->capacity * sizeof *to->buckets);
+  if (!to->sequences || !to->buckets)
+    return false;
+  memcpy(to->sequences, from->sequences, from->count * sizeof *to->sequences);
+  memcpy(to->buckets, from->buckets, from->capacity * sizeof *to->buckets);
+  to->count = from->count;
+  to->capacity = from->capacity;
+  to->latest = from->latest;
+  return true;
+}
+
+struct st_readback* st_readback_copy(const struct st_readback* r) {
+  struct st_readback* copy = st_readback_create(r->machine_id);
+  if (!copy)
+    return NULL;
+  copy->packets = r->packets;
+  copy->invalid_packets = r->invalid_packets;
+  if (copy_sequences(copy, r))
+    return copy;
+  st_readback_destroy(copy);
+  return NULL;
 }
 
 void st_readback_destroy(struct st_readback* r) {
@@ -218,6 +247,9 @@ static void make_suffix(struct trusted* t, const struct st_packet* packet,
                         uint32_t machine_id) {
   t->uid = packet->uid;
   t->pid = packet->pid;
+  t->machine_id = packet->machine_id;
+  if (packet->machine_id)
+    machine_id = packet->machine_id;
   uint8_t* p = put_int32_field(t->suffix, FIELD_UID, (int32_t)t->uid);
   p = st_put_u64_field(p, FIELD_SEQUENCE_ID, t->sequence_id);
   if (t->pid > 0)
@@ -237,7 +269,8 @@ static struct trusted* trusted_fields(struct st_readback* r,
   if (!t)
     return NULL;
   r->latest = (uint32_t)(t - r->sequences);
-  if (!t->suffix_size || t->uid != packet->uid || t->pid != packet->pid)
+  if (!t->suffix_size || t->uid != packet->uid || t->pid != packet->pid ||
+      t->machine_id != packet->machine_id)
     make_suffix(t, packet, r->machine_id);
   return t;
 }

@@ -36,7 +36,11 @@ struct st_bytes {
 uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n);
 
 struct st_readback; /* the session's sequence ids and counters */
+/* machine_id is that of producers whose buffer knows none. */
 struct st_readback* st_readback_create(uint32_t machine_id);
+/* A copy that goes on with the same sequence ids and counts.  NULL when out of
+ * memory. */
+struct st_readback* st_readback_copy(const struct st_readback* r);
 void st_readback_destroy(struct st_readback* r);
 
 uint32_t st_readback_sequence_id(struct st_readback* r, uint16_t producer,

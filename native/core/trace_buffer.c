@@ -80,6 +80,7 @@ void st_trace_buffer_destroy(struct st_trace_buffer* b) {
   if (!b)
     return;
   st_index_destroy(&b->index);
+  st_writer_stats_destroy(&b->writers);
   free(b->reader.whole);
   free(b->reader.scratch);
   free(b->bounce);
@@ -94,6 +95,14 @@ void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
   pthread_mutex_lock(&b->mutex);
   b->producers[producer].uid = uid;
   b->producers[producer].pid = pid;
+  b->producers[producer].machine_id = 0;
+  pthread_mutex_unlock(&b->mutex);
+}
+
+void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
+                                 uint32_t machine_id) {
+  pthread_mutex_lock(&b->mutex);
+  b->producers[producer].machine_id = machine_id;
   pthread_mutex_unlock(&b->mutex);
 }
 
@@ -110,6 +119,14 @@ void st_trace_buffer_stats(struct st_trace_buffer* b,
   pthread_mutex_lock(&b->mutex);
   *out = *st_stats(b);
   pthread_mutex_unlock(&b->mutex);
+}
+
+bool st_trace_buffer_writers(struct st_trace_buffer* b,
+                             struct st_writer_stats* out) {
+  pthread_mutex_lock(&b->mutex);
+  bool copied = st_writer_stats_copy(out, &b->writers);
+  pthread_mutex_unlock(&b->mutex);
+  return copied;
 }
 
 size_t st_trace_buffer_size(const struct st_trace_buffer* b) {

@@ -18,7 +18,8 @@
  * Everything that a reader needs is in the records, so a buffer in a mapped
  * file survives the process: st_trace_buffer_recover rebuilds the index.
  *
- *   file:  | header page | producers: 65536 x {u32 uid, i32 pid} | ring |
+ *   file:  | header page | producers: 65536 x {u32 uid, i32 pid, u32 machine}
+ *          | ring |
  *
  * Index: a sequence is one (producer, writer).  For each sequence a list of
  * its live records in chunk-id order (ids wrap: compared as signed 32-bit
@@ -59,6 +60,7 @@
 #include <stdint.h>
 
 #include "patch_list.h"
+#include "writer_stats.h"
 
 enum st_fill_policy { ST_RING = 1, ST_DISCARD = 2 };
 
@@ -110,6 +112,10 @@ void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
 void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
                                   uint32_t* uid, int32_t* pid);
 
+/* Its machine, 0 (the default) for this one. */
+void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
+                                 uint32_t machine_id);
+
 /* One chunk as it was in shared memory.  The payload may be shared memory
  * that changes under us: it is copied first and validated in the copy. */
 struct st_chunk_copy {
@@ -144,6 +150,7 @@ struct st_packet {
   uint16_t writer_id;
   uint32_t uid;
   int32_t pid;
+  uint32_t machine_id;
   uint32_t loss; /* enum st_data_loss */
   const uint8_t* data;
   size_t size;
@@ -157,6 +164,10 @@ bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
 
 void st_trace_buffer_stats(struct st_trace_buffer* b,
                            struct st_buffer_stats* out);
+/* Copies what is known of the writers into `out`, which is empty.  False: out
+ * of memory. */
+bool st_trace_buffer_writers(struct st_trace_buffer* b,
+                             struct st_writer_stats* out);
 size_t st_trace_buffer_size(const struct st_trace_buffer* b);
 /* Bytes of records not yet read; read without the lock. */
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
@@ -169,5 +180,11 @@ void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
 
 /* A copy with the same read position, for clone. */
 struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
+
+/* Two buffers swap what they hold: memory, index, read position, stats.
+ * Writers that are in the middle of a chunk finish it where they began.
+ * Watermarks stay.  The caller keeps readers of both away meanwhile. */
+void st_trace_buffer_exchange(struct st_trace_buffer* a,
+                              struct st_trace_buffer* b);
 
 #endif /* STRETTO_CORE_TRACE_BUFFER_H_ */

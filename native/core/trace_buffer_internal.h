@@ -5,6 +5,7 @@
  *   trace_buffer_write.c    chunks and patches in, eviction
  *   trace_buffer_read.c     packets out
  *   trace_buffer_recover.c  clone, and what a dead process left in a file
+ *   trace_buffer_exchange.c two buffers swap what they hold
  *
  * Positions.  `oldest` and `write` only ever grow; a position's place in the
  * ring is its remainder by the ring's size.  [oldest, write) is live, the rest
@@ -33,7 +34,7 @@
 #define ST_RING_MAGIC "STRETTOB"
 
 enum {
-  ST_RING_VERSION = 1,
+  ST_RING_VERSION = 2,
   ST_RING_PAGE = 4096,
   ST_RECORD_HEADER = 16,
   ST_RECORD_ALIGN = 16,
@@ -81,6 +82,7 @@ static_assert(sizeof(struct st_ring_header) <= ST_RING_PAGE, "format");
 struct st_producer_identity {
   uint32_t uid;
   int32_t pid;
+  uint32_t machine_id;
 };
 
 #define ST_RING_OFFSET \
@@ -167,6 +169,7 @@ struct st_trace_buffer {
   bool full;       /* DISCARD: for ever */
   uint8_t* bounce; /* a chunk that isn't where it belongs yet */
   struct st_index index;
+  struct st_writer_stats writers;
 
   struct st_reader reader; /* one thread's */
 

@@ -82,6 +82,7 @@ static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
   p->writer_id = (uint16_t)key;
   p->uid = b->producers[p->producer_id].uid;
   p->pid = b->producers[p->producer_id].pid;
+  p->machine_id = b->producers[p->producer_id].machine_id;
   p->loss = loss;
 }
 

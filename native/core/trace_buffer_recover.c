@@ -177,7 +177,8 @@ static void copy_producers(struct st_trace_buffer* to,
 static bool copy_state(struct st_trace_buffer* to,
                        struct st_trace_buffer* from) {
   pthread_mutex_lock(&from->mutex);
-  bool copied = st_index_copy(&to->index, &from->index);
+  bool copied = st_index_copy(&to->index, &from->index) &&
+                st_writer_stats_copy(&to->writers, &from->writers);
   *to->header = *from->header;
   to->full = from->full;
   if (copied)

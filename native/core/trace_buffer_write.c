@@ -214,6 +214,10 @@ static void describe(struct st_trace_buffer* b, struct st_record* r,
     stats->trace_writer_packet_loss++;
   if (f->flags & ST_RECORD_CORRUPTED)
     stats->abi_violations++;
+  if (c->complete)
+    st_writer_stats_add(&b->writers, chunk_key(c), f->end);
+  else
+    st_writer_stats_find(&b->writers, chunk_key(c));
   st_count_unread(b, r);
 }
 

@@ -202,6 +202,44 @@ static void largest_trusted_fields(void) {
   st_trace_buffer_destroy(b);
 }
 
+static void a_copy_goes_on_with_the_same_ids(void) {
+  struct st_readback* r = st_readback_create(0);
+  struct st_readback* empty = st_readback_copy(r);
+  CHECK_EQ(st_readback_sequence_id(empty, 9, 9), 2);
+  for (uint16_t writer = 1; writer <= 100; writer++)
+    CHECK_EQ(st_readback_sequence_id(r, 1, writer), writer + 1);
+  struct st_readback* copy = st_readback_copy(r);
+  st_readback_destroy(r);
+  CHECK_EQ(st_readback_sequence_id(copy, 1, 200), 102);
+  CHECK_EQ(st_readback_sequence_id(copy, 1, 50), 51);
+  st_readback_destroy(copy);
+  st_readback_destroy(empty);
+}
+
+static void each_producer_has_its_machine(void) {
+  struct st_trace_buffer* b = ring(65536);
+  st_trace_buffer_set_producer(b, 1, 7, 8);
+  st_trace_buffer_set_producer(b, 2, 7, 8);
+  st_trace_buffer_set_machine(b, 2, 0xFFFFFFFF);
+  for (uint16_t producer = 1; producer <= 2; producer++) {
+    chunk(producer, 1, 0);
+    add_packet(producer, 1, 'a');
+    CHECK(commit(b));
+  }
+  struct st_readback* r = st_readback_create(0);
+  struct st_bytes out = {0};
+  begin_read(b);
+  CHECK(!st_readback_run(r, b, &out, SIZE_MAX));
+  st_decoder_init(&trace, out.data, out.size);
+  expect_suffix(7, 2, 8, 0, 0);
+  expect_packet(1, 1, suffix, suffix_size);
+  expect_suffix(7, 3, 8, UINT32_MAX, 0);
+  expect_packet(2, 1, suffix, suffix_size);
+  free(out.data);
+  st_readback_destroy(r);
+  st_trace_buffer_destroy(b);
+}
+
 static void who_wrote_changes_with_the_producer(void) {
   struct st_trace_buffer* b = ring(65536);
   struct st_readback* r = st_readback_create(0);
@@ -299,6 +337,8 @@ int main(void) {
   RUN(every_cut_is_noticed);
   RUN(trusted_fields);
   RUN(largest_trusted_fields);
+  RUN(a_copy_goes_on_with_the_same_ids);
+  RUN(each_producer_has_its_machine);
   RUN(who_wrote_changes_with_the_producer);
   RUN(invalid_packets_are_counted);
   RUN(stops_at_the_limit);

@@ -27,9 +27,20 @@ class BufferTable:
         Raises ValueError (id in use, size 0), MemoryError, OSError.
         """
     def remove(self, buffer_id: int, /) -> None: ...
-    def set_producer(self, buffer_id: int, producer_id: int, uid: int, pid: int) -> None: ...
+    def set_producer(
+        self, buffer_id: int, producer_id: int, uid: int, pid: int, machine_id: int = 0
+    ) -> None: ...
     def stats(self, buffer_id: int, /) -> dict[str, int]:
         """`st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
+    def writer_stats(
+        self, buffer_id: int, /
+    ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+        """Who has written into a buffer, in order of appearance.
+
+        Each as (producer id, writer id, counts, sums): its complete chunks by the size
+        of their payload, in 11 buckets whose upper bounds are 8, 32, 128, 512, 1024,
+        2048, 4096, 8192, 12288, 16384 bytes and none; and the sums of those sizes.
+        """
     def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None:
         """Write to `eventfd` whenever more than that is unread.
 
@@ -37,6 +48,8 @@ class BufferTable:
         """
     def clone(self, source_id: int, clone_id: int) -> None:
         """Copy a buffer, read position included. Raises ValueError, MemoryError."""
+    def exchange(self, buffer_id: int, other_id: int) -> None:
+        """Have two buffers swap what they hold; writers notice nothing."""
     def recover(self, buffer_id: int, fd: int) -> None:
         """Adopt the ring that a process left in a file. Raises ValueError."""
 
@@ -54,6 +67,8 @@ class Readback:
         Releases the GIL.
         """
     def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
+    def copy(self) -> Readback:
+        """The same, to go on with copies of the buffers."""
     @property
     def packets(self) -> int: ...
     @property
@@ -410,6 +425,9 @@ def argument_errors() -> int:
 def after_fork_in_child() -> None: ...
 
 # --- odds and ends ----------------------------------------------------------
+
+def read_tsc() -> int | None:
+    """The processor's time stamp counter, or None where there is none."""
 
 def boottime_ns() -> int: ...
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:

@@ -1,0 +1,97 @@
+#include "writer_stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 16 };
+
+const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1] = {
+    8, 32, 128, 512, 1024, 2048, 4096, 8192, 12288, 16384,
+};
+
+/* The high bits of multiples of the golden ratio are evenly spread. */
+static uint32_t* bucket_of(const struct st_writer_stats* s, uint32_t key) {
+  unsigned shift = (unsigned)__builtin_clz(s->capacity) + 1;
+  return &s->buckets[key * 0x9E3779B1u >> shift];
+}
+
+static void link_writer(struct st_writer_stats* s, uint32_t index) {
+  uint32_t* bucket = bucket_of(s, s->writers[index].key);
+  s->writers[index].hash_next = *bucket;
+  *bucket = index + 1;
+}
+
+static bool set_capacity(struct st_writer_stats* s, uint32_t capacity) {
+  uint32_t* buckets = calloc(capacity, sizeof *buckets);
+  struct st_writer_histogram* writers =
+      buckets ? realloc(s->writers, capacity * sizeof *writers) : NULL;
+  if (!writers) {
+    free(buckets);
+    return false;
+  }
+  free(s->buckets);
+  s->writers = writers;
+  s->buckets = buckets;
+  s->capacity = capacity;
+  for (uint32_t i = 0; i < s->count; i++)
+    link_writer(s, i);
+  return true;
+}
+
+static struct st_writer_histogram* add_writer(struct st_writer_stats* s,
+                                              uint32_t key) {
+  uint32_t more = s->capacity ? 2 * s->capacity : FIRST_CAPACITY;
+  if (s->count == ST_MAX_WRITER_STATS ||
+      (s->count == s->capacity && !set_capacity(s, more)))
+    return NULL;
+  struct st_writer_histogram* w = &s->writers[s->count];
+  memset(w, 0, sizeof *w);
+  w->key = key;
+  link_writer(s, s->count++);
+  return w;
+}
+
+struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
+                                                 uint32_t key) {
+  if (s->latest < s->count && s->writers[s->latest].key == key)
+    return &s->writers[s->latest];
+  uint32_t i = s->capacity ? *bucket_of(s, key) : 0;
+  while (i && s->writers[i - 1].key != key)
+    i = s->writers[i - 1].hash_next;
+  struct st_writer_histogram* w = i ? &s->writers[i - 1] : add_writer(s, key);
+  if (w)
+    s->latest = (uint32_t)(w - s->writers);
+  return w;
+}
+
+void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
+                         uint32_t payload_size) {
+  struct st_writer_histogram* w = st_writer_stats_find(s, key);
+  if (!w)
+    return;
+  uint32_t i = 0;
+  while (i < ST_HISTOGRAM_BUCKETS - 1 &&
+         payload_size > st_histogram_thresholds[i])
+    i++;
+  w->counts[i]++;
+  w->sums[i] += payload_size;
+}
+
+bool st_writer_stats_copy(struct st_writer_stats* to,
+                          const struct st_writer_stats* from) {
+  if (!from->count)
+    return true;
+  if (!set_capacity(to, from->capacity))
+    return false;
+  memcpy(to->writers, from->writers, from->count * sizeof *to->writers);
+  to->count = from->count;
+  for (uint32_t i = 0; i < to->count; i++)
+    link_writer(to, i);
+  return true;
+}
+
+void st_writer_stats_destroy(struct st_writer_stats* s) {
+  free(s->writers);
+  free(s->buckets);
+  *s = (struct st_writer_stats){0};
+}

@@ -1,0 +1,94 @@
+/* Histograms by writer, alone and as a buffer keeps them. */
+#include "core/writer_stats.h"
+
+#include "check.h"
+#include "fake_chunk.h"
+
+static uint32_t bucket(const struct st_writer_histogram* w) {
+  uint32_t found = UINT32_MAX;
+  for (uint32_t i = 0; i < ST_HISTOGRAM_BUCKETS; i++) {
+    if (!w->counts[i])
+      continue;
+    CHECK_EQ(found, UINT32_MAX);
+    found = i;
+  }
+  return found;
+}
+
+static void a_value_at_the_threshold_is_in_its_bucket(void) {
+  for (uint32_t i = 0; i < ST_HISTOGRAM_BUCKETS - 1; i++) {
+    struct st_writer_stats s = {0};
+    st_writer_stats_add(&s, 1, st_histogram_thresholds[i]);
+    st_writer_stats_add(&s, 2, st_histogram_thresholds[i] + 1);
+    CHECK_EQ(bucket(&s.writers[0]), i);
+    CHECK_EQ(bucket(&s.writers[1]), i + 1);
+    CHECK_EQ(s.writers[0].sums[i], st_histogram_thresholds[i]);
+    st_writer_stats_destroy(&s);
+  }
+}
+
+static void writers_are_kept_apart_and_in_order(void) {
+  struct st_writer_stats s = {0};
+  for (uint32_t round = 0; round < 2; round++)
+    for (uint32_t key = 0; key < 1000; key++)
+      st_writer_stats_add(&s, key * 65537, key);
+  CHECK_EQ(s.count, 1000);
+  for (uint32_t key = 0; key < 1000; key++) {
+    CHECK_EQ(s.writers[key].key, key * 65537);
+    uint32_t at = bucket(&s.writers[key]);
+    CHECK_EQ(s.writers[key].counts[at], 2);
+    CHECK_EQ(s.writers[key].sums[at], 2 * key);
+  }
+  struct st_writer_stats copy = {0};
+  CHECK(st_writer_stats_copy(&copy, &s));
+  st_writer_stats_destroy(&s);
+  CHECK_EQ(st_writer_stats_find(&copy, 999 * 65537)->sums[4], 2 * 999);
+  CHECK_EQ(copy.count, 1000);
+  st_writer_stats_destroy(&copy);
+}
+
+static void there_is_a_limit(void) {
+  struct st_writer_stats s = {0};
+  for (uint32_t key = 0; key < ST_MAX_WRITER_STATS + 5; key++)
+    st_writer_stats_add(&s, key, 1);
+  CHECK_EQ(s.count, ST_MAX_WRITER_STATS);
+  CHECK(!st_writer_stats_find(&s, ST_MAX_WRITER_STATS + 1));
+  st_writer_stats_destroy(&s);
+}
+
+static struct st_writer_stats writers_of(struct st_trace_buffer* b) {
+  struct st_writer_stats s = {0};
+  CHECK(st_trace_buffer_writers(b, &s));
+  return s;
+}
+
+static void a_buffer_counts_complete_chunks_once(void) {
+  struct st_trace_buffer* b = ring(65536);
+  chunk(1, 7, 0);
+  add(20, 'a');
+  CHECK(scrape(b));
+  struct st_writer_stats s = writers_of(b);
+  CHECK_EQ(s.count, 1);
+  CHECK_EQ(bucket(&s.writers[0]), UINT32_MAX);
+  st_writer_stats_destroy(&s);
+  CHECK(commit(b));
+  CHECK(!commit(b));
+  CHECK(commit_one(b, 7, 1, 600, 'b'));
+  s = writers_of(b);
+  CHECK_EQ(s.count, 1);
+  CHECK_EQ(s.writers[0].key, 1u << 16 | 7);
+  CHECK_EQ(s.writers[0].counts[1], 1);
+  CHECK_EQ(s.writers[0].sums[1], 21);
+  CHECK_EQ(s.writers[0].counts[4], 1);
+  CHECK_EQ(s.writers[0].sums[4], 602);
+  st_writer_stats_destroy(&s);
+  st_trace_buffer_destroy(b);
+}
+
+int main(void) {
+  RUN(a_value_at_the_threshold_is_in_its_bucket);
+  RUN(writers_are_kept_apart_and_in_order);
+  RUN(there_is_a_limit);
+  RUN(a_buffer_counts_complete_chunks_once);
+  return 0;
+}
