@@ -18,7 +18,7 @@ from stretto.protozero.generator import (
     python_emitter,
     stub_emitter,
 )
-from stretto.protozero.generator.schema import Schema
+from stretto.protozero.generator.schema import Field, Schema
 
 PACKAGE = "perfetto.protos."
 PERFETTO_MODULE = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
@@ -49,6 +49,25 @@ CommitDataRequest CommitDataRequest.ChunksToMove CommitDataRequest.ChunkToPatch
 CommitDataRequest.ChunkToPatch.Patch RegisterTraceWriterRequest UnregisterTraceWriterRequest
 """
 
+# What the native encoders of track events write: of each message these fields, or all.
+C_SETTERS = {
+    "TracePacket": "timestamp timestamp_clock_id sequence_flags trace_packet_defaults"
+    " clock_snapshot track_descriptor track_event interned_data",
+    "TracePacketDefaults": "timestamp_clock_id track_event_defaults",
+    "TrackEventDefaults": "track_uuid",
+    "TrackEvent": "type category_iids categories name_iid name track_uuid debug_annotations"
+    " counter_value double_counter_value flow_ids terminating_flow_ids source_location_iid",
+    "TrackDescriptor": "uuid name parent_uuid counter",
+    "DebugAnnotation": "",
+    "InternedData": "event_names event_categories debug_annotation_names source_locations",
+    "EventName": "",
+    "EventCategory": "",
+    "DebugAnnotationName": "",
+    "SourceLocation": "",
+    "ClockSnapshot": "clocks",
+    "ClockSnapshot.Clock": "",
+}
+
 
 def read_schema(root: Path) -> Schema:
     """Read all our sources."""
@@ -62,6 +81,12 @@ def outputs(root: Path) -> dict[str, str]:
     schema = read_schema(root)
     names = [PACKAGE + name for name in C_NAMES.split()]
     texts = {"native/core/fields.h": c_emitter.emit(schema, names, "STRETTO_CORE_FIELDS_H_")}
+    texts["native/core/setters.h"] = c_emitter.emit_setters(
+        schema,
+        [_c_setters(schema, PACKAGE + name, fields) for name, fields in C_SETTERS.items()],
+        "STRETTO_CORE_SETTERS_H_",
+        COMMAND,
+    )
     perfetto, *own = schema.files
     plan = [
         (*CONFIG, [PACKAGE + name for name in ("TraceConfig", "DataSourceDescriptor")]),
@@ -73,6 +98,11 @@ def outputs(root: Path) -> dict[str, str]:
         texts[path] = python_emitter.emit(module, COMMAND)
         texts[path + "i"] = stub_emitter.emit(module, COMMAND)
     return texts
+
+
+def _c_setters(schema: Schema, name: str, wanted: str) -> tuple[str, list[Field]]:
+    by_name = {field.name: field for field in schema.messages[name].fields}
+    return name, [by_name[field] for field in wanted.split() or by_name]
 
 
 def main(arguments: list[str]) -> None:

@@ -9,8 +9,8 @@ declaration ::
 KIND is a scalar's name, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in
 the same module, or `MODULE/PATH`. The options: `oneof`, the field's group;
 `proto`, the schema's name where Python reserves it; `json`, its name in JSON
-where that isn't the usual one; `default`, escaped like a Python string, blanks
-too.
+where that isn't the usual one; and `default`. The last two are escaped like a
+Python string, blanks too.
 
 An enum is its values as `NAME=NUMBER`, with `=PROTO` behind where Python
 reserves the name. An extension is a line like a field's, behind the `TYPE` of
@@ -181,7 +181,8 @@ class Table:
     def _set_options(self, field: Field, target: str, options: dict[str, str]) -> None:
         field.oneof = options.get("oneof", "")
         field.proto_name = options.get("proto", field.name)
-        field.json_name = options.get("json") or json_name(field.proto_name)
+        given = _unescaped(options.get("json", ""))
+        field.json_name = given or json_name(field.proto_name)
         if "default" in options:
             field.default = self._default(field.codec.kind, target, options["default"])
 
@@ -203,7 +204,7 @@ class Table:
         return found
 
     def _default(self, kind: str, target: str, escaped: str) -> Any:
-        text = escaped.encode("ascii").decode("unicode_escape")
+        text = _unescaped(escaped)
         if kind == "enum":
             return self._resolve(target).value_of(text)
         if kind == "bool":
@@ -213,6 +214,10 @@ class Table:
         if kind == "bytes":
             return text.encode("latin-1")
         return float(text) if kind in ("float", "double") else int(text, 0)
+
+
+def _unescaped(text: str) -> str:
+    return text.encode("ascii").decode("unicode_escape")
 
 
 def json_name(name: str) -> str:

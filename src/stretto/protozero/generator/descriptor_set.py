@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _REPEATED = 3
 
 
-class _Node:
+class Node:
     """The fields of one descriptor message (descriptor.proto), by number, undecoded."""
 
     def __init__(self, data: bytes) -> None:
@@ -43,9 +43,9 @@ class _Node:
             payload = data[value:pos] if wire_type == DELIMITED else value
             self._fields.setdefault(number, []).append(payload)
 
-    def nodes(self, number: int) -> Iterator[_Node]:
+    def nodes(self, number: int) -> Iterator[Node]:
         for payload in self._payloads(number):
-            yield _Node(payload)
+            yield Node(payload)
 
     def text(self, number: int) -> str:
         return self.texts(number)[-1] if self.has(number) else ""
@@ -100,7 +100,7 @@ def _collect(descriptor: Any, files: dict[str, File]) -> None:
     for imported in descriptor.dependencies:
         _collect(imported, files)
     if descriptor.name not in files:
-        files[descriptor.name] = _file(_Node(descriptor.serialized_pb))
+        files[descriptor.name] = _file(Node(descriptor.serialized_pb))
 
 
 def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
@@ -110,7 +110,7 @@ def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
         SchemaError: there are no files in it.
     """
     try:
-        files = [_file(node) for node in _Node(data).nodes(field)]
+        files = [_file(node) for node in Node(data).nodes(field)]
     except (DecodeError, UnicodeDecodeError, IndexError) as error:
         raise SchemaError(f"this is no FileDescriptorSet: {error}") from error
     if not files:
@@ -118,7 +118,7 @@ def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
     return files
 
 
-def _file(node: _Node) -> File:
+def _file(node: Node) -> File:
     name, package, syntax = node.text(1), node.text(2), node.text(12)
     if syntax not in ("", "proto2", "proto3"):
         raise SchemaError(f"{name}: syntax {syntax!r} is not supported, use proto2 or proto3")
@@ -138,7 +138,7 @@ def _file(node: _Node) -> File:
     )
 
 
-def _message(node: _Node, prefix: str, proto3: bool) -> Message:
+def _message(node: Node, prefix: str, proto3: bool) -> Message:
     name = prefix + node.text(1)
     inner = name + "."
     entries = {}
@@ -162,7 +162,7 @@ def _message(node: _Node, prefix: str, proto3: bool) -> Message:
     return message
 
 
-def _field(node: _Node, oneofs: list[str], proto3: bool) -> Field:
+def _field(node: Node, oneofs: list[str], proto3: bool) -> Field:
     kind = KINDS[node.integer(5)]
     if kind == "group":
         raise SchemaError(f"{node.text(1)}: groups are not supported, use a message")
@@ -196,7 +196,7 @@ def _unescaped(text: str) -> str:
     return data.decode("latin-1")
 
 
-def _enum(node: _Node, prefix: str) -> Enum:
+def _enum(node: Node, prefix: str) -> Enum:
     values = [(value.text(1), _int32(value.integer(2))) for value in node.nodes(2)]
     return Enum(prefix + node.text(1), values)
 
@@ -206,7 +206,7 @@ def _int32(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def _service(node: _Node, prefix: str) -> Service:
+def _service(node: Node, prefix: str) -> Service:
     methods = [
         Method(m.text(1), m.text(2).lstrip("."), m.text(3).lstrip("."), bool(m.integer(6)))
         for m in node.nodes(2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stretto.base.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,7 @@ KINDS = (
 SCALARS = frozenset(KINDS) - {"", "group", MESSAGE, ENUM}
 
 
-class SchemaError(Exception):
+class SchemaError(ConfigError):
     """A schema is malformed, or names what doesn't exist."""
 
 

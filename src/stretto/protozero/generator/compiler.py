@@ -1,0 +1,82 @@
+"""From a schema to the files that are generated for it, whoever asks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stretto.protozero.generator import c_emitter, modules, python_emitter, stub_emitter
+from stretto.protozero.generator.names import module_of
+from stretto.protozero.generator.schema import File, Schema, SchemaError, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = "protoc-gen-stretto"
+
+
+@dataclass(slots=True)
+class Options:
+    """What to generate.
+
+    Attributes:
+        prefix: the package that the folder of the generated modules is, or nothing.
+        c: whether to write C headers too.
+    """
+
+    prefix: str = ""
+    c: bool = False
+
+
+def parse_options(text: str) -> Options:
+    """Read `prefix=my.package,c`, as given by `--stretto_opt`.
+
+    Raises:
+        SchemaError: an option is unknown or lacks its value.
+    """
+    options = Options()
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if name == "prefix" and re.fullmatch(r"\w+(\.\w+)*", value):
+            options.prefix = value
+        elif part == "c":
+            options.c = True
+        else:
+            raise SchemaError(f"option {part!r}: there are c and prefix=PACKAGE")
+    return options
+
+
+def compile_files(files: list[File], names: list[str], options: Options) -> dict[str, str]:
+    """Generate code.
+
+    Args:
+        files: those to generate code for, and all that they import.
+        names: of those to generate code for.
+        options: what to generate.
+
+    Returns:
+        The texts by their paths.
+    """
+    schema = Schema(files)
+    texts = {}
+    for module in modules.per_file(schema, names, options.prefix):
+        path = module.name.removeprefix(f"{options.prefix}.").replace(".", "/")
+        texts[f"{path}.py"] = python_emitter.emit(module, COMMAND)
+        texts[f"{path}.pyi"] = stub_emitter.emit(module, COMMAND)
+    if options.c:
+        texts.update(_headers(schema, names))
+    return texts
+
+
+def _headers(schema: Schema, names: list[str]) -> Iterator[tuple[str, str]]:
+    for file in schema.files:
+        if file.name in names:
+            messages = [*walk(file.messages)]
+            types = [message.name for message in messages] + [enum.name for enum in file.enums]
+            setters = [(message.name, message.fields) for message in messages]
+            for declared in (file.extensions, *(message.extensions for message in messages)):
+                setters += [(field.extendee, [field]) for field in declared]
+            path = module_of(file.name).replace(".", "/").removesuffix("_pbzero") + ".pzc.h"
+            guard = re.sub(r"\W", "_", path).upper() + "_"
+            yield path, c_emitter.emit_setters(schema, setters, guard, COMMAND, types)

@@ -1,0 +1,40 @@
+"""The plugin of protoc, `protoc-gen-stretto`: found by `protoc --stretto_out=FOLDER`.
+
+protoc gives it a CodeGeneratorRequest on its standard input, and reads a
+CodeGeneratorResponse from its output (plugin.proto):
+
+    request   1 file_to_generate*   2 parameter   15 proto_file*
+    response  1 error   2 supported_features   15 file* { 1 name   15 content }
+"""
+
+from __future__ import annotations
+
+import sys
+
+from stretto.base.errors import StrettoError
+from stretto.protozero.generator.compiler import compile_files, parse_options
+from stretto.protozero.generator.descriptor_set import Node, read_descriptor_set
+from stretto.protozero.wire import bytes_field, varint_field
+
+FEATURE_PROTO3_OPTIONAL = 1
+
+
+def respond(request: bytes) -> bytes:
+    """Answer protoc; what is wrong with a schema is an answer too."""
+    try:
+        node = Node(request)
+        texts = compile_files(
+            read_descriptor_set(request, 15), node.texts(1), parse_options(node.text(2))
+        )
+    except StrettoError as error:
+        return bytes_field(1, str(error).encode())
+    files = (
+        bytes_field(15, bytes_field(1, path.encode()) + bytes_field(15, text.encode()))
+        for path, text in texts.items()
+    )
+    return varint_field(2, FEATURE_PROTO3_OPTIONAL) + b"".join(files)
+
+
+def main() -> None:
+    """Run as protoc runs it."""
+    sys.stdout.buffer.write(respond(sys.stdin.buffer.read()))
