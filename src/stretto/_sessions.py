@@ -6,6 +6,7 @@ from stretto.client import fork as _fork
 from stretto.client.backend import factories as _factories
 from stretto.client.data_source import DataSource
 from stretto.client.recording import recording
+from stretto.client.recording import start_recorder as _start_recorder
 from stretto.client.tracing_session import TracingSession
 from stretto.client.track_event import builtin_categories as _builtin_categories
 from stretto.client.track_event import slots as _slots
@@ -13,7 +14,10 @@ from stretto.client.track_event.source import TrackEventSource as _TrackEventSou
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence as _Sequence
+
     from stretto.client.backend import Backend as _Backend
+    from stretto.client.recording import Recorder as _Recorder
 
 __all__ = ["DataSource", "TracingSession", "recording"]
 
@@ -24,7 +28,14 @@ def _in_process() -> _Backend:
     return InProcessBackend()
 
 
+def _recorder(path: str, options: _Sequence[str]) -> _Recorder:
+    from stretto.backends.recorder import Recorder
+
+    return Recorder(path, options)
+
+
 _factories["in_process"] = _in_process
+_start_recorder.append(_recorder)
 _slots.install()
 _builtin_categories.announce()
 _TrackEventSource.register()

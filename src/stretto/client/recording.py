@@ -10,11 +10,12 @@ Events go to a ring buffer in memory, which is written to the file when the bloc
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stretto.base.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from stretto.client.tracing_session import TracingSession
@@ -84,6 +85,17 @@ def open_output(path: str | os.PathLike[str]) -> int:
         raise TransportError(message) from error
 
 
+class Recorder(Protocol):
+    """What records children, too: a process of its own (stretto.backends.recorder)."""
+
+    def stop(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+start_recorder: list[Callable[[str, Sequence[str]], Recorder]] = []
+"""Starts one, given a path and options of `stretto record`; filled in by the façade."""
+
+
 class recording:  # noqa: N801  # used like a function
     """Record this program while a block runs.
 
@@ -92,7 +104,8 @@ class recording:  # noqa: N801  # used like a function
         functions: also record every Python function call.
         buffer: size of the ring, like "64mb".
         stream: write to the file while recording, instead of a ring.
-        children: also record child processes.
+        children: also record child processes, as `stretto record` does, by a process that is
+            started beside this one; `with` then gives None instead of the session.
 
     Raises:
         ConfigError: `buffer` is no size.
@@ -115,9 +128,14 @@ class recording:  # noqa: N801  # used like a function
         self._children = children
         self._buffer_bytes = parse_size(buffer)
         self._session: TracingSession | None = None
+        self._recorder: Recorder | None = None
+        self._pid = os.getpid()
         self._fd = -1
 
-    def __enter__(self) -> TracingSession:
+    def __enter__(self) -> TracingSession | None:
+        if self._children:
+            self._recorder = start_recorder[0](os.fspath(self._path), self._recorder_options())
+            return None
         from stretto.client.tracing_session import TracingSession
 
         config = recording_config(
@@ -130,6 +148,14 @@ class recording:  # noqa: N801  # used like a function
             os.close(self._fd)
             raise
         return self._session
+
+    def _recorder_options(self) -> list[str]:
+        options = ["--no-gc", "--no-asyncio", "--no-logs", "--no-exceptions"]
+        if not self._functions:
+            options.append("--no-functions")
+        return (
+            [*options, "--stream"] if self._stream else [*options, f"--buffer={self._buffer_bytes}"]
+        )
 
     def _start(self, session: TracingSession) -> TracingSession:
         try:
@@ -146,6 +172,9 @@ class recording:  # noqa: N801  # used like a function
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._recorder is not None:
+            self._end_recorder(self._recorder)
+            return
         session, self._session = self._session, None
         if session is None:
             return
@@ -159,6 +188,13 @@ class recording:  # noqa: N801  # used like a function
         finally:
             session.close()
             os.close(self._fd)
+
+    def _end_recorder(self, recorder: Recorder) -> None:
+        self._recorder = None
+        if os.getpid() == self._pid:
+            recorder.stop()
+        else:
+            recorder.abandon()
 
 
 def _write_all(fd: int, data: bytes) -> None:

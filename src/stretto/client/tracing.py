@@ -61,6 +61,11 @@ class Tracing:
         self._producers[name] = producer
         backend.connect_producer(producer)
 
+    def forget(self, name: str) -> None:
+        """Leave out the backend called `name`, which its owner has closed."""
+        self._producers.pop(name, None)
+        self._backends.pop(name, None)
+
     def after_fork_in_child(self) -> None:
         """Drop all connections: they are the parent's."""
         for producer in self._producers.values():

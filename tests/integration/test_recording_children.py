@@ -1,0 +1,94 @@
+"""`stretto.recording(children=True)`: this process and its children in one trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import stretto
+from stretto.base.errors import SessionError, TransportError
+from tests.support.recorded import alone, check_trace, names, pids
+
+PROGRAM = """
+import multiprocessing, os, subprocess, sys
+import stretto
+
+category = stretto.Category("test")
+
+def in_pool(number):
+    with category.slice("pooled", number=number):
+        return os.getpid()
+
+if __name__ == "__main__":
+    before = dict(os.environ)
+    with stretto.recording(sys.argv[1], children=True, functions="functions" in sys.argv):
+        with category.slice("parent"):
+            if (pid := os.fork()) == 0:
+                category.instant("forked")
+                os._exit(0)
+            os.waitpid(pid, 0)
+            subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                pool.map(in_pool, range(3))
+    assert dict(os.environ) == before
+    category.instant("after")
+"""
+CHILD = """
+import stretto
+def work(): stretto.instant("in the child")
+work()
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_children_of_every_kind_are_in_the_trace(oracle, tmp_path, script):
+    trace = tmp_path / "trace"
+    run = alone(sys.executable, str(script), str(trace), CHILD)
+    assert (run.status, run.stderr) == (0, "")
+    loaded = check_trace(oracle, trace.read_bytes())
+    assert {"parent", "in the child", "pooled", "forked"} <= names(loaded)
+    assert not {"after", "work"} & names(loaded)
+    assert len(pids(loaded)) == 4
+    assert loaded.query("select count(*) from slice where name = 'pooled'") == [(3,)]
+    assert trace.stat().st_mode & 0o777 == 0o600
+
+
+def test_functions_of_children_if_asked_for(oracle, tmp_path, script):
+    trace = tmp_path / "trace"
+    run = alone(sys.executable, str(script), str(trace), CHILD, "functions")
+    assert (run.status, run.stderr) == (0, "")
+    assert {"work", "in_pool"} <= names(oracle(trace.read_bytes()))
+
+
+def test_unwritable_path_is_refused(tmp_path):
+    with pytest.raises(TransportError, match="did not start"):
+        stretto.recording(tmp_path / "missing" / "trace", children=True).__enter__()
+    assert "STRETTO_RECORD" not in os.environ
+
+
+def test_inside_a_recorded_process_it_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("STRETTO_RECORD", str(tmp_path))
+    with pytest.raises(SessionError, match="already"):
+        stretto.recording(tmp_path / "trace", children=True).__enter__()
+
+
+def test_no_recorder_is_left_behind(tmp_path):
+    with stretto.recording(tmp_path / "trace", children=True):
+        stretto.instant("here")
+    assert (tmp_path / "trace").stat().st_size > 0
+    children = subprocess.run(
+        ["ps", "--no-headers", "-o", "args", "--ppid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    assert "stretto record" not in children
