@@ -41,6 +41,10 @@ static int find_option(PyObject* name) {
   return -1;
 }
 
+bool is_event_option(PyObject* name) {
+  return find_option(name) >= 0;
+}
+
 static bool take_track(struct event_request* r, PyObject* value) {
   if (value == Py_None)
     return true;
@@ -98,8 +102,8 @@ static bool take_option(struct event_request* r, enum option option,
   }
 }
 
-/* Only the first 32 names can be marked as ours; one of ours after 32
- * arguments would also show as an argument. */
+/* Marks those of the first 32 names that are ours; beyond, st_emit asks
+ * is_event_option. */
 static bool take_keywords(struct event_request* r, PyObject* const* values,
                           PyObject* kwnames) {
   Py_ssize_t count = PyTuple_GET_SIZE(kwnames);

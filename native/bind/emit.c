@@ -4,6 +4,7 @@
 
 enum {
   MAX_ARGUMENTS = 128,
+  MAX_NESTING = 16, /* of events in the repr of arguments of events */
   MAX_NAME_BYTES = 4096,
 
   /* TrackEvent */
@@ -35,8 +36,8 @@ struct event {
   const struct st_track* track;
   uint64_t track_uuid;
   size_t fields_offset, fields_size; /* flows and counter value, in scratch */
-  struct argument arguments[MAX_ARGUMENTS];
-  unsigned argument_count, arguments_left_out;
+  struct argument* arguments;
+  unsigned argument_count, argument_capacity, arguments_left_out;
   PyObject* more_arguments; /* dict: a copy, for a repr may change the given */
 };
 
@@ -44,7 +45,7 @@ struct event {
 
 static void add_argument(struct thread_state* t, struct event* e,
                          PyObject* name, PyObject* value) {
-  if (e->argument_count == MAX_ARGUMENTS || !PyUnicode_Check(name)) {
+  if (e->argument_count == e->argument_capacity || !PyUnicode_Check(name)) {
     e->arguments_left_out++;
     st_argument_errors++;
     return;
@@ -59,14 +60,11 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   Py_ssize_t named = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
   for (Py_ssize_t i = 0; i < named; i++) {
-    if (i < 32 && (r->skip_names & (1u << i)))
+    PyObject* name = PyTuple_GET_ITEM(r->argument_names, i);
+    if (i < 32 ? r->skip_names & (1u << i) : is_event_option(name))
       continue;
-    add_argument(t, e, PyTuple_GET_ITEM(r->argument_names, i),
-                 r->argument_values[i]);
+    add_argument(t, e, name, r->argument_values[i]);
   }
-  if (!r->more_arguments)
-    return;
-  e->more_arguments = PyDict_Copy(r->more_arguments);
   PyObject *name, *value;
   Py_ssize_t pos = 0;
   while (e->more_arguments &&
@@ -445,6 +443,17 @@ static uint32_t write_to_slots(struct thread_state* t, const struct event* e,
   return written;
 }
 
+static unsigned count_arguments(const struct thread_state* t,
+                                const struct event* e) {
+  const struct event_request* r = e->request;
+  Py_ssize_t count = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
+  if (e->more_arguments)
+    count += PyDict_Size(e->more_arguments);
+  if (t->converting >= MAX_NESTING)
+    return 0;
+  return count < MAX_ARGUMENTS ? (unsigned)count : MAX_ARGUMENTS;
+}
+
 uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
@@ -455,14 +464,19 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
     thread_state_refresh_task(t);
   thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;
-  struct event e;
-  e.request = r;
-  e.argument_count = e.arguments_left_out = 0;
-  e.more_arguments = NULL;
+  struct event e = {.request = r};
   e.name = name_as_str(r->name);
+  if (r->more_arguments)
+    e.more_arguments = PyDict_Copy(r->more_arguments);
+  e.argument_capacity = count_arguments(t, &e);
+  struct argument arguments[e.argument_capacity + 1];
+  e.arguments = arguments;
+  t->converting++;
   convert_arguments(t, &e);
+  bool converted = convert_fields(t, &e);
+  t->converting--;
   uint32_t written = 0;
-  if (convert_fields(t, &e)) {
+  if (converted) {
     choose_track(t, &e);
     written = write_to_slots(t, &e, mask);
   }

@@ -154,6 +154,7 @@ struct thread_sequence {
   struct identity_cache argument_names;
   struct identity_cache codes;     /* code object -> name iid */
   struct identity_cache locations; /* code object -> source location iid */
+  struct call_cache* calls;        /* or NULL: see call_cache.h */
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
     uint32_t epoch, iid;
@@ -176,6 +177,7 @@ struct thread_state {
   PyObject* discarded[MAX_DISCARDED]; /* released after the event */
   unsigned discarded_count;
   struct thread_sequence* done; /* freed after the event */
+  unsigned converting;          /* events whose arguments are being converted */
   bool busy; /* writing; it may wait in a stalling policy without the GIL */
 
   struct thread_state *next, *prev; /* list of all, under the GIL */
@@ -266,13 +268,16 @@ struct event_request {
   PyObject* value; /* of a counter */
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, as long as the values used */
-  uint32_t skip_names;      /* bit i: name i is one of ours, not an argument */
+  uint32_t skip_names;      /* bit i < 32: name i is one of ours */
   PyObject* more_arguments; /* dict */
 };
 
 /* Writes the event to the slots in mask.  Returns the slots that got it.
  * Never raises: what can't be converted is counted. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
+
+/* Whether a keyword is one of ours (`track`, `flow`, ...), no argument. */
+bool is_event_option(PyObject* name);
 
 /* What a hot path needs to know, all of it cached. */
 struct current {

@@ -1,0 +1,164 @@
+"""Categories: one object per name, switched by sessions."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import config, events_of, record
+
+
+def test_the_same_name_is_the_same_object():
+    first = stretto.Category("cat.same", "described", ["one", "two"])
+    assert stretto.Category("cat.same") is first
+    assert stretto.Category("cat." + "".join(["s", "ame"])) is first
+    assert (first.name, first.description, first.tags) == ("cat.same", "described", ("one", "two"))
+
+
+def test_a_category_outlives_its_last_reference():
+    identity = id(stretto.Category("cat.lives"))
+    gc.collect()
+    assert id(stretto.Category("cat.lives")) == identity
+
+
+@pytest.mark.parametrize("name", ["", "a b", 'a"b', "a*", "*"])
+def test_odd_names_are_refused(name):
+    with pytest.raises(ValueError, match="category name"):
+        stretto.Category(name)
+
+
+@pytest.mark.parametrize("name", [None, 5, b"bytes"])
+def test_names_that_are_no_str(name):
+    with pytest.raises(TypeError, match="must be a str"):
+        stretto.Category(name)
+
+
+def test_a_name_with_surrogates_is_refused():
+    with pytest.raises(UnicodeEncodeError):
+        stretto.Category("cat.\ud800")
+
+
+@pytest.mark.parametrize("tags", ["slow", [1, 2], list("abcde"), ["a", None]])
+def test_odd_tags_are_refused(tags):
+    with pytest.raises(ValueError, match="at most 4 str"):
+        stretto.Category("cat.tags", tags=tags)
+
+
+def test_tags_that_are_no_list():
+    with pytest.raises(TypeError):
+        stretto.Category("cat.tags", tags=5)
+
+
+def test_pickle_and_copy_give_the_same_object():
+    category = stretto.Category("cat.pickled", "d", ["slow"])
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(category, protocol)) is category
+    assert copy.copy(category) is category
+    assert copy.deepcopy([category])[0] is category
+
+
+def test_str_subclasses_make_the_plain_name():
+    class Name(str):
+        __slots__ = ()
+
+    category = stretto.Category(Name("cat.subclass"))
+    assert type(category.name) is str
+    assert stretto.Category("cat.subclass") is category
+
+
+def test_attributes_cannot_be_set():
+    category = stretto.Category("cat.fixed")
+    with pytest.raises(AttributeError):
+        category.name = "other"
+
+
+def test_enabled_only_while_a_session_wants_it():
+    wanted, unwanted = stretto.Category("cat.wanted"), stretto.Category("cat.unwanted")
+    assert not wanted.enabled
+    with record(enabled=["cat.wanted"], disabled=["*"]):
+        assert wanted.enabled
+        assert not unwanted.enabled
+    assert not wanted.enabled
+
+
+def test_enabled_until_the_last_session_ends():
+    category = stretto.Category("cat.two")
+    with record():
+        with record():
+            assert category.enabled
+        assert category.enabled
+    assert not category.enabled
+
+
+def test_a_category_made_while_sessions_run_joins_them():
+    with record(enabled=["cat.late*"], disabled=["*"]) as wants, record(disabled=["cat.*"]) as not_:
+        category = stretto.Category("cat.late1")
+        category.instant("in")
+        assert not stretto.Category("cat.other").enabled
+    assert wants.event.name == "in"
+    assert not_.events == []
+
+
+def test_a_category_that_gets_its_tags_later_is_switched_by_them():
+    stretto.Category("cat.tagged.later")
+    with record():
+        assert stretto.Category("cat.tagged.later").enabled
+        category = stretto.Category("cat.tagged.later", tags=["slow"])
+        assert not category.enabled
+
+
+def test_many_sessions_at_once_each_get_their_own():
+    """Instances, not sessions, are limited: two sources in each of four sessions make eight."""
+    sessions = [session_of_two() for _ in range(4)]
+    category = stretto.Category("cat.eight")
+    category.instant("to all")
+    with category.slice("slice", number=1):
+        category.counter("counter", 5)
+    for session in sessions:
+        session.stop()
+        events = events_of(session.read())
+        session.close()
+        assert sorted(event.kind for event in events) == sorted([3, 1, 4, 2] * 2)
+        assert len({event.sequence for event in events}) == 2
+    assert not category.enabled
+
+
+def session_of_two():
+    made = config()
+    made.data_sources.append(made.data_sources[0])
+    session = stretto.TracingSession(made)
+    session.start()
+    return session
+
+
+def test_the_ninth_instance_gets_nothing_and_says_so(monkeypatch):
+    complaints = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: complaints.append(str(args.exc_value)))
+    sessions = [session_of_two() for _ in range(4)]
+    with record() as ninth:
+        stretto.instant("event")
+    assert ninth.events == []
+    assert complaints == [
+        "8 sessions record track events already: this one gets none. Stop one of them first."
+    ]
+    for session in sessions:
+        session.stop()
+        assert len(events_of(session.read())) == 2
+        session.close()
+    with record() as again:
+        stretto.instant("event")
+    assert len(again.events) == 1
+
+
+def test_repr():
+    assert repr(stretto.Category("cat.repr")) == "stretto.Category('cat.repr')"
+
+
+def test_all_categories_are_listed():
+    category = stretto.Category("cat.listed")
+    assert category in _native.categories()

@@ -1,0 +1,94 @@
+"""Which categories a config records: Perfetto's own table of cases, and the order of rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.client.track_event.category_config import is_category_enabled
+from stretto.protos.config import TrackEventConfig
+
+CATEGORIES = {
+    "foo": (),
+    "foobar": (),
+    "bar": ("tag",),
+    "red": ("tag", "slow"),
+    "cat.slow": ("slow",),
+    "cat.verbose": ("debug",),
+    "test": ("tag",),
+    "test.verbose": ("tag", "debug"),
+    "disabled-by-default-cat": ("slow",),
+    "slow_category": ("slow",),
+    "untagged": (),
+}
+PLAIN = {"foo", "foobar", "bar", "test", "untagged"}
+ALL = set(CATEGORIES)
+
+
+def recorded(**config):
+    made = TrackEventConfig(**config)
+    return {name for name, tags in CATEGORIES.items() if is_category_enabled(made, name, tags)}
+
+
+def test_without_a_config_all_but_slow_and_debug():
+    found = {name for name, tags in CATEGORIES.items() if is_category_enabled(None, name, tags)}
+    assert found == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, PLAIN),
+        ({"disabled_categories": ["*"]}, set()),
+        ({"enabled_categories": ["*"]}, PLAIN),
+        ({"disabled_categories": ["*"], "enabled_categories": ["foo"]}, {"foo"}),
+        ({"disabled_categories": ["*"], "enabled_categories": ["fo*"]}, {"foo", "foobar"}),
+        ({"disabled_categories": ["foo"]}, PLAIN - {"foo"}),
+        ({"disabled_categories": ["fo*"]}, PLAIN - {"foo", "foobar"}),
+        ({"disabled_categories": ["fo*"], "enabled_categories": ["foo"]}, PLAIN - {"foobar"}),
+        ({"disabled_categories": ["foo"], "enabled_categories": ["fo*"]}, PLAIN - {"foo"}),
+        ({"disabled_categories": ["foo"], "enabled_categories": ["foo"]}, PLAIN),
+        (
+            {"disabled_categories": ["*"], "enabled_tags": ["tag"]},
+            {"bar", "red", "test", "test.verbose"},  # a tag beats `*`
+        ),
+        ({"enabled_tags": ["tag"]}, ALL),  # what nothing matches is on
+        (
+            {"enabled_categories": ["*"], "disabled_tags": ["slow"]},
+            ALL - {"red", "cat.slow", "disabled-by-default-cat", "slow_category"},
+        ),
+        (
+            {"enabled_categories": ["slow_*"], "disabled_tags": ["slow"]},
+            PLAIN | {"cat.verbose", "test.verbose"},
+        ),
+        ({"enabled_categories": ["slow_*"]}, PLAIN),
+        ({"enabled_categories": ["slow_category"]}, PLAIN | {"slow_category"}),
+        (
+            {"enabled_categories": ["disabled-by-default-cat"]},
+            PLAIN | {"disabled-by-default-cat"},
+        ),
+        ({"enabled_tags": ["slow", "debug"]}, ALL),
+        (
+            {"enabled_tags": ["tag"], "disabled_tags": ["debug"]},
+            ALL - {"cat.verbose", "test.verbose"},
+        ),
+        ({"disabled_tags": ["ta*"]}, ALL - {"bar", "red", "test", "test.verbose"}),
+        ({"disabled_tags": ["*"]}, {"foo", "foobar", "untagged"}),
+        ({"disabled_tags": ["nothing"]}, ALL),
+    ],
+)
+def test_rules(config, expected):
+    assert recorded(**config) == expected
+
+
+def test_a_star_alone_is_no_prefix():
+    """`*` is less specific than any tag, `f*` is not."""
+    tags = ("slow",)
+    assert is_category_enabled(TrackEventConfig(enabled_categories=["*"]), "x", tags) is False
+    enabled = TrackEventConfig(enabled_categories=["x*"], disabled_tags=["sl*"])
+    assert is_category_enabled(enabled, "xy", tags) is True
+
+
+def test_a_star_within_a_pattern_is_a_character():
+    config = TrackEventConfig(disabled_categories=["*"], enabled_categories=["f*o", "f*b*"])
+    assert not is_category_enabled(config, "foo", ())
+    assert is_category_enabled(config, "f*bar", ())

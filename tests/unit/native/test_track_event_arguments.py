@@ -1,0 +1,611 @@
+"""Arguments: whatever they are, whatever their methods do, the program never notices."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import gc
+import signal
+import sys
+import weakref
+from collections import OrderedDict
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import record
+
+CATEGORY = stretto.Category("test.arguments")
+LIMIT = 4096
+
+
+def shown(value):
+    """What a reader finds for an argument, given in each of the ways there are."""
+    with record() as recorded:
+        CATEGORY.instant("keyword", value=value)
+        CATEGORY.instant("args", args={"value": value})
+        with CATEGORY.slice("slice", value=value):
+            pass
+        for _ in range(3):
+            CATEGORY.instant("again", value=value)
+    values = [event.args["value"] for event in recorded.events if event.args]
+    assert len(values) == 6
+    first = values[0]
+    assert all(repr(other) == repr(first) for other in values)
+    return first
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class Level(enum.Enum):
+    HIGH = "high"
+
+
+class Flags(enum.IntFlag):
+    A = 1
+    B = 2
+
+
+class Text(str):
+    __slots__ = ()
+
+    def __str__(self):
+        raise RuntimeError
+
+    __repr__ = __len__ = __getitem__ = __iter__ = __str__
+
+
+class Number(int):
+    def __int__(self):
+        raise RuntimeError
+
+    __index__ = __repr__ = __str__ = __int__
+
+
+class Mapping(dict):
+    def items(self):
+        raise RuntimeError
+
+    __iter__ = keys = values = __len__ = __getitem__ = __repr__ = items
+
+
+class Endless(list):
+    def __iter__(self):
+        while True:
+            yield 1
+
+    def __len__(self):
+        return 10**9
+
+
+class EndlessSet(set):
+    __iter__ = Endless.__iter__
+    __len__ = Endless.__len__
+
+
+class EndlessTuple(tuple):
+    __slots__ = ()
+    __iter__ = Endless.__iter__
+    __len__ = Endless.__len__
+
+
+class Index:
+    def __index__(self):
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (-1, -1),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (2**63, 2**63),
+        (2**64 - 1, 2**64 - 1),
+        (2**64, str(2**64)),
+        (-(2**63) - 1, str(-(2**63) - 1)),
+        (True, True),
+        (False, False),
+        (None, "None"),
+        (1.5, 1.5),
+        (float("inf"), float("inf")),
+        ("", ""),
+        ("text", "text"),
+        ("äöü€𝄞", "äöü€𝄞"),
+        ("nul\0inside", "nul\0inside"),
+        ("\ud800 lone \udfff", "\\ud800 lone \\udfff"),
+        (b"", "b''"),
+        (b"\0\xff", "b'\\x00\\xff'"),
+        (bytearray(b"ab"), "bytearray(b'ab')"),
+        ([], "[]"),
+        ((), "()"),
+        ({}, "{}"),
+        (set(), "set()"),
+        ([[], {}], ["[]", "{}"]),
+        ([1, "two", 3.0, None, True, b"x"], [1, "two", 3.0, "None", True, "b'x'"]),
+        ((1, (2, 3)), [1, [2, 3]]),
+        ({1}, [1]),
+        (frozenset({1}), [1]),
+        ({"a": {"b": [1]}}, {"a": {"b": [1]}}),
+        ({1: 2, None: 3, (4, 5): 6}, {"1": 2, "None": 3, "(4, 5)": 6}),
+        (OrderedDict(a=1, b=2), {"a": 1, "b": 2}),
+        (Point(1, 2), [1, 2]),
+        (Colour.RED, 3),
+        (Flags.A | Flags.B, 3),
+        (Level.HIGH, "<Level.HIGH: 'high'>"),
+        (Decimal("1.50"), "Decimal('1.50')"),
+        (Fraction(1, 3), "Fraction(1, 3)"),
+        (1 + 2j, "(1+2j)"),
+        (Text("text"), "text"),
+        (Number(5), 5),
+        (Number(2**70), str(2**70)),
+        (Mapping(a=1), {"a": 1}),
+        (Endless([1, 2]), [1, 2]),
+        (EndlessSet({1}), [1]),
+        (EndlessTuple((1, 2)), [1, 2]),
+        (Index(), 7),
+        (range(3), "range(0, 3)"),
+        (int, "<class 'int'>"),
+    ],
+    ids=lambda value: type(value).__name__,  # some can't be shown
+)
+def test_values(value, expected):
+    before = _native.argument_errors()
+    found = shown(value)
+    assert (found, type(found)) == (expected, type(expected))
+    assert _native.argument_errors() == before
+
+
+def test_nan():
+    assert str(shown(float("nan"))) == "nan"
+
+
+def test_ints_beyond_the_digits_that_python_prints():
+    with pytest.raises(ValueError, match="digits"):
+        str(10**5000)
+    found = shown(-(10**5000))
+    assert found.startswith(hex(-(10**5000))[:100])
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    try:
+        assert shown(10**700) == hex(10**700)
+        sys.set_int_max_str_digits(0)
+        assert shown(1 << 10_000_000).startswith("0x1000")
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
+@pytest.mark.parametrize(
+    ("value", "mark"),
+    [
+        ("x" * 100_000, "... [truncated, 100000 characters]"),
+        ("€" * 4096, "... [truncated, 4096 characters]"),
+        ("a€" * 2000, "... [truncated, 4000 characters]"),
+        (b"x" * 100_000, "... [truncated, 100000 bytes]"),
+        (bytearray(b"x" * 100_000), "... [truncated, 100000 bytes]"),
+        (b"\0" * 2000, "... [truncated, 8003 characters]"),
+        ([0] * 100_000, None),
+    ],
+)
+def test_long_values_are_cut_and_marked(value, mark):
+    found = shown(value)
+    if mark is None:
+        assert found[-1].startswith("... [truncated, ")
+        assert int(found[-1].split()[2]) == len(value) - len(found) + 1
+    else:
+        assert found.endswith(mark)
+        assert LIMIT - 8 < len(found.encode()) <= LIMIT
+
+
+def test_just_short_enough():
+    assert shown("x" * LIMIT) == "x" * LIMIT
+    assert shown("€" * 1365) == "€" * 1365
+
+
+def test_long_containers_say_how_much_is_missing():
+    found = shown({str(key): key for key in range(10_000)})
+    assert found.pop("...") == f"... [truncated, {10_000 - len(found)} more]"
+    assert found == {str(key): key for key in range(len(found))}
+    found = shown(set(range(10_000)))
+    assert found[-1] == f"... [truncated, {10_000 - len(found) + 1} more]"
+
+
+def test_only_what_is_shown_is_looked_at():
+    """Ten million elements cost what a thousand do; a copy would take seconds, and 80 MB."""
+
+    class Counted:
+        count = 0
+
+        def __repr__(self):
+            Counted.count += 1
+            return "counted"
+
+    CATEGORY.instant("off", value=[Counted()])
+    assert Counted.count == 0
+    with record():
+        CATEGORY.instant("on", value=[Counted()] * 10_000_000)
+    assert 0 < Counted.count < 1000
+
+
+def test_a_long_text_is_not_copied_into_the_string():
+    """CPython keeps the UTF-8 of a string with the string, once somebody asks for it."""
+    text = "€" * 1_000_000
+    before = sys.getsizeof(text)
+    with record():
+        CATEGORY.instant("x", text=text)
+    assert sys.getsizeof(text) == before
+
+
+def test_recursion_ends():
+    values = [1]
+    values.append(values)
+    table = {}
+    table["self"] = table
+    depth, found = 0, shown(values)
+    while isinstance(found, list):
+        depth, found = depth + 1, found[1]
+    assert (depth, found) == (16, "... [nested too deep]")
+    assert "nested too deep" in str(shown(table))
+    wide = []
+    wide.extend([wide] * 100)
+    assert len(str(shown(wide))) < 100_000
+
+
+class Raises:
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        raise self.error
+
+
+class RaisesStr(Raises):
+    __str__ = Raises.__repr__
+    __repr__ = object.__repr__
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), RecursionError(), SystemExit(3), GeneratorExit(), StopIteration(), OSError()],
+)
+def test_a_repr_that_raises_is_counted_and_shown(error):
+    before = _native.argument_errors()
+    assert shown(Raises(error)) == f"<{type(error).__name__} in repr>"
+    assert shown([Raises(error)]) == [f"<{type(error).__name__} in repr>"]
+    assert shown({RaisesStr(error): 1}) == {"?": 1}
+    assert _native.argument_errors() == before + 18
+
+
+def test_a_repr_that_returns_no_str():
+    class Odd:
+        def __repr__(self):
+            return 5
+
+    assert shown(Odd()) == "<TypeError in repr>"
+
+
+def test_an_interrupt_during_a_repr_is_the_programs():
+    class Interrupted:
+        def __repr__(self):
+            signal.raise_signal(signal.SIGINT)
+            return "never"
+
+    with record() as recorded:
+        with pytest.raises(KeyboardInterrupt):
+            CATEGORY.instant("x", value=Interrupted())
+            # the interrupt comes at one of the next instructions
+        CATEGORY.instant("after")
+    assert [event.name for event in recorded.events] == ["x", "after"]
+
+
+def test_an_index_that_raises_shows_the_repr():
+    class Index:
+        def __index__(self):
+            raise ValueError
+
+        def __repr__(self):
+            return "index"
+
+    assert shown(Index()) == "index"
+
+
+def test_a_repr_that_traces():
+    class Traces:
+        def __repr__(self):
+            with CATEGORY.slice("inner", value=[1]):
+                CATEGORY.instant("deep", value="x" * 1000)
+            return "traced"
+
+    with record() as recorded:
+        CATEGORY.instant("outer", first="f" * 50, value=Traces(), last=[1, Traces()])
+    assert [event.name for event in recorded.events] == [
+        *["inner", "deep", ""] * 2,
+        "outer",
+    ]
+    assert recorded.one("outer").args == {
+        "first": "f" * 50,
+        "value": "traced",
+        "last": [1, "traced"],
+    }
+
+
+def test_a_repr_that_traces_itself_ends_in_a_recursion_error():
+    class Deep:
+        def __repr__(self):
+            CATEGORY.instant("deep", value=self)
+            return "done"
+
+    with record() as recorded:
+        CATEGORY.instant("outer", value=Deep())
+        CATEGORY.instant("after", value=1)
+    assert recorded.one("after").args == {"value": 1}
+
+
+def test_a_repr_that_changes_the_containers_around_it():
+    class Clears:
+        def __init__(self, *containers):
+            self.containers = containers
+
+        def __repr__(self):
+            for container in self.containers:
+                container.clear()
+            gc.collect()
+            return "cleared"
+
+    def fresh():
+        return "".join(["f", "resh"]) * 10
+
+    top, inner, values = {}, {}, []
+    clears = Clears(top, inner, values)
+    top.update({"a": clears, fresh(): [fresh()], "dict": inner, "list": values, "b": fresh()})
+    inner.update(a=clears, b=[fresh()], c=fresh())
+    values.extend([clears, [fresh()], fresh()])
+    with record() as recorded:
+        CATEGORY.instant("top", args=top)
+        inner.update(a=clears, b=[fresh()], c=fresh())
+        CATEGORY.instant("inner", inner=inner)
+        values.extend([clears, [fresh()], fresh()])
+        CATEGORY.instant("list", values=values)
+    assert recorded.one("top").args == {
+        "a": "cleared", "fresh" * 10: ["fresh" * 10], "dict": "{}", "list": "[]", "b": "fresh" * 10,
+    }  # fmt: skip
+    expected = {"a": "cleared", "b": ["fresh" * 10], "c": "fresh" * 10}
+    assert recorded.one("inner").args == {"inner": expected}
+    assert recorded.one("list").args == {"values": list(expected.values())}
+
+
+def test_a_repr_that_ends_the_session():
+    with stretto.TracingSession(configured()) as session:
+
+        class Ends:
+            def __repr__(self):
+                session.stop()
+                return "ended"
+
+        CATEGORY.instant("x", value=Ends())
+        slice_ = CATEGORY.slice("y", value=Ends())
+        with slice_:
+            pass
+        session.read()
+
+
+def configured():
+    from tests.support.recorded_events import config
+
+    return config()
+
+
+def test_a_repr_that_starts_a_session():
+    """The event that is being made belongs to the sessions that ran when it was written."""
+
+    class Starts:
+        def __repr__(self):
+            recordings.enter_context(record())
+            return "started"
+
+    with (
+        contextlib.ExitStack() as recordings,
+        record() as recorded,
+        CATEGORY.slice("x", value=Starts()),
+    ):
+        pass
+    assert recorded.kinds == "BE"
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 32, 33, 64, 65, 100, 128])
+def test_many_arguments(count):
+    arguments = {f"argument {number}": number for number in range(count)}
+    with record() as recorded:
+        CATEGORY.instant("instant", **arguments)
+        CATEGORY.instant("args", args=arguments)
+        with CATEGORY.slice("slice", track=stretto.Track("t"), **arguments):
+            pass
+        with CATEGORY.slice("slice", **arguments, timestamp=stretto.now()):
+            pass
+    assert [event.args for event in recorded.events if event.args] == [arguments] * 4
+
+
+def test_more_arguments_than_an_event_holds():
+    before = _native.argument_errors()
+    arguments = {f"argument {number}": str(number) for number in range(300)}
+    with record() as recorded, CATEGORY.slice("slice", **arguments):
+        pass
+    found = recorded.one("slice").args
+    assert found.pop("...") == "[truncated, 172 more]"
+    assert found == dict(list(arguments.items())[:128])
+    assert _native.argument_errors() == before + 172
+
+
+def test_names_that_collide_go_through_args():
+    collide = {"track": 1, "flow": 2, "timestamp": 3, "args": 4, "name": 5, "terminating_flow": 6}
+    with record() as recorded:
+        CATEGORY.instant("x", args=collide, name=7, self=8)
+        with CATEGORY.slice("y", args=collide):
+            pass
+    assert recorded.one("x").args in ({**collide, "name": value, "self": 8} for value in (5, 7))
+    assert recorded.one("y").args == collide
+
+
+def test_our_names_given_in_a_dict_are_still_ours():
+    """Names that come through `**` need not be interned."""
+    track = stretto.Track("t")
+    names = {"".join(["tr", "ack"]): track, "".join(["time", "stamp"]): 5, "".join(["fl", "ow"]): 9}
+    with record() as recorded:
+        CATEGORY.instant("x", **names, other=1)
+        many = {f"k{number}": number for number in range(40)}
+        CATEGORY.instant("y", **many, **names)
+    for name, args in ("x", {"other": 1}), ("y", many):
+        event = recorded.one(name)
+        assert (event.args, event.track, event.timestamp, event.flows) == (args, track.uuid, 5, [9])
+
+
+def test_names_of_arguments_that_are_no_str():
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.instant("x", args={1: "one", "two": 2})
+    assert recorded.event.args == {"two": 2, "...": "[truncated, 1 more]"}
+    assert _native.argument_errors() == before + 1
+
+
+def test_long_and_odd_names_of_arguments():
+    names = ["", "a b", "x" * 256, "x" * 257, "€" * 2000, "\ud800", "nul\0"]
+    with record() as recorded:
+        CATEGORY.instant("x", args=dict.fromkeys(names, 1))
+    found = list(recorded.event.args)
+    assert found[:4] == names[:4]
+    assert found[4] == "€" * (LIMIT // 3)
+    assert found[5:] == ["\\ud800", "nul\0"]
+
+
+def test_the_collector_may_run_at_any_moment():
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            CATEGORY.instant("collected", value=["x", {"y": 1}])
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with record() as recorded:
+            for number in range(200):
+                Cycle()
+                with CATEGORY.slice("slice", number=number, values=[number, {"n": number}]):
+                    CATEGORY.instant(f"fresh {number}", args={f"k{number}": (number,)})
+    finally:
+        gc.set_threshold(*threshold)
+    events = [event for event in recorded.events if event.name != "collected"]
+    assert len(events) == 600
+    assert len(recorded.events) - len(events) > 150
+    begins = [event for event in events if event.kind == 1]
+    assert [event.args for event in begins] == [
+        {"number": number, "values": [number, {"n": number}]} for number in range(200)
+    ]
+
+
+def test_a_signal_handler_that_traces():
+    hits = []
+
+    def handler(_number, _frame):
+        with CATEGORY.slice("signal", values=[1, 2]):
+            hits.append(1)
+
+    class Slow:
+        def __repr__(self):
+            return str(sum(range(200)))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        with record() as recorded:
+            number = 0
+            while len(hits) < 50:
+                number += 1
+                with CATEGORY.slice("main", slow=Slow(), values=[number]):
+                    CATEGORY.instant("inside", number=number)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    names = [event.name for event in recorded.events if event.kind == 1]
+    assert names.count("main") == number
+    assert 49 <= names.count("signal") <= len(hits)
+    depth = 0
+    for event in recorded.events:
+        depth += {1: 1, 2: -1}.get(event.kind, 0)
+        assert depth >= 0
+    assert depth == 0
+
+
+def test_weakref_callbacks_that_trace():
+    """The last reference to a name's object may be the one that a cache of ours held."""
+
+    def make(number):
+        namespace = {}
+        exec(f"def function{number}(): pass", namespace)
+        return namespace.pop(f"function{number}")
+
+    dead = []
+    with record() as recorded:
+        references = []
+        for number in range(300):
+            function = make(number)
+
+            def callback(_reference):
+                dead.append(1)
+                CATEGORY.instant("callback", value=[len(dead)])
+
+            references.append(weakref.ref(function.__code__, callback))
+            with CATEGORY.slice_for_code(function.__code__):
+                pass
+            del function
+    assert len(dead) == 300
+    assert [event.name for event in recorded.events if event.kind == 1] == [
+        f"function{number}" for number in range(300)
+    ]
+
+
+def test_exceptions_under_way_are_left_alone():
+    class Traces:
+        def __del__(self):
+            CATEGORY.instant("del", value=Raises(ValueError()))
+
+    def fails():
+        keep = [Traces()]
+        keep.append(keep.clear())  # dies in the middle of it
+        try:
+            raise KeyError("mine")
+        finally:
+            Traces()
+
+    with record() as recorded:
+        with pytest.raises(KeyError) as caught:
+            fails()
+        assert caught.value.args == ("mine",)
+    shown = [event.args for event in recorded.events]
+    assert shown == [{"value": "<ValueError in repr>"}] * 2
+
+
+def test_objects_live_no_longer_for_having_been_arguments():
+    class Argument:
+        pass
+
+    with record():
+        for _ in range(3):
+            argument = Argument()
+            gone = weakref.ref(argument)
+            CATEGORY.instant("x", a=argument, b=[argument], args={"c": argument})
+            del argument
+            assert gone() is None

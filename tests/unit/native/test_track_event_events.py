@@ -1,0 +1,369 @@
+"""Timestamps, flows, tracks, counters and names of events."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import COUNTER, descriptors_of, record
+
+CATEGORY = stretto.Category("test.events")
+
+# --- timestamps
+
+
+@pytest.mark.parametrize("offset", [-(10**9), 10**9, -1, 0])
+def test_explicit_timestamps(offset):
+    given = stretto.now() + offset
+    with record() as recorded:
+        CATEGORY.instant("before")
+        CATEGORY.instant("given", timestamp=given)
+        CATEGORY.instant("after", n=1)
+        with CATEGORY.slice("slice", timestamp=given):
+            pass
+        CATEGORY.begin("begin", timestamp=given)
+        CATEGORY.end(timestamp=given + 5)
+        CATEGORY.counter("counter", 1, timestamp=given)
+    times = {event.name: event.timestamp for event in recorded.events if event.name}
+    assert times["given"] == times["slice"] == times["begin"] == given
+    assert times["before"] < times["after"] < stretto.now()
+    events = recorded.events
+    assert events[-2].timestamp == given + 5
+    assert (events[-1].kind, events[-1].timestamp) == (COUNTER, given)
+
+
+@pytest.mark.parametrize("timestamp", [0, 1, 2**63 - 1])
+def test_extreme_timestamps(timestamp):
+    with record() as recorded:
+        CATEGORY.instant("x", timestamp=timestamp)
+    assert recorded.event.timestamp == timestamp
+
+
+@pytest.mark.parametrize("timestamp", [-1, 2**63, 2**64, -(2**70), 1.5, "now"])
+def test_impossible_timestamps_are_refused(timestamp):
+    with record() as recorded:
+        for call in CATEGORY.instant, CATEGORY.slice, CATEGORY.begin:
+            with pytest.raises(ValueError, match=r"nanoseconds of CLOCK_BOOTTIME \(stretto.now"):
+                call("x", timestamp=timestamp)
+    assert recorded.events == []
+
+
+def test_none_stands_for_nothing_given():
+    with record() as recorded:
+        CATEGORY.instant("x", timestamp=None, track=None, flow=None, terminating_flow=None)
+    assert recorded.event.args == {}
+    assert recorded.event.flows == []
+
+
+# --- flows
+
+
+def test_flows():
+    flow, other = stretto.Flow(), stretto.Flow(5)
+    assert flow.id not in (0, other.id)
+    with record() as recorded:
+        CATEGORY.instant("one", flow=flow)
+        CATEGORY.instant("int", flow=2**64 - 1)
+        CATEGORY.instant("list", flow=[flow, 7])
+        CATEGORY.instant("iterator", flow=iter((flow, other)), terminating_flow=other)
+        with CATEGORY.slice("slice", flow=flow, terminating_flow=[flow]):
+            pass
+    found = [(event.flows, event.terminating_flows) for event in recorded.events]
+    assert found == [
+        ([flow.id], []),
+        ([2**64 - 1], []),
+        ([flow.id, 7], []),
+        ([flow.id, 5], [5]),
+        ([flow.id], [flow.id]),
+        ([], []),
+    ]
+
+
+@pytest.mark.parametrize("flow", ["text", [None], object(), 1.5])
+def test_a_flow_that_is_none_is_counted_and_the_event_stays(flow):
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.instant("x", flow=flow, n=1)
+    assert recorded.event.args == {"n": 1}
+    assert _native.argument_errors() == before + 1
+
+
+def test_ids_of_flows_differ():
+    assert len({stretto.Flow().id for _ in range(10_000)}) == 10_000
+
+
+def test_a_flow_may_be_sent_elsewhere():
+    flow = stretto.Flow()
+    assert pickle.loads(pickle.dumps(flow)).id == flow.id
+    with pytest.raises(OverflowError):
+        stretto.Flow(-1)
+    with pytest.raises(TypeError):
+        stretto.Flow("x")
+
+
+# --- tracks
+
+
+def test_tracks_nest():
+    track = None
+    tracks = []
+    for depth in range(5):
+        track = stretto.Track(f"depth {depth}", parent=track)
+        tracks.append(track)
+    with record() as recorded:
+        CATEGORY.instant("deep", track=track)
+    descriptors = descriptors_of(recorded.trace)
+    assert recorded.event.track == track.uuid
+    parent = stretto.process_track().uuid
+    for depth, each in enumerate(tracks):
+        found = descriptors[each.uuid]
+        assert (found.name, found.parent_uuid) == (f"depth {depth}", parent)
+        parent = each.uuid
+    assert descriptors[stretto.process_track().uuid].process.pid == os.getpid()
+
+
+def test_name_parent_and_id_make_a_track():
+    thread = stretto.thread_track()
+    uuids = {
+        stretto.Track("a").uuid,
+        stretto.Track("b").uuid,
+        stretto.Track("a", id=1).uuid,
+        stretto.Track("a", parent=thread).uuid,
+        stretto.Track("a", parent=stretto.Track("a")).uuid,
+    }
+    assert len(uuids) == 5
+    assert (
+        stretto.Track("a", parent=thread, id=3).uuid == stretto.Track("a", parent=thread, id=3).uuid
+    )
+
+
+@pytest.mark.parametrize("arguments", [{"parent": "x"}, {"id": "x"}, {"unknown": 1}])
+def test_impossible_tracks(arguments):
+    with pytest.raises(TypeError):
+        stretto.Track("x", **arguments)
+    with pytest.raises(TypeError):
+        stretto.Track(5)
+
+
+def test_ten_thousand_tracks():
+    tracks = [stretto.Track(f"track {number}") for number in range(10_000)]
+    with record() as recorded:
+        for number, track in enumerate(tracks):
+            CATEGORY.instant("x", track=track, number=number)
+    assert [event.track for event in recorded.events] == [track.uuid for track in tracks]
+    descriptors = descriptors_of(recorded.trace)
+    names = [descriptors[event.track].name for event in recorded.events]
+    assert names == [track.name for track in tracks]
+
+
+def test_a_track_is_not_to_be_sent_elsewhere():
+    """Its row lies below this process; another one has to make its own."""
+    with pytest.raises(TypeError):
+        pickle.dumps(stretto.Track("x"))
+
+
+def test_odd_names_of_tracks():
+    with record() as recorded:
+        for name in ("", "\ud800", "x" * 10_000, "nul\0"):
+            CATEGORY.instant("x", track=stretto.Track(name))
+    descriptors = descriptors_of(recorded.trace)
+    names = [descriptors[event.track].name for event in recorded.events]
+    assert names == ["", "\\ud800", "x" * 10_000, "nul\0"]
+
+
+def test_thread_tracks_of_other_threads():
+    tracks = []
+
+    def work():
+        tracks.append(stretto.thread_track())
+
+    thread = threading.Thread(target=work, name="other thread")
+    thread.start()
+    thread.join()
+    with record() as recorded:
+        CATEGORY.instant("for the other", track=tracks[0])
+        CATEGORY.instant("below", track=stretto.Track("child", parent=tracks[0]))
+    descriptors = descriptors_of(recorded.trace)
+    assert tracks[0].uuid != stretto.thread_track().uuid
+    assert descriptors[recorded.events[0].track].thread.thread_name == "other thread"
+    assert descriptors[recorded.events[1].track].parent_uuid == tracks[0].uuid
+
+
+def test_the_own_thread_track_given_is_the_default():
+    with record() as recorded:
+        CATEGORY.instant("given", track=stretto.thread_track())
+        CATEGORY.instant("default")
+        CATEGORY.instant("process", track=stretto.process_track())
+    given, default, process = recorded.events
+    assert given.track == default.track != process.track
+    assert process.track == stretto.process_track().uuid
+
+
+# --- counters
+
+
+class Float:
+    def __float__(self):
+        return 2.5
+
+
+class NumpyLike:
+    """Like numpy.int64: both __index__ and __float__."""
+
+    def __index__(self):
+        return 2**60 + 1
+
+    def __float__(self):
+        return float(2**60)
+
+
+class Number(int):
+    def __index__(self):
+        raise RuntimeError
+
+    __float__ = __int__ = __index__
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (-5, -5),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (2**63, float(2**63)),
+        (10**400, float("inf")),
+        (-(10**400), float("-inf")),
+        (True, 1),
+        (0.0, 0.0),
+        (-1.0, -1.0),
+        (float("inf"), float("inf")),
+        (Decimal("1.25"), 1.25),
+        (Fraction(1, 4), 0.25),
+        (Float(), 2.5),
+        (NumpyLike(), 2**60 + 1),
+        (Number(7), 7),
+    ],
+)
+def test_counter_values(value, expected):
+    with record() as recorded:
+        CATEGORY.counter("c", value)
+    assert recorded.event.kind == COUNTER
+    assert recorded.event.value == expected
+    assert type(recorded.event.value) is type(expected)
+
+
+@pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
+def test_a_counter_needs_a_number(value):
+    with record() as recorded, pytest.raises(TypeError, match="must be a number"):
+        CATEGORY.counter("c", value)
+    assert recorded.events == []
+
+
+@pytest.mark.parametrize("name", [5, None, b"c"])
+def test_a_counter_needs_a_name(name):
+    with record(), pytest.raises(TypeError, match="must be a str"):
+        CATEGORY.counter(name, 1)
+
+
+def test_a_counter_whose_value_cannot_be_had_is_left_out():
+    class Raises:
+        def __float__(self):
+            raise ZeroDivisionError
+
+    class RaisesIndex(Raises):
+        def __index__(self):
+            raise ZeroDivisionError
+
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.counter("c", Raises())
+        CATEGORY.counter("c", RaisesIndex())
+        CATEGORY.counter("c", 1)
+    assert recorded.event.value == 1
+    assert _native.argument_errors() == before + 2
+
+
+def test_a_counter_whose_value_traces():
+    class Traces:
+        def __float__(self):
+            CATEGORY.counter("inner", 1)
+            CATEGORY.instant("event", values=[1])
+            return 2.0
+
+    with record() as recorded:
+        CATEGORY.counter("outer", Traces())
+    assert [event.value for event in recorded.events] == [1, None, 2.0]
+
+
+def test_counters_are_tracks():
+    parent = stretto.Track("parent")
+    with record() as recorded:
+        CATEGORY.counter("c", 1)
+        CATEGORY.counter("c", 2)
+        CATEGORY.counter("c", 3, track=parent)
+        CATEGORY.counter("\ud800", 4)
+    below_process, again, below_parent, odd = (event.track for event in recorded.events)
+    assert below_process == again != below_parent
+    descriptors = descriptors_of(recorded.trace)
+    assert descriptors[below_process].parent_uuid == stretto.process_track().uuid
+    assert descriptors[below_parent].parent_uuid == parent.uuid
+    assert descriptors[below_process].has("counter")
+    assert descriptors[odd].name == "\\ud800"
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", ""),
+        ("x" * 256, "x" * 256),
+        ("x" * 257, "x" * 257),
+        ("x" * 5000, "x" * 4096),
+        ("€" * 2000, "€" * 1365),
+        ("\ud800", "\\ud800"),
+        ("nul\0name", "nul\0name"),
+        (5, "5"),
+        (None, "None"),
+        (b"bytes", "b'bytes'"),
+    ],
+)
+def test_names(name, expected):
+    with record() as recorded:
+        for _ in range(2):
+            CATEGORY.instant(name)
+            CATEGORY.instant(name, n=1)
+            CATEGORY.begin(name)
+            with CATEGORY.slice(name):
+                pass
+    names = [event.name for event in recorded.events if event.kind != 2]
+    assert names == [expected] * 8
+
+
+def test_a_name_that_cannot_be_had():
+    class Raises:
+        def __str__(self):
+            raise ValueError
+
+    with record() as recorded:
+        CATEGORY.instant(Raises())
+    assert recorded.event.name == ""
+
+
+def test_the_default_category():
+    with record() as recorded, stretto.slice("s"):
+        stretto.instant("i")
+        stretto.counter("c", 1)
+        stretto.begin("b")
+        stretto.end()
+    assert recorded.kinds == "BICBEE"
+    assert {event.category for event in recorded.events if event.name} == {"python"}

@@ -1,0 +1,82 @@
+"""Interning: right for every string, and bounded."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import stretto
+from tests.support.recorded_events import config, record
+
+CATEGORY = stretto.Category("test.interning")
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_equal_strings_of_other_identity_are_the_same():
+    with record() as recorded:
+        for _ in range(100):
+            CATEGORY.instant("".join(["na", "me"]), args={"".join(["ke", "y"]): 1})
+    assert {event.name for event in recorded.events} == {"name"}
+    assert recorded.trace.count(b"name") == 1
+
+
+def test_identities_of_dead_strings_are_used_again():
+    """Strings that die at once, so that the next ones lie where they lay."""
+    with record() as recorded:
+        for number in range(20_000):
+            CATEGORY.instant(f"name {number}", **{f"key {number}": number})
+    assert [event.name for event in recorded.events] == [f"name {n}" for n in range(20_000)]
+    assert [event.args for event in recorded.events] == [{f"key {n}": n} for n in range(20_000)]
+
+
+def test_codes_that_die_and_come_again():
+    with record() as recorded:
+        for number in range(3000):
+            code = compile(f"def f{number}(): pass", "file", "exec").co_consts[0]
+            with CATEGORY.slice_for_code(code):
+                pass
+            del code
+    names = [event.name for event in recorded.events if event.kind == 1]
+    assert names == [f"f{number}" for number in range(3000)]
+
+
+def test_str_subclasses_are_taken_by_value():
+    class Name(str):
+        __slots__ = ()
+
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 1
+
+    with record() as recorded:
+        for text in ("a", "b", "a"):
+            CATEGORY.instant(Name(text), args={Name("k" + text): 1})
+    assert [event.name for event in recorded.events] == ["a", "b", "a"]
+    assert [list(event.args) for event in recorded.events] == [["ka"], ["kb"], ["ka"]]
+
+
+def test_distinct_names_leave_memory_flat():
+    """300,000 names on four threads that live on: what grows afterwards was kept."""
+
+    def names(start, count):
+        for number in range(start, start + count):
+            CATEGORY.instant(f"a name of its own {number}", args={f"key of its own {number}": 1})
+
+    made = config()
+    made.buffers[0].size_kb = 1024
+    with stretto.TracingSession(made):
+        names(0, 50_000)
+        resident = resident_bytes()
+        threads = [threading.Thread(target=names, args=(n * 10**6, 75_000)) for n in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        names(0, 20_000)
+        assert resident_bytes() - resident < 8 << 20
