@@ -26,10 +26,9 @@ from stretto.protozero.filter.generator import FilterBytecodeGenerator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Final
 
-    from stretto import _native
     from stretto.protozero.field import Field
     from stretto.protozero.message import Message
 
@@ -220,30 +219,6 @@ class SchemaFilter:
             generator.end_message()
         return generator.serialize()
 
-    def lookup(self, path: Iterable[int]) -> str:
-        """Names for field numbers, from the root: `.packet.track_event.999`."""
-        message: FilteredMessage | None = self.messages[0]
-        names = []
-        for number in path:
-            field = message.fields.get(number) if message else None
-            names.append(f".{field.name}" if field else f".{number}")
-            message = field.nested if field else None
-        return "".join(names)
-
-    def describe(self, allowed: _native.MessageFilter | None = None) -> list[str]:
-        """One line a field: message, number, type, name, and what is done with it.
-
-        Args:
-            allowed: A bytecode; what it denies is left out.
-        """
-        if allowed is None:
-            return [
-                _line(message.name, field, _purpose(field))
-                for message in self.messages
-                for field in message.in_order()
-            ]
-        return _describe_allowed(self.messages[0], allowed)
-
 
 def _identity(message: FilteredMessage) -> tuple[object, ...]:
     return tuple((field.number, _rule(field)) for field in message.in_order())
@@ -286,43 +261,3 @@ def _generate_run(
         )
     else:
         generator.add_simple_field(field.number)
-
-
-def _purpose(field: FilteredField) -> str:
-    if field.nested is not None:
-        return field.nested.name
-    if isinstance(field.annotation, FilterString):
-        return f"# FILTER STRING, semantic type {field.annotation.semantic_type}"
-    return "# PASSTHROUGH" if field.annotation is PASSTHROUGH else ""
-
-
-def _describe_allowed(root: FilteredMessage, allowed: _native.MessageFilter) -> list[str]:
-    lines = []
-    pending = [(root, 0)]
-    seen = {(root, 0)}
-    while pending:
-        message, number = pending.pop(0)
-        for field in message.in_order():
-            rule = allowed.query(number, field.number)
-            if rule is None:
-                continue
-            lines.append(_line(message.name, field, _rule_text(field, rule)))
-            if rule[0] == "nested" and field.nested is not None:
-                target = (field.nested, rule[1])
-                if target not in seen:
-                    seen.add(target)
-                    pending.append(target)
-    return lines
-
-
-def _rule_text(field: FilteredField, rule: tuple[str, int]) -> str:
-    what, argument = rule
-    if what == "string":
-        return f"# FILTER STRING, semantic type {argument}"
-    if field.nested is None:
-        return ""
-    return field.nested.name if what == "nested" else "# PASSTHROUGH"
-
-
-def _line(message: str, field: FilteredField, purpose: str) -> str:
-    return f"{message:<60} {field.number:3} {field.kind:<8} {field.name:<32} {purpose}".rstrip()
