@@ -92,3 +92,20 @@ def test_no_recorder_is_left_behind(tmp_path):
         check=False,
     ).stdout
     assert "stretto record" not in children
+
+
+FORKING = """
+import os, sys, stretto
+with stretto.recording(sys.argv[1], children=True):
+    os.register_at_fork(after_in_parent=lambda: sum(range(100)))  # runs after ours
+    for _ in range(5):
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+"""
+
+
+def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
+    """CPython 3.12 and later count the threads when the hooks are done, and warn of a second."""
+    run = alone(sys.executable, "-W", "error", "-c", FORKING, str(tmp_path / "trace"))
+    assert (run.status, run.stderr) == (0, "")

@@ -9,6 +9,7 @@ held for ever) and come back in the parent once the fork is over.
 from __future__ import annotations
 
 import os
+import sys
 
 from stretto import _native
 from stretto.client.tracing import tracing
@@ -17,6 +18,7 @@ from stretto.client.track_event import process, slots
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 before: list[Callable[[], object]] = []
 """Called before a fork, in the parent: stop helper threads."""
@@ -29,6 +31,8 @@ after_in_child: list[Callable[[], object]] = []
 
 _installed = False
 _stopped: list[bool] = []
+_forking: tuple[FrameType, int] | None = None
+"""Who forks, and the instruction that it does so with."""
 
 
 def _run(hooks: list[Callable[[], object]]) -> None:
@@ -39,7 +43,31 @@ def _run(hooks: list[Callable[[], object]]) -> None:
 
 
 def _before() -> None:
+    global _forking
+    caller = sys._getframe(1)  # noqa: SLF001  # documented, if not for all
+    _forking = (caller, caller.f_lasti)
     _run(before)
+
+
+def _is_fork_over() -> bool:
+    """Whether os.fork() has returned: no more of its hooks will run, and no thread be counted.
+
+    Until then its caller stands at the call, with a hook's frame above it.
+    """
+    if _forking is None:
+        return True
+    caller, instruction = _forking
+    return caller.f_lasti != instruction or sys._getframe(2) is caller  # noqa: SLF001
+
+
+def _resume_after_fork() -> None:
+    """A pending call: the interpreter may make it within any hook that is left to run."""
+    global _forking
+    if not _is_fork_over():
+        _native.add_pending_call(_resume_after_fork)
+        return
+    _forking = None
+    resume()
 
 
 def resume() -> None:
@@ -55,12 +83,14 @@ def _after_in_parent() -> None:
     _stopped.append(True)
     process.soon.append(resume)
     try:
-        _native.add_pending_call(resume)
+        _native.add_pending_call(_resume_after_fork)
     except RuntimeError:  # too many are pending
         return
 
 
 def _after_in_child() -> None:
+    global _forking
+    _forking = None
     _native.after_fork_in_child()
     slots.disable_all()
     tracing.after_fork_in_child()
