@@ -62,6 +62,7 @@ int st_bind_add_arbiter(PyObject* module);
 int st_bind_add_trace_writer(PyObject* module);
 int st_bind_add_misc(PyObject* module);
 int st_bind_add_track_event(PyObject* module);
+int st_bind_add_message_writer(PyObject* module);
 int st_bind_add_message_filter(PyObject* module);
 
 /* --- core structs behind objects; NULL with TypeError for other types --- */
@@ -71,6 +72,13 @@ struct st_send_queue* st_bind_send_queue(PyObject* object);
 struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 struct st_arbiter* st_bind_arbiter(PyObject* object);
 struct st_trace_writer* st_bind_trace_writer(PyObject* object);
+
+/* Packets that are written as messages of unknown size.  Between begin and end
+ * the writer is busy: it drops other packets.  Begin gives NULL, without an
+ * exception, if it is closed or busy already; end may stall as begin may. */
+bool st_bind_is_trace_writer(PyObject* object);
+struct st_message* st_bind_trace_writer_begin(PyObject* object);
+void st_bind_trace_writer_end(PyObject* object);
 
 /* Gives the endpoint private memory of its own, which lives as long as the
  * endpoint.  NULL with an exception set. */

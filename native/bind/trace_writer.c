@@ -104,6 +104,22 @@ static PyObject* writer_write(PyObject* object, PyObject* packet) {
   return PyBool_FromLong(written);
 }
 
+bool st_bind_is_trace_writer(PyObject* object) {
+  return PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) ==
+         (void*)writer_dealloc;
+}
+
+struct st_message* st_bind_trace_writer_begin(PyObject* object) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  return enter(self) ? st_trace_writer_begin_packet(&self->writer) : NULL;
+}
+
+void st_bind_trace_writer_end(PyObject* object) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  st_trace_writer_end_packet(&self->writer);
+  leave(self);
+}
+
 static PyObject* writer_flush(PyObject* object, PyObject* Py_UNUSED(none)) {
   struct trace_writer* self = (struct trace_writer*)object;
   if (enter(self)) {

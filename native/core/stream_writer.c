@@ -102,8 +102,8 @@ static size_t next_capacity(const struct st_heap_slice* last) {
   return doubled < LARGEST_SLICE ? doubled : LARGEST_SLICE;
 }
 
-static struct st_heap_slice* add_slice(struct st_heap_stream* heap,
-                                       size_t capacity) {
+struct st_heap_slice* st_heap_stream_add(struct st_heap_stream* heap,
+                                         size_t capacity) {
   struct st_heap_slice* slice = malloc(sizeof *slice + capacity);
   if (!slice)
     return NULL;
@@ -127,7 +127,8 @@ static void heap_new_buffer(void* self, struct st_stream_writer* w) {
   struct st_heap_stream* heap = self;
   if (heap->last)
     heap->last->used = (size_t)(w->cur - w->begin);
-  struct st_heap_slice* slice = add_slice(heap, next_capacity(heap->last));
+  struct st_heap_slice* slice =
+      st_heap_stream_add(heap, next_capacity(heap->last));
   if (slice)
     write_to_slice(w, slice);
   else
@@ -154,7 +155,7 @@ static void free_slices(struct st_heap_slice* slice) {
 void st_stream_reset_heap(struct st_stream_writer* w,
                           struct st_heap_stream* heap, size_t first_capacity) {
   st_stream_init(w, &kHeapDelegate, heap);
-  if (!heap->first && !add_slice(heap, first_capacity))
+  if (!heap->first && !st_heap_stream_add(heap, first_capacity))
     return;
   free_slices(heap->first->next);
   heap->first->next = NULL;

@@ -100,6 +100,9 @@ void st_stream_init_heap(struct st_stream_writer* w,
  * where there is none, it makes one of that capacity. */
 void st_stream_reset_heap(struct st_stream_writer* w,
                           struct st_heap_stream* heap, size_t first_capacity);
+/* Chains one more slice; NULL: no memory. */
+struct st_heap_slice* st_heap_stream_add(struct st_heap_stream* heap,
+                                         size_t capacity);
 size_t st_heap_stream_size(const struct st_heap_stream* heap,
                            const struct st_stream_writer* w);
 /* Copies all slices, in order, to out. */

@@ -7,9 +7,10 @@ in `stretto.base.ids`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, Final, Self, TypeVar, final
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, final
 
 _T = TypeVar("_T")
+_W = TypeVar("_W", bound=MessageWriter)
 
 # --- service side -----------------------------------------------------------
 
@@ -261,6 +262,79 @@ class TraceWriter:
     @property
     def drop_count(self) -> int: ...
 
+# --- messages ---------------------------------------------------------------
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+_WriterMethod: TypeAlias = tuple[str, int, str, bool, Callable[..., Any]]
+
+class MessageWriter:
+    """A message that is being written; the methods here know field numbers only.
+
+    See `stretto.protozero.writer`, which adds the classes that know names.
+    """
+
+    def __init__(
+        self, destination: bytearray | memoryview | _Writable | TraceWriter | None = None
+    ) -> None:
+        """Start a root message in a destination, by default memory of its own.
+
+        Raises:
+            TypeError: nothing can be written there.
+            LocalProtocolError: the trace writer is closed or has a packet open.
+        """
+    def append_varint(self, number: int, value: int, /) -> None:
+        """Append an integer as a varint: its low 64 bits."""
+    def append_fixed32(self, number: int, value: int, /) -> None:
+        """Append the low 32 bits of an integer."""
+    def append_fixed64(self, number: int, value: int, /) -> None:
+        """Append the low 64 bits of an integer."""
+    def append_bytes(self, number: int, data: bytes | bytearray | memoryview | str, /) -> None:
+        """Append bytes, a string, or a message that is encoded already."""
+    def append_raw(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Append fields that are encoded already, tags included."""
+    def nested(self, number: int, writer: type[_W], /) -> _W:
+        """Open a nested message; it ends with its `with` block, or when this one goes on."""
+    def finalize(self) -> None:
+        """End this message and those inside it. Doing so again does nothing.
+
+        Raises:
+            LocalProtocolError: it doesn't fit into its destination.
+            Exception: what the destination's `write` raised.
+        """
+    def finish(self) -> bytes:
+        """End a root message and return it.
+
+        Raises:
+            LocalProtocolError: it has ended before, is nested, or has another destination.
+        """
+    @property
+    def size(self) -> int | None:
+        """Bytes so far, without those of an open nested message.
+
+        None if another message has taken the place.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exc_info: object) -> None: ...
+
+def make_writer_class(name: str, methods: list[_WriterMethod], /) -> type[MessageWriter]:
+    """Make a subclass of MessageWriter.
+
+    The rows are (method, field number, kind, whether packed, helper). The helper
+    normalizes a value that isn't of the kind's own type, or raises; that of a
+    message takes nothing and gives the class of its writer.
+    """
+
+def raise_on_writer_misuse(raises: bool, /) -> bool:
+    """Say whether writing to an ended message raises; returns whether it did.
+
+    At first it does under `python -X dev`.
+    """
+
+def writer_misuse_count() -> int:
+    """How often ended messages were written to, since the process began."""
+
 # --- track events -----------------------------------------------------------
 
 MAX_INSTANCES: Final = 8
@@ -272,7 +346,7 @@ class _Slice:
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc_info: object) -> None: ...
 
-_Flows = Flow | int | Sequence[Flow | int]
+_Flows: TypeAlias = Flow | int | Sequence[Flow | int]
 
 @final
 class Category:

@@ -1,0 +1,253 @@
+"""What `stretto.protozero.writer` needs of the native core, in Python.
+
+For interpreters without it: the same API and the same bytes, slower.
+"""
+
+# ruff: noqa: SLF001 — a message reads and ends its child.
+
+from __future__ import annotations
+
+import sys
+
+from stretto.base.errors import LocalProtocolError
+from stretto.protozero.codec import SCALARS
+from stretto.protozero.wire import (
+    DELIMITED,
+    FIXED32,
+    FIXED64,
+    MAX_SIZE,
+    SIZE_FIELD_BYTES,
+    VARINT,
+    redundant_varint,
+    tag,
+    varint,
+)
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self, TypeVar
+
+    from stretto.protozero.writer import WriterMethod
+
+    W = TypeVar("W", bound="MessageWriter")
+
+_MAX_COMPACT_SIZE = 127
+_MAX_NUMBER = (1 << 29) - 1
+
+_raises = sys.flags.dev_mode
+_misuses = 0
+
+
+def raise_on_writer_misuse(raises: bool, /) -> bool:
+    """Say whether writing to an ended message raises; returns whether it did."""
+    global _raises
+    before, _raises = _raises, bool(raises)
+    return before
+
+
+def writer_misuse_count() -> int:
+    """How often ended messages were written to, since the process began."""
+    return _misuses
+
+
+class MessageWriter:
+    """A message that is being written; the methods here know field numbers only."""
+
+    __slots__ = ("_begin", "_child", "_destination", "_ended", "_out", "_size")
+
+    def __init__(self, destination: Any = None) -> None:
+        """Start a root message."""
+        if destination is not None and not hasattr(destination, "write"):
+            destination = memoryview(destination).cast("B")
+        self._destination = destination
+        self._start(bytearray(), 0)
+
+    def _start(self, out: bytearray, begin: int) -> None:
+        self._out = out
+        self._begin = begin
+        """Where the payload begins; 0 for a root."""
+        self._child: MessageWriter | None = None
+        self._ended = False
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, without those of an open nested message."""
+        if self._ended:
+            return self._size
+        child = self._child
+        return (len(self._out) if child is None else child._begin) - self._begin
+
+    def _open(self) -> bytearray:
+        """The buffer, ready to append to this message; another one if it has ended."""
+        global _misuses
+        if self._ended:
+            _misuses += 1
+            if _raises:
+                name = type(self).__qualname__
+                raise LocalProtocolError(f"{name} has ended: open a new message and write to that")
+            return bytearray()
+        if self._child is not None:
+            self._child.finalize()
+            self._child = None
+        return self._out
+
+    def append_varint(self, number: int, value: int) -> None:
+        """Append an integer as a varint: its low 64 bits."""
+        self._append(number, VARINT, varint(value.__index__() & 0xFFFFFFFFFFFFFFFF))
+
+    def append_fixed32(self, number: int, value: int) -> None:
+        """Append the low 32 bits of an integer."""
+        self._append(number, FIXED32, (value.__index__() & 0xFFFFFFFF).to_bytes(4, "little"))
+
+    def append_fixed64(self, number: int, value: int) -> None:
+        """Append the low 64 bits of an integer."""
+        low = value.__index__() & 0xFFFFFFFFFFFFFFFF
+        self._append(number, FIXED64, low.to_bytes(8, "little"))
+
+    def append_bytes(self, number: int, data: bytes | bytearray | memoryview | str) -> None:
+        """Append bytes, a string, or a message that is encoded already."""
+        data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
+        self._append(number, DELIMITED, varint(len(data)) + data)
+
+    def append_raw(self, data: bytes | bytearray | memoryview) -> None:
+        """Append fields that are encoded already, tags included."""
+        out = self._open()
+        out += data
+
+    def _append(self, number: int, wire_type: int, value: bytes) -> None:
+        _check_number(number)
+        out = self._open()
+        out += tag(number, wire_type)
+        out += value
+
+    def nested(self, number: int, writer: type[W], /) -> W:
+        """Open a nested message; it ends with its `with` block, or when this one goes on."""
+        _check_number(number)
+        ended = self._ended
+        out = self._open()
+        out += tag(number, DELIMITED)
+        out += bytes(SIZE_FIELD_BYTES)
+        child = writer.__new__(writer)
+        child._start(out, len(out))
+        child._ended = ended
+        if not ended:
+            self._child = child
+        return child
+
+    def finalize(self) -> None:
+        """End this message and those inside it. Doing so again does nothing.
+
+        Raises:
+            LocalProtocolError: it is too large, or doesn't fit into its destination.
+        """
+        if self._ended:
+            return
+        chain: list[MessageWriter] = []
+        message: MessageWriter | None = self
+        while message is not None:
+            chain.append(message)
+            message = message._child
+        for each in reversed(chain):
+            if not each._ended:
+                each._end()
+
+    def _end(self) -> None:
+        """End a message without an open child."""
+        self._child = None
+        self._size = len(self._out) - self._begin
+        self._ended = True
+        if self._size > MAX_SIZE:
+            raise LocalProtocolError(f"a message of {self._size} bytes: at most {MAX_SIZE} fit")
+        if self._begin:
+            self._write_length()
+        elif self._destination is not None:
+            self._hand_over(self._destination)
+
+    def _write_length(self) -> None:
+        start = self._begin - SIZE_FIELD_BYTES
+        if self._size <= _MAX_COMPACT_SIZE:
+            self._out[start] = self._size
+            del self._out[start + 1 : self._begin]
+        else:
+            self._out[start : self._begin] = redundant_varint(self._size)
+
+    def _hand_over(self, destination: Any) -> None:
+        if not isinstance(destination, memoryview):
+            destination.write(bytes(self._out))
+            return
+        room = len(destination)
+        destination[: self._size] = self._out[:room]
+        destination.release()
+        if self._size > room:
+            lost = self._size - room
+            raise LocalProtocolError(f"{lost} bytes of the message didn't fit into its destination")
+
+    def finish(self) -> bytes:
+        """End a root message and return it.
+
+        Raises:
+            LocalProtocolError: it has ended before, is nested, or has another destination.
+        """
+        if self._begin or self._destination is not None:
+            raise LocalProtocolError(
+                "only the outermost message has bytes of its own, and only one that"
+                " isn't written elsewhere: call finalize()"
+            )
+        if self._ended:
+            raise LocalProtocolError("the message has ended: finish() it once")
+        self.finalize()
+        return bytes(self._out)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.finalize()
+
+
+def _check_number(number: int) -> None:
+    if not 1 <= number <= _MAX_NUMBER:
+        raise ValueError(f"number must be from 1 to {_MAX_NUMBER}, not {number}")
+
+
+def make_writer_class(name: str, methods: list[WriterMethod], /) -> type[MessageWriter]:
+    """Make a subclass of MessageWriter."""
+    namespace: dict[str, Any] = {"__slots__": ()}
+    for method, number, kind, packed, helper in methods:
+        if kind == "message":
+            namespace[method] = _opener(number, helper)
+        else:
+            setter = _packed_setter if packed else _setter
+            namespace[method] = setter(number, kind, helper)
+    return type(name.rpartition(".")[2], (MessageWriter,), namespace)
+
+
+def _setter(number: int, kind: str, check: Callable[[Any], Any]) -> Callable[..., None]:
+    codec = SCALARS[kind]
+    prefix, pack = tag(number, codec.wire_type), codec.pack
+
+    def append(self: MessageWriter, value: Any) -> None:
+        self.append_raw(prefix + pack(check(value)))
+
+    return append
+
+
+def _packed_setter(number: int, kind: str, check: Callable[[Any], Any]) -> Callable[..., None]:
+    pack = SCALARS[kind].pack
+
+    def append(self: MessageWriter, values: Any) -> None:
+        if isinstance(values, str | bytes):
+            check(values)
+        self.append_bytes(number, b"".join([pack(check(value)) for value in values]))
+
+    return append
+
+
+def _opener(number: int, find: Callable[[], Any]) -> Callable[..., MessageWriter]:
+    def open_nested(self: MessageWriter) -> MessageWriter:
+        child: MessageWriter = self.nested(number, find())
+        return child
+
+    return open_nested
