@@ -31,6 +31,8 @@ T = TypeVar("T")
 SHM_SIZE = 8 << 20
 RESTART_PERIOD_S = 0.1
 PAGE_SIZE = 16 << 10  # holds the 1,022 packets a chunk may have, at 16 bytes each
+FILE_STEP_BYTES = 16 << 20
+"""Each step may wait 5 ms for the GIL, while a tight loop writes 2 MB."""
 
 
 class _Result:
@@ -63,6 +65,7 @@ class InProcessBackend:
             SystemClock(),
             default_shm_size=SHM_SIZE,
             default_page_size=PAGE_SIZE,
+            file_step_bytes=FILE_STEP_BYTES,
         )
         self._start_lock = allocate_lock()
         self._thread: int | None = None

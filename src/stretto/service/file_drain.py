@@ -107,7 +107,7 @@ class FileDrain:
         """Write one batch; return whether there is more to write, and a file to write it to."""
         if not self.open:
             return False
-        data, more = self._session.reader.read(limits.FILE_BYTES_PER_STEP)
+        data, more = self._session.reader.read(self._session.service.file_step_bytes)
         try:
             fits = self._file.write(data)
         except TransportError as error:

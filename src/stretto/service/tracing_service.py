@@ -18,7 +18,7 @@ from stretto.service.config_validation import check_against_sessions, check_conf
 from stretto.service.consumer_endpoint import ConsumerEndpoint
 from stretto.service.data_source import RegisteredDataSource
 from stretto.service.id_allocator import IdAllocator
-from stretto.service.limits import MAX_DATA_SOURCES_PER_PRODUCER
+from stretto.service.limits import FILE_BYTES_PER_STEP, MAX_DATA_SOURCES_PER_PRODUCER
 from stretto.service.output_file import create_output_file
 from stretto.service.producer_endpoint import ProducerEndpoint
 from stretto.service.service_packets import ServicePackets
@@ -47,6 +47,8 @@ class TracingService:
         version: How the service calls itself in a trace.
         default_shm_size: Bytes of shared memory of a producer that asks for none.
         default_page_size: Bytes of its pages.
+        file_step_bytes: What a session that writes a file reads at a time; other tasks wait
+            meanwhile.
         uid: Whom the service's own packets name as their writer.
     """
 
@@ -59,12 +61,14 @@ class TracingService:
         version: str = "Stretto",
         default_shm_size: int = DEFAULT_SHM_SIZE,
         default_page_size: int = DEFAULT_PAGE_SIZE,
+        file_step_bytes: int = FILE_BYTES_PER_STEP,
         uid: int | None = None,
     ) -> None:
         self.task_runner = task_runner
         self.clock = clock
         self.version = version
         self.default_geometry = (default_shm_size, default_page_size)
+        self.file_step_bytes = file_step_bytes
         self.uid = os.getuid() if uid is None else uid
         self.packets = ServicePackets(self.uid)
         self.system_info = SystemInfo()
