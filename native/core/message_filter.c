@@ -23,6 +23,15 @@ struct run {
   struct frame frames[ST_FILTER_MAX_DEPTH];
 };
 
+/* Most varints have one byte. */
+static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
+                                        uint64_t* out) {
+  if (p == end || *p >= 0x80)
+    return st_get_varint(p, end, out);
+  *out = *p;
+  return p + 1;
+}
+
 static void put_redundant_varint(uint8_t* p, uint64_t value, uint32_t width) {
   for (; width > 1; width--, value >>= 7)
     *p++ = (uint8_t)(value | 0x80);
@@ -65,7 +74,7 @@ static void put_fixed(struct run* run, uint32_t tag, const uint8_t* value,
 static bool filter_varint(struct run* run, uint32_t tag, uint32_t rule) {
   uint64_t value;
   const uint8_t* end = run->frames[run->depth - 1].end;
-  run->in = st_get_varint(run->in, end, &value);
+  run->in = get_varint(run->in, end, &value);
   if (!run->in)
     return false;
   if (rule == ST_FILTER_RULE_SIMPLE)
@@ -96,7 +105,7 @@ static bool rewrite(struct run* run, size_t size, uint32_t rule) {
 static bool filter_delimited(struct run* run, uint32_t tag, uint32_t rule) {
   uint64_t size;
   const uint8_t* end = run->frames[run->depth - 1].end;
-  run->in = st_get_varint(run->in, end, &size);
+  run->in = get_varint(run->in, end, &size);
   if (!run->in || size > (size_t)(end - run->in) || size > ST_MAX_MESSAGE_SIZE)
     return false;
   if (rule == ST_FILTER_DENIED) {
@@ -118,7 +127,7 @@ static bool filter_delimited(struct run* run, uint32_t tag, uint32_t rule) {
 static bool filter_field(struct run* run) {
   const struct frame* frame = &run->frames[run->depth - 1];
   uint64_t tag;
-  run->in = st_get_varint(run->in, frame->end, &tag);
+  run->in = get_varint(run->in, frame->end, &tag);
   if (!run->in || tag > UINT32_MAX || !(tag >> 3))
     return false;
   uint32_t rule = st_filter_bytecode_query(
@@ -179,7 +188,7 @@ static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
   uint64_t value;
   if (*p != PACKET_TAG)
     return NULL;
-  p = st_get_varint(p + 1, end, &value);
+  p = get_varint(p + 1, end, &value);
   if (!p || value > (size_t)(end - p))
     return NULL;
   *size = (size_t)value;

@@ -153,6 +153,8 @@ static void nested_messages(void) {
   CHECK_EQ(rule(0, 4), ST_FILTER_ALLOWED | 1);
   CHECK_EQ(rule(0, 200), ST_FILTER_ALLOWED | 2);
   CHECK_EQ(rule(1, 2), ST_FILTER_ALLOWED | 1);
+  CHECK_EQ(rule(1, 4), ST_FILTER_DENIED);
+  CHECK_EQ(rule(1, 200), ST_FILTER_DENIED);
   CHECK_EQ(rule(2, 3), ST_FILTER_ALLOWED | 0);
   CHECK(st_filter_is_nested(rule(2, 3)) && !st_filter_is_string(rule(2, 3)));
   CHECK_EQ(st_filter_nested_message(rule(0, 200)), 2);

@@ -43,8 +43,13 @@ static void expect(const void* data, size_t size, const void* wanted,
 /* Of string literals. */
 #define EXPECT(data, wanted) \
   expect(data, sizeof(data) - 1, wanted, sizeof(wanted) - 1)
-#define MALFORMED(data) \
-  CHECK_EQ(run(data, sizeof(data) - 1), ST_FILTER_MALFORMED)
+#define MALFORMED(data) expect_malformed(data, sizeof(data) - 1)
+
+static void expect_malformed(const void* data, size_t size) {
+  out_size = 1;
+  CHECK_EQ(run(data, size), ST_FILTER_MALFORMED);
+  CHECK_EQ(out_size, 0);
+}
 
 static void scalars(void) {
   USE(RANGE(1, 3), END);
@@ -244,6 +249,8 @@ static void trace(void) {
   CHECK(
       !st_message_filter_run_trace(&filter, data, sizeof in - 2, out, &counts));
   CHECK(!st_message_filter_run_trace(&filter, data + 1, 4, out, &counts));
+  const uint8_t* other = (const uint8_t*)"\x12\x02\x10\x07";
+  CHECK(!st_message_filter_run_trace(&filter, other, 4, out, &counts));
   CHECK(st_message_filter_run_trace(&filter, data, 0, out, &counts));
   CHECK_EQ(counts.packets, 0);
   drop();
