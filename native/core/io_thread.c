@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "high_fd.h"
+
 enum { SOCKET, WAKE, FD_COUNT };
 
 struct st_io_thread {
@@ -55,6 +57,10 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   if (fds[WAKE].revents)
     eventfd_read(t->wake_fd, &ignored);
   if (atomic_load(&t->stopping))
+    return false;
+  /* The program has closed every descriptor that it didn't know: poll would
+   * return at once, for ever. */
+  if (fds[WAKE].revents & POLLNVAL)
     return false;
 
   const short failed = POLLHUP | POLLERR | POLLNVAL;
@@ -146,7 +152,7 @@ struct st_io_thread* st_io_thread_create(int socket,
   struct st_io_thread* t = calloc(1, sizeof *t);
   if (!t)
     return NULL;
-  t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  t->wake_fd = st_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (t->wake_fd < 0) {
     free(t);
     return NULL;

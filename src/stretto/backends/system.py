@@ -74,6 +74,11 @@ class SystemBackend:
     def post(self, function: Callable[[], object]) -> None:
         function()
 
+    @property
+    def connected(self) -> bool:
+        """The service hears of this process."""
+        return self._client is not None and self._client.connected
+
     def close(self) -> None:
         """Hang up, and stop recording. What was written stays with the service."""
         producer, client = self._producer, self._take_client()

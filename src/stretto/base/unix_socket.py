@@ -10,6 +10,7 @@ Source: perfetto-abi 2.1, 2.2, 2.5.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import socket
@@ -21,6 +22,10 @@ from stretto.base.errors import TransportError
 
 MAX_PATH_BYTES = 106
 """Longest address: sun_path has 108 bytes, and Perfetto keeps it below 107."""
+
+HIGH_FD = 768
+"""Where connections to a service lie: out of the way of programs that close or count the low
+numbers, and below the usual limit of 1024."""
 
 _UCRED = struct.Struct("iII")
 _FD = struct.Struct("i")
@@ -95,7 +100,7 @@ class UnixSocket:
             while True:
                 try:
                     end.connect(target)
-                    return cls(end)
+                    return cls(_moved_up(end))
                 except BlockingIOError:
                     # The backlog is full. Nothing can be polled for that.
                     if time.monotonic() >= deadline:
@@ -183,8 +188,11 @@ class UnixSocket:
             pass  # it is down already
 
     def close(self) -> None:
-        """Close our descriptor; harmless if it is closed."""
-        self._socket.close()
+        """Close our descriptor; harmless if it is closed, by the program behind our back too."""
+        try:
+            self._socket.close()
+        except OSError:
+            pass  # the number isn't ours any more
 
 
 class UnixListener:
@@ -256,6 +264,16 @@ class UnixListener:
         self._socket.close()
         if self._inode is not None and _inode(self.address) == self._inode:
             os.unlink(self.address)
+
+
+def _moved_up(end: socket.socket) -> socket.socket:
+    """The socket under a high number, or as it is where there is no room."""
+    try:
+        fd = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    except OSError:
+        return end
+    end.close()
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
 
 
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:

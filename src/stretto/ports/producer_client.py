@@ -143,7 +143,7 @@ class ProducerClient:
     @property
     def connected(self) -> bool:
         """The handshake is done, and neither side has hung up."""
-        return self._proxy is not None and not self._gone
+        return self._proxy is not None and not self._gone and not self._queue.broken
 
     # --- life cycle
 

@@ -83,6 +83,8 @@ def _end(workspace: Workspace) -> None:
 
     problems = profilers.problems()
     if _backend is not None:
+        if not _backend.connected and os.path.exists(workspace.socket):
+            problems.append("it closed all its descriptors, ours too: recorded up to there")
         _backend.close()
     if problems:
         workspace.note(problems)

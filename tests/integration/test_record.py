@@ -1,0 +1,322 @@
+"""`stretto record`: the program runs as if alone, and all that it did is in the trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import Run, alone, check_trace, names, pids, record
+
+SEES_ITSELF = """
+import os, sys
+print(sys.argv, sys.path, __name__, "sitecustomize" in sys.modules, sys.flags.isolated)
+print(__file__, sys.orig_argv[1:], sys.warnoptions, os.open(os.devnull, 0))
+print("on standard error", file=sys.stderr)
+"""
+PACKAGE = {"pkg/__init__.py": "", "pkg/__main__.py": "import sys\nprint(__package__, sys.argv[1:])"}
+FAILS = "def inner(): raise ValueError('why')\ndef outer(): inner()\nouter()\n"
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = folder / name.replace("__DOT__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "trace.pftrace"
+
+
+@pytest.fixture(autouse=True)
+def out(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+
+def code(text: str) -> tuple[str, ...]:
+    return ("-c", text)
+
+
+def record_code(trace: Path, text: str, *options: str) -> Run:
+    return record(trace, *options, *code(text))
+
+
+class TestTransparent:
+    def same(self, trace: Path, *program: str, cwd: Path) -> Run:
+        """Run it alone and recorded; everything that can be seen must be the same."""
+        expected = alone(sys.executable, *program, cwd=cwd)
+        run = record(trace, "--quiet", *program, cwd=cwd)
+        assert (run.status, run.stdout, run.stderr) == (
+            expected.status,
+            expected.stdout,
+            expected.stderr,
+        )
+        return run
+
+    def test_script(self, tmp_path, trace):
+        (tmp_path / "app.py").write_text(SEES_ITSELF)
+        self.same(trace, "app.py", "--buffer", "-m", "x", cwd=tmp_path)
+
+    def test_script_in_a_folder(self, tmp_path, trace):
+        write(tmp_path, **PACKAGE)
+        self.same(trace, "pkg", "1", cwd=tmp_path)
+
+    def test_module(self, tmp_path, trace):
+        write(tmp_path, **PACKAGE)
+        self.same(trace, "-m", "pkg", "-q", cwd=tmp_path)
+
+    def test_code(self, tmp_path, trace):
+        self.same(trace, "-c", "import sys; print(sys.argv, sys.path)", "-o", "y", cwd=tmp_path)
+
+    @pytest.mark.parametrize("status", [0, 1, 3, 255])
+    def test_exit_status(self, tmp_path, trace, status):
+        assert self.same(trace, "-c", f"raise SystemExit({status})", cwd=tmp_path).status == status
+
+    def test_traceback(self, tmp_path, trace):
+        (tmp_path / "fails.py").write_text(FAILS)
+        run = self.same(trace, "fails.py", cwd=tmp_path)
+        assert "ValueError: why" in run.stderr
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+    def test_death_by_signal(self, tmp_path, trace, number):
+        text = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL) if {number:d} != 9 "
+        text += f"else None; os.kill(os.getpid(), {number:d})"
+        assert self.same(trace, "-c", text, cwd=tmp_path).status == -number
+
+    def test_uncaught_keyboard_interrupt(self, tmp_path, trace):
+        run = self.same(trace, "-c", "raise KeyboardInterrupt", cwd=tmp_path)
+        assert run.status == -signal.SIGINT
+
+    def test_standard_input(self, tmp_path, trace):
+        run = record(
+            trace, "-q", "--", "sh", "-c", f"echo hello | {sys.executable} -c 'print(input())'"
+        )
+        assert run.stdout == "hello\n"
+
+    def test_open_descriptors_are_passed_on(self, tmp_path, trace):
+        reads = "import os; print(os.read(7, 9).decode())"
+        shell = f"{' '.join(command(trace, 'sh', '-c'))} \"{sys.executable} -c '{reads}'\" 7< data"
+        (tmp_path / "data").write_text("inherited")
+        run = alone("sh", "-c", shell, cwd=tmp_path)
+        assert run.stdout == "inherited\n"
+
+    def test_its_own_sitecustomize_runs(self, tmp_path, trace):
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.mine = 1\n")
+        text = "import sys, sitecustomize; print(mine, sitecustomize.__file__, sys.path)"
+        path = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *python_path()])}
+        expected = alone(sys.executable, "-c", text, **path)
+        assert record(trace, "-q", "-c", text, **path).stdout == expected.stdout
+
+    def test_a_failing_sitecustomize_fails_as_alone(self, tmp_path, trace):
+        (tmp_path / "sitecustomize.py").write_text("raise OSError('mine')\n")
+        path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *python_path()])}
+        expected = alone(sys.executable, "-c", "pass", **path)
+        assert "mine" in expected.stderr
+        # The recorder is such a Python as well.
+        assert expected.stderr in record(trace, "-q", "-c", "pass", **path).stderr
+
+    def test_warnings_as_errors(self, tmp_path, trace):
+        text = "import os, time\nif os.fork() == 0: os._exit(0)\nos.wait()"
+        run = record(trace, "-q", "--", sys.executable, "-W", "error", "-X", "dev", "-c", text)
+        assert (run.status, run.stderr) == (0, "")
+
+
+def python_path() -> list[str]:
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+def command(trace: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "stretto", "record", "-q", "-o", str(trace), "--", *arguments]
+
+
+WROTE = "import os, signal, sys, ctypes\ndef wrote(): pass\nwrote()\n"
+ENDINGS = {
+    "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM)",
+    "SIGKILL": "os.kill(os.getpid(), signal.SIGKILL)",
+    "_exit": "os._exit(7)",
+    "exec": "os.execv(sys.executable, [sys.executable, '-c', 'def after(): pass\\nafter()'])",
+    "segfault": "ctypes.string_at(0)",
+}
+STATUS = {"SIGTERM": -15, "SIGKILL": -9, "_exit": 7, "exec": 0, "segfault": -11}
+
+
+class TestEndings:
+    @pytest.mark.parametrize("how", ENDINGS)
+    def test_of_the_program(self, oracle, trace, how):
+        run = record_code(trace, WROTE + ENDINGS[how])
+        assert run.status == STATUS[how]
+        found = names(check_trace(oracle, run.trace, complete=False))
+        assert "wrote" in found
+        assert ("after" in found) == (how == "exec")
+
+    @pytest.mark.parametrize("how", ENDINGS)
+    def test_of_a_child(self, oracle, trace, how):
+        child = WROTE + ENDINGS[how]
+        text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
+        run = record_code(trace, text)
+        assert run.status == 0
+        assert "wrote" in names(check_trace(oracle, run.trace, complete=False))
+
+    def test_no_slice_is_left_open(self, oracle, trace):
+        run = record_code(trace, FAILS)
+        loaded = check_trace(oracle, run.trace)
+        assert {"inner", "outer", "uncaught exception"} <= names(loaded)
+
+
+FORKS = """
+import os
+def in_child(): pass
+def in_parent(): pass
+for _ in range(3):
+    if os.fork() == 0:
+        in_child()
+        os._exit(0)
+in_parent()
+for _ in range(3): os.wait()
+"""
+DOUBLE_FORK = """
+import os, time
+def orphan(): time.sleep(0.1)
+if os.fork() == 0:
+    if os.fork() == 0:
+        orphan()
+    os._exit(0)
+os.wait()
+"""
+SUBPROCESS = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "def child(): pass\\nchild()"])
+subprocess.run(["sh", "-c", sys.executable + " -c 'def below_a_shell(): pass\\nbelow_a_shell()'"])
+"""
+MULTIPROCESSING = """
+import multiprocessing, sys
+def work(x): return x + 1
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(work, range(4), chunksize=2))
+"""
+
+
+class TestChildren:
+    def test_fork(self, oracle, trace):
+        loaded = check_trace(oracle, record_code(trace, FORKS).trace, complete=False)
+        assert loaded.query("select count(*) from slice where name = 'in_child'") == [(3,)]
+        assert loaded.query("select count(*) from slice where name = 'in_parent'") == [(1,)]
+        assert len(pids(loaded)) == 4
+
+    def test_double_fork(self, oracle, trace):
+        """The orphan lives longer than the program; it is waited for."""
+        loaded = check_trace(oracle, record_code(trace, DOUBLE_FORK).trace, complete=False)
+        assert "orphan" in names(loaded)
+
+    def test_subprocess(self, oracle, trace):
+        loaded = check_trace(oracle, record_code(trace, SUBPROCESS).trace)
+        assert {"child", "below_a_shell"} <= names(loaded)
+        assert len(pids(loaded)) == 3
+
+    @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+    def test_multiprocessing(self, oracle, tmp_path, trace, method):
+        (tmp_path / "pool.py").write_text(MULTIPROCESSING)
+        run = record(trace, str(tmp_path / "pool.py"), method)
+        assert (run.status, run.stdout) == (0, "[1, 2, 3, 4]\n")
+        loaded = check_trace(oracle, run.trace, complete=False)
+        assert loaded.query("select count(*) from slice where name = 'work'") == [(4,)]
+        assert len(pids(loaded)) >= 3
+
+    def test_the_end_does_not_wait_for_long(self, oracle, trace):
+        text = "import os, sys, time\nif os.fork() == 0: time.sleep(30)"
+        run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
+        assert run.status == 0
+        check_trace(oracle, trace.read_bytes(), complete=False)
+
+    def test_what_is_not_followed_is_named(self, trace):
+        text = (
+            "import subprocess, sys\n"
+            "subprocess.run([sys.executable, '-I', '-c', 'import time; time.sleep(1.5)'])"
+        )
+        assert "-I, which keeps recorders out" in record_code(trace, text).stderr
+
+
+class TestWhatIsRecorded:
+    def test_events_of_every_kind(self, oracle, trace):
+        text = (
+            "import asyncio, gc, logging, threading, stretto\n"
+            "async def task(): await asyncio.sleep(0)\n"
+            "def in_thread(): stretto.counter('level', 3)\n"
+            "def main():\n"
+            "    thread = threading.Thread(target=in_thread, name='the thread')\n"
+            "    thread.start(); thread.join()\n"
+            "    asyncio.run(task()); gc.collect(); logging.warning('attention')\n"
+            "main()"
+        )
+        loaded = check_trace(oracle, record_code(trace, text).trace)
+        assert {"main", "in_thread", "garbage collection", "WARNING"} <= names(loaded)
+        assert ("the thread",) in loaded.query("select name from thread")
+        counters = loaded.query("select distinct name from counter_track")
+        assert {("level",), ("mem.rss",)} <= set(counters)
+
+    def test_cpu_and_memory_belong_to_the_process(self, oracle, trace):
+        text = "import time\nend = time.time() + 1.5\nwhile time.time() < end: pass\n"
+        run = record_code(trace, text, "--no-functions")
+        loaded = check_trace(oracle, run.trace)
+        rows = loaded.query(
+            "select track.name, max(counter.value), count(distinct pid) from counter"
+            " join process_counter_track track on track.id = track_id join process using (upid)"
+            " where track.name in ('CPU', 'mem.rss') group by 1 order by 1"
+        )
+        (_, cpu, one), (_, rss, also_one) = rows
+        assert (one, also_one) == (1, 1)
+        assert 5 < cpu < 110
+        assert 2 << 20 < rss < 1 << 30
+
+    @pytest.mark.parametrize(
+        ("option", "gone", "kept"),
+        [
+            ("--no-functions", "f", "own"),
+            ("--no-gc", "garbage collection", "f"),
+            ("--no-logs", "WARNING", "f"),
+            ("--no-exceptions", "uncaught exception", "f"),
+            ("--exclude=__main__", "f", "own"),
+            ("--min-duration=10s", "f", "own"),
+            ("--max-depth=1", "f", "<module>"),
+        ],
+    )
+    def test_options(self, oracle, trace, option, gone, kept):
+        text = (
+            "import gc, logging, stretto\ndef f():\n  stretto.instant('own'); gc.collect()\n"
+            "f(); logging.warning('x'); raise ValueError\n"
+        )
+        everything = names(check_trace(oracle, record_code(trace, text).trace))
+        assert {gone, kept} <= everything
+        found = names(check_trace(oracle, record_code(trace, text, option).trace))
+        assert gone not in found
+        assert kept in found
+
+    def test_c_functions(self, oracle, trace):
+        text = "def f(): return sorted([2, 1])\nf()"
+        assert "sorted" not in names(check_trace(oracle, record_code(trace, text).trace))
+        run = record_code(trace, text, "--c-functions")
+        assert any("sorted" in name for name in names(check_trace(oracle, run.trace)))
+
+    def test_include(self, oracle, trace):
+        text = "import json\ndef f(): json.dumps([])\nf()"
+        found = names(check_trace(oracle, record_code(trace, text, "--include", "json").trace))
+        assert "dumps" in found
+        assert "f" not in found
+
+    def test_summary(self, oracle, trace):
+        run = record_code(trace, FORKS)
+        loaded = check_trace(oracle, run.trace, complete=False)
+        (events,) = loaded.query("select 2 * count(*) from slice where dur >= 0")[0]
+        first = run.stderr.splitlines()[0]
+        said = int(first.split()[1].replace(",", ""))
+        assert abs(said - events) < 40, "counters and slices without an end apart"
+        assert "4 processes, 4 threads" in first
+        assert str(trace) in run.stderr
+        assert "ui.perfetto.dev" in run.stderr
