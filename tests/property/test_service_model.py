@@ -7,13 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stretto import _native
-from stretto.service import producer_endpoint, read_buffers, tracing_service
+from stretto.service import buffer_pool, producer_endpoint, read_buffers
 from stretto.testing import mock_producer
 from stretto.testing.decoded_packets import decode_packets
 from tests.support import native_model
 from tests.support.service_setup import Setup, event, kinds, make_config, texts
 
-SERVICE_MODULES = (producer_endpoint, read_buffers, tracing_service, mock_producer)
+SERVICE_MODULES = (buffer_pool, producer_endpoint, read_buffers, mock_producer)
 PRODUCERS, WRITERS, SESSIONS = 3, 3, 2
 
 STEPS = st.one_of(

@@ -48,12 +48,20 @@ class BufferTable:
         copy.unread = list(source.unread)
         copy.known = dict(source.known)
 
-    def set_producer(self, buffer_id, producer_id, uid, pid):
+    def exchange(self, buffer_id, other_id):
+        table = self.buffers
+        table[buffer_id], table[other_id] = table[other_id], table[buffer_id]
+
+    def set_producer(self, buffer_id, producer_id, uid, pid, machine_id=0):
         self.buffers[buffer_id].known[producer_id] = (uid, pid)
 
     def stats(self, buffer_id):
         buffer = self.buffers[buffer_id]
         return dict.fromkeys(COUNTERS, 0) | {"buffer_size": buffer.size, "unread": 0}
+
+    def writer_stats(self, buffer_id):
+        self.buffers[buffer_id]  # KeyError: no such buffer
+        return []
 
     def set_watermark(self, buffer_id, eventfd, unread_bytes):
         self.buffers[buffer_id]  # KeyError: no such buffer
@@ -68,6 +76,12 @@ class Readback:
 
     def begin(self, buffer_id):
         pass
+
+    def copy(self):
+        copy = Readback(self.table)
+        copy.sequences = dict(self.sequences)
+        copy.invalid_packets, copy.packets = self.invalid_packets, self.packets
+        return copy
 
     def sequence_id(self, producer_id, writer_id):
         return self.sequences.setdefault((producer_id, writer_id), len(self.sequences) + 2)

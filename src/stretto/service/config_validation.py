@@ -6,9 +6,12 @@ Both raise, with a message for the user; the consumer gets it as the session's e
 
 from __future__ import annotations
 
+import string
+
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 from stretto.service.trace_filter import compile_filter
+from stretto.service.triggers import CLONE_SNAPSHOT, NO_MODE, START_TRACING, STOP_TRACING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +20,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.tracing_session import TracingSession
 
-_UNSUPPORTED = ("trigger_config", "exclusive_prio", "priority_boost")
-"""What this service can't do yet, and can't ignore without betraying the config's author."""
-
-_LOCKDOWN_SET = 2
+_FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
 _MAX_FILL_POLICY = 2
 _MAX_BUFFER_KB = (1 << 22) - 1
 
@@ -35,8 +35,14 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> None:
     Raises:
         ConfigError: It says which field and what to do.
     """
-    _check_supported(config)
     _check_duration(config)
+    if config.trigger_config is not None:
+        _check_triggers(config, config.trigger_config)
+    if not _FILENAME_CHARACTERS.issuperset(config.bugreport_filename):
+        raise ConfigError(
+            f"bugreport_filename {config.bugreport_filename!r}: only letters, digits, '-', '_' "
+            "and '.' are allowed."
+        )
     if config.enable_extra_guardrails:
         _check_guardrails(config)
     _check_buffers(config)
@@ -46,23 +52,48 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> None:
     _check_output(config, has_fd=has_fd)
 
 
-def _check_supported(config: TraceConfig) -> None:
-    for name in _UNSUPPORTED:
-        if config.has(name):
-            raise ConfigError(
-                f"This service doesn't support {name} yet: remove it from the config."
-            )
-    if config.lockdown_mode == _LOCKDOWN_SET:
-        raise ConfigError("This service doesn't support lockdown_mode yet: remove it.")
+def _longest_ms(config: TraceConfig) -> int:
+    guarded = config.enable_extra_guardrails
+    return limits.MAX_DURATION_WITH_GUARDRAILS_MS if guarded else limits.MAX_DURATION_MS
 
 
 def _check_duration(config: TraceConfig) -> None:
-    guarded = config.enable_extra_guardrails
-    limit = limits.MAX_DURATION_WITH_GUARDRAILS_MS if guarded else limits.MAX_DURATION_MS
+    limit = _longest_ms(config)
     if config.duration_ms > limit:
         raise ConfigError(
             f"duration_ms {config.duration_ms} is too long: at most {limit}, or 0 for no end."
         )
+
+
+def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) -> None:
+    mode, limit = triggers.trigger_mode, _longest_ms(config)
+    if mode > CLONE_SNAPSHOT:
+        raise ConfigError(
+            f"trigger_mode {mode} is unknown: use START_TRACING (1), STOP_TRACING (2) or "
+            "CLONE_SNAPSHOT (4)."
+        )
+    if triggers.use_clone_snapshot_if_available and mode != STOP_TRACING:
+        raise ConfigError("use_clone_snapshot_if_available needs trigger_mode STOP_TRACING.")
+    if mode == NO_MODE:
+        return
+    if config.duration_ms:
+        raise ConfigError(
+            "duration_ms can't be combined with triggers: use trigger_timeout_ms and stop_delay_ms."
+        )
+    if not 0 < triggers.trigger_timeout_ms <= limit:
+        raise ConfigError(
+            f"trigger_timeout_ms is {triggers.trigger_timeout_ms}: it must be between 1 and "
+            f"{limit}."
+        )
+    if mode != START_TRACING and config.write_into_file:
+        raise ConfigError(
+            "write_into_file can't be combined with triggers that stop or clone: the file would "
+            "be written before they come."
+        )
+    names = [trigger.name for trigger in triggers.triggers]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"Trigger {name!r} is there twice: remove one.")
 
 
 def _check_guardrails(config: TraceConfig) -> None:
@@ -151,6 +182,25 @@ def _check_output(config: TraceConfig, *, has_fd: bool) -> None:
         )
 
 
+def check_exclusive(config: TraceConfig, sessions: Collection[TracingSession]) -> None:
+    """Check that no session insists on being alone.
+
+    Args:
+        config: The config, already checked by itself.
+        sessions: All that exist.
+
+    Raises:
+        SessionError: One that is as important is active.
+    """
+    wanted = config.exclusive_prio
+    held = max((each.config.exclusive_prio for each in sessions if each.active), default=0)
+    if held and held >= wanted:
+        raise SessionError(
+            f"An exclusive session with priority {held} >= requested priority {wanted} is "
+            "already active."
+        )
+
+
 def check_against_sessions(
     config: TraceConfig,
     uid: int,
@@ -171,7 +221,8 @@ def check_against_sessions(
         SessionError: Why it can't run now, and when it could.
     """
     name = config.unique_session_name
-    if name and any(session.config.unique_session_name == name for session in sessions):
+    originals = [session for session in sessions if not session.is_clone]
+    if name and any(session.config.unique_session_name == name for session in originals):
         raise SessionError(f"A session named {name!r} exists already: end it or choose another.")
     _check_semaphores(config, [session.config for session in sessions if session.active])
     if config.enable_extra_guardrails and name in started_at:

@@ -6,6 +6,7 @@ from stretto.protos.config import DataSourceConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
     from stretto.protos.config import DataSourceDescriptor, TraceConfig
@@ -18,7 +19,8 @@ STARTED: Final = 2
 STOPPING: Final = 3
 STOPPED: Final = 4
 
-_LOCAL_MACHINE = "host"
+_HOST: Final = "host"
+"""Selects the machine of the service in a `machine_name_filter`, whatever its name."""
 
 
 class RegisteredDataSource:
@@ -34,31 +36,40 @@ class RegisteredDataSource:
     def name(self) -> str:
         return self.descriptor.name
 
-    def matches(self, source: TraceConfig.DataSource) -> bool:
-        """Whether an entry of a config wants this data source of this producer."""
-        config = source.config
+    def matches(self, entry: TraceConfig.DataSource, *, all_machines: bool) -> bool:
+        """Whether an entry of a config wants this data source of this producer.
+
+        Args:
+            entry: One of the config's `data_sources`.
+            all_machines: Whether an entry that names no machine means all of them.
+        """
+        config = entry.config
         return (
             config is not None
             and config.name == self.name
-            and _machine_matches(source)
-            and _producer_matches(source, self.producer.name)
+            and _machine_matches(entry, self.producer, all_machines)
+            and _producer_matches(entry, self.producer.name)
         )
 
 
-def _machine_matches(source: TraceConfig.DataSource) -> bool:
-    # All producers are local until relays exist; without a filter local ones are meant.
-    filters = source.machine_name_filter
-    return not filters or _LOCAL_MACHINE in filters
+def _machine_matches(
+    entry: TraceConfig.DataSource, producer: ProducerEndpoint, all_machines: bool
+) -> bool:
+    names = entry.machine_name_filter
+    if not names:
+        return all_machines or not producer.machine_id
+    return producer.machine_name in names or (not producer.machine_id and _HOST in names)
 
 
 def _producer_matches(source: TraceConfig.DataSource, name: str) -> bool:
     exact, patterns = source.producer_name_filter, source.producer_name_regex_filter
     if not exact and not patterns:
         return True
-    return name in exact or any(_full_match(pattern, name) for pattern in patterns)
+    return name in exact or any(full_match(pattern, name) for pattern in patterns)
 
 
-def _full_match(pattern: str, name: str) -> bool:
+def full_match(pattern: str, name: str) -> bool:
+    """Whether the whole of `name` matches a regular expression of a config."""
     import re
 
     try:
@@ -70,15 +81,21 @@ def _full_match(pattern: str, name: str) -> bool:
 class DataSourceInstance:
     """A data source of one producer in one session."""
 
-    __slots__ = ("config", "instance_id", "source", "state")
+    __slots__ = ("_on_state", "config", "instance_id", "source", "state")
 
     def __init__(
-        self, instance_id: int, source: RegisteredDataSource, config: DataSourceConfig
+        self,
+        instance_id: int,
+        source: RegisteredDataSource,
+        config: DataSourceConfig,
+        on_state: Callable[[DataSourceInstance], object],
     ) -> None:
+        """`on_state` is told of each new state."""
         self.instance_id = instance_id
         self.source = source
         self.config = config
         self.state = CONFIGURED
+        self._on_state = on_state
 
     @property
     def producer(self) -> ProducerEndpoint:
@@ -89,32 +106,45 @@ class DataSourceInstance:
         """(producer name, data source name), as service events list it."""
         return self.producer.name, self.source.name
 
+    def move_to(self, state: int) -> None:
+        """Enter a state; whoever wants to know is told."""
+        if state != self.state:
+            self.state = state
+            self._on_state(self)
+
     def set_up(self) -> None:
         """Tell the producer to prepare."""
         self.producer.setup_data_source(self.instance_id, self.config)
 
     def start(self) -> None:
         """Tell the producer to start; it may have to confirm."""
-        self.state = STARTING if self.source.descriptor.will_notify_on_start else STARTED
+        self.move_to(STARTING if self.source.descriptor.will_notify_on_start else STARTED)
         self.producer.start_data_source(self.instance_id, self.config)
 
     def stop(self, *, immediate: bool) -> None:
         """Tell the producer to stop; unless `immediate`, it may have to confirm."""
         if self.state in (STOPPING, STOPPED):
-            self.state = STOPPED if immediate else self.state
+            if immediate:
+                self.move_to(STOPPED)
             return
         waits = self.source.descriptor.will_notify_on_stop and not immediate
-        self.state = STOPPING if waits else STOPPED
+        self.move_to(STOPPING if waits else STOPPED)
         self.producer.stop_data_source(self.instance_id)
 
 
 def config_for_producer(
-    source: DataSourceConfig, trace: TraceConfig, session_id: int, buffer_id: int, stop_ms: int
+    source: DataSourceConfig,
+    trace: TraceConfig,
+    *,
+    duration_ms: int,
+    session_id: int,
+    buffer_id: int,
+    stop_ms: int,
 ) -> DataSourceConfig:
     """The config as the producer gets it: a copy, with the fields that only the service sets."""
     config = DataSourceConfig.decode(source.encode())
     config.target_buffer = buffer_id
-    config.trace_duration_ms = trace.duration_ms
+    config.trace_duration_ms = duration_ms
     config.tracing_session_id = session_id
     config.enable_extra_guardrails = trace.enable_extra_guardrails
     config.stop_timeout_ms = stop_ms

@@ -66,6 +66,10 @@ class FileDrain:
     def open(self) -> bool:
         return not self._file.closed
 
+    def fileno(self) -> int:
+        """The file's descriptor, -1 when it is closed."""
+        return self._file.fileno()
+
     def start(self) -> None:
         """Write periodically from now on."""
         config = self._session.config
@@ -77,7 +81,7 @@ class FileDrain:
         self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
             quarter = buffer.size_kb * 1024 // 4
-            session.service.table.set_watermark(buffer_id, self._eventfd, quarter)
+            session.service.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
         session.service.task_runner.watch(self._eventfd, self._on_watermark)
 
     def _on_watermark(self) -> None:
@@ -145,7 +149,7 @@ class FileDrain:
         self._session.timers.cancel(_TIMER)
         if self._eventfd >= 0:
             for buffer_id in self._session.buffers:
-                self._session.service.table.set_watermark(buffer_id, -1, 0)
+                self._session.service.buffers.table.set_watermark(buffer_id, -1, 0)
             self._session.service.task_runner.unwatch(self._eventfd)
             os.close(self._eventfd)
             self._eventfd = -1

@@ -20,7 +20,7 @@ from stretto.service.service_packets import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Final
 
     from stretto.service.producer_endpoint import ProducerEndpoint
@@ -57,13 +57,20 @@ class Flushes:
         self.succeeded = 0
         self.failed = 0
 
-    def start(self, timeout_ms: int, flags: int, done: Callable[[bool], object]) -> None:
+    def start(
+        self,
+        timeout_ms: int,
+        flags: int,
+        done: Callable[[bool], object],
+        buffers: Collection[int] | None = None,
+    ) -> None:
         """Ask all producers of the session to commit what they hold, then call `done`.
 
         Args:
             timeout_ms: 0 for the session's default.
             flags: FlushFlags, handed on to the producers.
             done: Gets whether all have answered in time. Called once, from a task.
+            buffers: Ask only for data sources that write into these; None for all.
         """
         session = self._session
         session.lifecycle.add(FLUSH_STARTED)
@@ -73,19 +80,29 @@ class Flushes:
             session.service.task_runner.post(lambda: done(False))
             return
         request_id = session.service.next_flush_id()
-        targets = self._targets()
+        targets = self._targets(buffers)
         self._pending[request_id] = _PendingFlush(set(targets), flags, done)
         timeout = self._timeout(timeout_ms) if targets else 0
         session.timers.once(_timer(request_id), timeout, lambda: self._finish(request_id))
         for producer, instance_ids in targets.items():
             producer.flush(request_id, instance_ids, flags)
 
-    def _targets(self) -> dict[ProducerEndpoint, list[int]]:
+    def _targets(self, buffers: Collection[int] | None) -> dict[ProducerEndpoint, list[int]]:
         targets: dict[ProducerEndpoint, list[int]] = {}
         for instance in self._session.instances:
+            if buffers is not None and instance.config.target_buffer not in buffers:
+                continue
             if not instance.source.descriptor.no_flush:
                 targets.setdefault(instance.producer, []).append(instance.instance_id)
+            elif instance.producer.scrapes_itself:
+                targets.setdefault(instance.producer, [])
         return targets
+
+    def copy_counts_to(self, other: Flushes) -> None:
+        """Let a clone begin with what was counted so far."""
+        other.requested = self.requested
+        other.succeeded = self.succeeded
+        other.failed = self.failed
 
     def _timeout(self, timeout_ms: int) -> int:
         configured = self._session.config.flush_timeout_ms

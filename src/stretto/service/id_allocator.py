@@ -13,6 +13,11 @@ class IdAllocator:
         self._last = 0
         self._in_use: set[int] = set()
 
+    @property
+    def in_use(self) -> frozenset[int]:
+        """Ids that were allocated and not freed."""
+        return frozenset(self._in_use)
+
     def allocate(self) -> int:
         """Return a free id, or 0 if all are in use."""
         if len(self._in_use) >= self._maximum:

@@ -16,6 +16,7 @@ from stretto.base.errors import SessionError, TransportError
 from stretto.service.packet_encoder import whole_packets
 
 _PIPE_TIMEOUT_MS = 10_000
+_COPY_BYTES = 1 << 20
 
 
 def create_output_file(path: str) -> int:
@@ -53,6 +54,10 @@ class OutputFile:
     @property
     def closed(self) -> bool:
         return self._fd < 0
+
+    def fileno(self) -> int:
+        """The descriptor, -1 when closed."""
+        return self._fd
 
     def write(self, trace: bytes) -> bool:
         """Append framed packets; return False if the maximum size ends the file here.
@@ -127,6 +132,26 @@ class OutputFile:
                 os.close(fd)
             except OSError:
                 pass  # The descriptor is gone all the same; sync() reports lost data.
+
+
+def copy_file(source: int, target: int) -> None:
+    """Append the whole of one open file to another.
+
+    The source may be open for writing only, as long as it has a name in /proc.
+
+    Raises:
+        OSError: The source is no regular file, or can't be read; or the target can't be
+            written.
+    """
+    os.fdatasync(source)
+    reader = os.open(f"/proc/self/fd/{source}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while piece := os.read(reader, _COPY_BYTES):
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(target, view) :]
+    finally:
+        os.close(reader)
 
 
 def _reason(error: Exception) -> str:

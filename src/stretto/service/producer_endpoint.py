@@ -39,10 +39,14 @@ class ProducerEndpoint:
         "_smb_scraping",
         "connected",
         "core",
+        "machine_id",
+        "machine_name",
         "name",
         "pid",
         "producer_id",
+        "producer_provided_shm",
         "sdk_version",
+        "shm_emulation",
         "uid",
     )
 
@@ -60,6 +64,9 @@ class ProducerEndpoint:
         shm_size_hint: int,
         smb_scraping: bool,
         sdk_version: str,
+        machine_id: int,
+        machine_name: str,
+        shm_emulation: bool,
     ) -> None:
         self._service = service
         self._producer = producer
@@ -75,7 +82,11 @@ class ProducerEndpoint:
         self.pid = pid
         self.name = name
         self.sdk_version = sdk_version
-        self.core = _native.ProducerEndpointCore(service.table, producer_id)
+        self.machine_id = machine_id
+        self.machine_name = machine_name
+        self.shm_emulation = shm_emulation
+        self.producer_provided_shm = False
+        self.core = _native.ProducerEndpointCore(service.buffers.table, producer_id)
         self.connected = True
         self._post(producer.on_connect)
 
@@ -125,7 +136,9 @@ class ProducerEndpoint:
             session.on_data_source_stopped(self, instance_id)
 
     def activate_triggers(self, names: Sequence[str]) -> None:
-        """No session of this service waits for triggers: nothing happens."""
+        """Give sessions the triggers that they wait for."""
+        if self.connected:
+            self._service.activate_triggers(self, names)
 
     def sync(self, callback: Callable[[], None]) -> None:
         """Call back once everything that was sent before is handled."""
@@ -170,7 +183,9 @@ class ProducerEndpoint:
         wished = wished_geometry(config, self.name, self._shm_size_hint, self._page_size_hint)
         size, page_size = valid_geometry(*wished, *self._service.default_geometry)
         try:
-            if self._in_process:
+            if self.shm_emulation or self.producer_provided_shm:
+                self._announce(size, page_size)
+            elif self._in_process:
                 self._share_in_process(size, page_size)
             else:
                 self._share_memfd(size, page_size)
@@ -178,6 +193,26 @@ class ProducerEndpoint:
             return False
         self._has_memory = True
         return True
+
+    def offer_shared_memory(self, fd: int) -> None:
+        """Take the memory that a producer brings, if it is fit; else it gets ours.
+
+        Args:
+            fd: A sealed memfd; stays the caller's.
+        """
+        try:
+            size = os.fstat(fd).st_size
+            page_size = self._page_size_hint
+            if valid_geometry(size, page_size) != (size, page_size):
+                return
+            self.core.attach_fd(fd, size, page_size)
+        except (OSError, ValueError):
+            return
+        self.producer_provided_shm = True
+
+    def _announce(self, size: int, page_size: int) -> None:
+        remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
+        self._post(lambda: remote.on_shared_memory(-1, size, page_size))
 
     def _share_in_process(self, size: int, page_size: int) -> None:
         arbiter = _native.Arbiter.in_process(self.core, size, page_size)
@@ -214,14 +249,26 @@ class ProducerEndpoint:
     def allow_buffer(self, buffer_id: int) -> None:
         """Let the producer write into a buffer, in its own name."""
         self._allowed.add(buffer_id)
-        self._service.table.set_producer(buffer_id, self.producer_id, self.uid, self.pid)
+        self.introduce_to(buffer_id)
         self.core.allow_buffer(buffer_id, True)
+
+    def introduce_to(self, buffer_id: int) -> None:
+        """Tell a buffer, if the producer may write into it, in whose name it does."""
+        if buffer_id in self._allowed:
+            self._service.buffers.table.set_producer(
+                buffer_id, self.producer_id, self.uid, self.pid, self.machine_id
+            )
 
     def forbid_buffers(self, buffer_ids: Iterable[int]) -> None:
         """Take the permission back."""
         for buffer_id in self._allowed.intersection(buffer_ids):
             self._allowed.discard(buffer_id)
             self.core.allow_buffer(buffer_id, False)
+
+    @property
+    def scrapes_itself(self) -> bool:
+        """Whether it sends what its writers have in hand when it answers a flush."""
+        return self.shm_emulation and self._smb_scraping
 
     def scrape(self, buffer_ids: Iterable[int]) -> None:
         """Copy what the producer's writers have in hand into those of the buffers it uses."""

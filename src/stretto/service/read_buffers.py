@@ -2,20 +2,19 @@
 
 One *pass* takes as many reads as it needs (perfetto-abi 5.4)::
 
-    every read   queued clock snapshots, synchronisation marker if due, service events
-    first read   the initial clock snapshot before, config, uuid, provenance, system info
+    every read   the service's own packets
     then         buffer 0, buffer 1, ...                     until the limit is hit
     last read    read_tracing_buffers_completed, trace stats if due
 
-Everything but the stats passes the filter, if the config has one.
+Everything but the stats passes the filter, if the config has one; and everything is
+compressed, each read for itself, if the config says so.
 """
 
 from __future__ import annotations
 
 from stretto import _native
-from stretto.base.clock import BOOTTIME
+from stretto.service.own_packets import OwnPackets
 from stretto.service.packet_encoder import framed
-from stretto.service.service_packets import READ_TRACING_BUFFERS_COMPLETED
 from stretto.service.trace_filter import TraceFilter
 from stretto.service.trace_stats import encode_trace_stats
 
@@ -34,12 +33,9 @@ class Reader:
     __slots__ = (
         "_at",
         "_buffers",
-        "_clocks",
-        "_first",
-        "_lifecycle",
+        "_own",
         "_readback",
         "_session",
-        "_uuid",
         "stats_due",
         "sync_due",
         "trace_filter",
@@ -59,16 +55,27 @@ class Reader:
         """
         self._session = session
         self._buffers = buffers
-        self._uuid = uuid
-        self._clocks = clocks
-        self._lifecycle = lifecycle
-        self._readback = _native.Readback(session.service.table)
+        self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
+        self._readback = _native.Readback(session.service.buffers.table)
         self._at = -1  # Index of the buffer that the pass has come to.
-        self._first = True
         self.sync_due = False
         self.stats_due = False
         config, clock = session.config.trace_filter, session.service.clock
         self.trace_filter = TraceFilter(config, len(buffers), clock) if config else None
+
+    def for_clone(self, clone: TracingSession, *, skip_filter: bool) -> Reader:
+        """A reader of a clone: its sequences have the same ids as in this reader's trace."""
+        reader = Reader(clone, clone.buffers, clone.uuid, clone.clocks, clone.lifecycle)
+        reader._readback = self._readback.copy()
+        reader.sync_due = reader.stats_due = True
+        if skip_filter:
+            reader.trace_filter = None
+        return reader
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was read."""
+        return self._own.begun
 
     @property
     def in_pass(self) -> bool:
@@ -78,22 +85,25 @@ class Reader:
     def stats(self) -> bytes:
         """The encoded TraceStats as of now."""
         filter_stats = self.trace_filter.stats() if self.trace_filter else None
-        return encode_trace_stats(
-            self._session, self._buffers, self._readback.invalid_packets, filter_stats
-        )
+        return encode_trace_stats(self._session, self._buffers, self._readback, filter_stats)
 
     def read(self, limit: int) -> tuple[bytes, bool]:
         """Return about `limit` bytes of framed packets, and whether the pass has more.
 
-        The limit is for what is read; a filter makes it less.
+        The limit is for what is read; filter and compression make it less.
         """
-        own = b"".join(map(framed, self._service_packets()))
+        if not self._session.readable:
+            return b"", False
+        sync_due, self.sync_due = self.sync_due, False
+        opening = self._own.opening(self._readback, sync_due=sync_due)
+        own = b"".join(map(framed, opening))
         out = [self._filtered(own)]
         more = self._read_buffers(out, limit - len(own))
         if not more:
-            out.append(self._filtered(b"".join(map(framed, self._closing_packets()))))
+            out.append(self._filtered(b"".join(map(framed, self._own.closing()))))
             out.append(self._stats_packet())
-        return b"".join(out), more
+        trace = b"".join(out)
+        return self._session.compress(trace) if self._session.compress else trace, more
 
     def _filtered(self, trace: bytes, buffer: int = -1) -> bytes:
         return self.trace_filter.filter(trace, buffer) if self.trace_filter else trace
@@ -117,50 +127,6 @@ class Reader:
         self._at = index
         if index < len(self._buffers):
             self._readback.begin(self._buffers[index])
-
-    def _service_packets(self) -> list[bytes]:
-        session, build = self._session, self._session.service.packets
-        builtin = session.builtin
-        out = self._clock_snapshots()
-        if self.sync_due:
-            self.sync_due = False
-            out.append(build.sync_marker())
-        if self._first:
-            self._first = False
-            out += self._first_packets()
-        if not builtin.disable_service_events:
-            out += self._lifecycle.packets(build)
-            self._lifecycle.clear()
-        return out
-
-    def _clock_snapshots(self) -> list[bytes]:
-        session = self._session
-        primary = session.builtin.primary_trace_clock or BOOTTIME
-        snapshots = self._clocks.queued()
-        self._clocks.clear()
-        if self._first and self._clocks.initial:
-            snapshots.insert(0, self._clocks.initial)
-        build = session.service.packets
-        return [build.clock_snapshot(snapshot, primary) for snapshot in snapshots]
-
-    def _first_packets(self) -> list[bytes]:
-        session, service = self._session, self._session.service
-        build = service.packets
-        out = []
-        if not session.builtin.disable_trace_config:
-            out.append(build.trace_config(session.config_bytes))
-        out.append(build.trace_uuid(*self._uuid))
-        out.append(build.trace_provenance(service.clock.boottime_ns(), len(self._buffers)))
-        if not session.builtin.disable_system_info:
-            out.append(build.system_info(service.system_info, service.version))
-        return out
-
-    def _closing_packets(self) -> list[bytes]:
-        session, service = self._session, self._session.service
-        if session.builtin.disable_service_events:
-            return []
-        now = service.clock.boottime_ns()
-        return [service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED)]
 
     def _stats_packet(self) -> bytes:
         """The framed stats if they are due: the one thing that isn't filtered."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto.service.system_info import SystemInfo
+    from stretto.service.triggers import ReceivedTrigger
 
 SYNC_MARKER: Final = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
 
@@ -28,6 +29,8 @@ TRACING_DISABLED: Final = 5
 SLOW_STARTING_DATA_SOURCES: Final = 7
 LAST_FLUSH_SLOW_DATA_SOURCES: Final = 8
 FLUSH_STARTED: Final = 9
+CLONE_STARTED: Final = 10
+BUFFER_CLONED: Final = 11
 
 # TracePacket
 _TRUSTED_UID = 3
@@ -38,28 +41,39 @@ _TRACE_CONFIG = 33
 _TRACE_STATS = 35
 _SYNCHRONIZATION_MARKER = 36
 _SYSTEM_INFO = 45
+_TRIGGER = 46
 _TIMESTAMP_CLOCK_ID = 58
 _SERVICE_EVENT = 69
+_EXTENSION_DESCRIPTOR = 72
 _TRACE_UUID = 89
+_MACHINE_ID = 98
+_REMOTE_CLOCK_SYNC = 107
+_CLONE_SNAPSHOT_TRIGGER = 113
 _TRACE_PROVENANCE = 124
+_CONCURRENT_SESSION_EVENT = 134
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class ServicePackets:
     """Builds packets in the name of a service that runs as `uid`."""
 
-    __slots__ = ("_header", "_identity")
+    __slots__ = ("_header", "_identity", "_uid")
 
     def __init__(self, uid: int) -> None:
-        self._identity = number(_TRUSTED_UID, uid) + number(
-            _TRUSTED_PACKET_SEQUENCE_ID, SERVICE_SEQUENCE_ID
-        )
+        self._uid = number(_TRUSTED_UID, uid)
+        self._identity = self._uid + number(_TRUSTED_PACKET_SEQUENCE_ID, SERVICE_SEQUENCE_ID)
         self._header = self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME)
+
+    def adopt_machine(self, machine_id: int) -> None:
+        """The service runs within a program on another machine than the trace's host."""
+        self._header = (
+            self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME) + number(_MACHINE_ID, machine_id)
+        )
 
     def clock_snapshot(self, clocks: Iterable[tuple[int, int]], primary_clock: int) -> bytes:
         """`clocks` are (clock id, ns)."""
-        body = number(2, primary_clock)
-        for ident, time_ns in clocks:
-            body += blob(1, number(1, ident) + number(2, time_ns))
+        body = number(2, primary_clock) + _clocks(clocks)
         return blob(_CLOCK_SNAPSHOT, body) + self._header
 
     def sync_marker(self) -> bytes:
@@ -91,24 +105,66 @@ class ServicePackets:
         body += number(6, info.page_size) + number(16, info.ram_bytes) + number(8, info.cpus)
         return blob(_SYSTEM_INFO, body) + self._header
 
-    def trace_provenance(self, timestamp_ns: int, buffers: int) -> bytes:
-        """One entry for each buffer: their writers aren't known before they are read."""
-        body = blob(2, b"") * buffers
+    def remote_system_info(self, machine_id: int, system_info: bytes) -> bytes:
+        """`system_info` is encoded by the other machine."""
+        return blob(_SYSTEM_INFO, system_info) + number(_MACHINE_ID, machine_id) + self._identity
+
+    def remote_clock_sync(
+        self,
+        machine_id: int,
+        pairs: Iterable[tuple[Iterable[tuple[int, int]], Iterable[tuple[int, int]]]],
+    ) -> bytes:
+        """`pairs`: the other machine's clocks, and ours when they arrived."""
+        body = b"".join(
+            blob(1, blob(2, _clocks(theirs)) + blob(3, _clocks(ours))) for theirs, ours in pairs
+        )
+        return number(_MACHINE_ID, machine_id) + self._uid + blob(_REMOTE_CLOCK_SYNC, body)
+
+    def extension_descriptor(self, file_name: str, content: bytes) -> bytes:
+        """`content` is an encoded FileDescriptorSet, compressed by gzip or not."""
+        field = 2 if content.startswith(_GZIP_MAGIC) else 1
+        body = blob(field, content) + text(3, file_name)
+        return self._header + blob(_EXTENSION_DESCRIPTOR, body)
+
+    def trigger(self, trigger: ReceivedTrigger, *, of_clone: bool = False) -> bytes:
+        """A trigger that came; `of_clone`: the one for which the trace was cloned."""
+        body = text(1, trigger.name) + text(2, trigger.producer_name)
+        body += number(3, trigger.uid) + number(4, trigger.stop_delay_ms)
+        field = _CLONE_SNAPSHOT_TRIGGER if of_clone else _TRIGGER
+        return blob(field, body) + number(_TIMESTAMP, trigger.boot_time_ns) + self._header
+
+    def concurrent_session_event(self, timestamp_ns: int, event: bytes) -> bytes:
+        """`event` is an encoded ConcurrentSessionEvent."""
+        header = number(_TIMESTAMP, timestamp_ns) + self._header
+        return header + blob(_CONCURRENT_SESSION_EVENT, event)
+
+    def trace_provenance(
+        self, timestamp_ns: int, buffers: Iterable[Iterable[tuple[int, int]]]
+    ) -> bytes:
+        """For each buffer the (sequence id, producer id) of those who have written into it."""
+        body = b"".join(
+            blob(2, b"".join(blob(1, number(1, i) + number(2, producer)) for i, producer in each))
+            for each in buffers
+        )
         return number(_TIMESTAMP, timestamp_ns) + blob(_TRACE_PROVENANCE, body) + self._header
 
     def service_event(
-        self, timestamp_ns: int, event: int, data_sources: Sequence[tuple[str, str]] = ()
+        self, timestamp_ns: int, event: int, detail: int | Sequence[tuple[str, str]] = 1
     ) -> bytes:
         """Something happened to the session.
 
         Args:
             timestamp_ns: When, CLOCK_BOOTTIME.
             event: Field number in TracingServiceEvent.
-            data_sources: (producer name, data source name), for the events that list them.
+            detail: A number, or (producer name, data source name) of each it is about.
         """
-        if data_sources:
-            entries = [blob(1, text(1, owner) + text(2, name)) for owner, name in data_sources]
-            body = blob(event, b"".join(entries))
+        if isinstance(detail, int):
+            body = number(event, detail)
         else:
-            body = number(event, 1)
+            entries = [blob(1, text(1, owner) + text(2, name)) for owner, name in detail]
+            body = blob(event, b"".join(entries))
         return number(_TIMESTAMP, timestamp_ns) + self._header + blob(_SERVICE_EVENT, body)
+
+
+def _clocks(clocks: Iterable[tuple[int, int]]) -> bytes:
+    return b"".join(blob(1, number(1, ident) + number(2, time_ns)) for ident, time_ns in clocks)

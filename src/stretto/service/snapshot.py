@@ -10,11 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stretto.service.id_allocator import IdAllocator
+    from stretto.service.buffer_pool import BufferPool
     from stretto.service.tracing_session import TracingSession
 
 
-def take_snapshot(session: TracingSession, buffer_ids: IdAllocator) -> Iterator[bytes]:
+def take_snapshot(session: TracingSession, pool: BufferPool) -> Iterator[bytes]:
     """Copy the session's buffers now and return an iterator over the copy's trace bytes.
 
     Raises:
@@ -24,34 +24,28 @@ def take_snapshot(session: TracingSession, buffer_ids: IdAllocator) -> Iterator[
     session.clocks.take()
     # The halves as for a clone: a name of its own, and in the second half that of the origin.
     uuid = session.service.new_uuid()[0], session.uuid[1]
-    copies = _copy_buffers(session, buffer_ids)
+    copies = copy_buffers(session.buffers, pool)
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True
-    pieces = _pieces(reader, lambda: _free(session, copies, buffer_ids))
+    pieces = _pieces(reader, lambda: pool.free(copies))
     next(pieces)  # Enters its `try`: from here on the copies are freed whatever happens.
     return pieces
 
 
-def _copy_buffers(session: TracingSession, buffer_ids: IdAllocator) -> list[int]:
+def copy_buffers(originals: list[int], pool: BufferPool) -> list[int]:
+    """Copy buffers: all or none.
+
+    Raises:
+        SessionError: There is no memory for the copies.
+    """
     copies: list[int] = []
-    for original in session.buffers:
-        ident = buffer_ids.allocate()
+    for original in originals:
         try:
-            session.service.table.clone(original, ident)
-        except (MemoryError, OSError, ValueError) as error:
-            buffer_ids.free(ident)
-            _free(session, copies, buffer_ids)
-            raise SessionError(
-                f"A snapshot can't be taken: {str(error) or 'out of memory'}; use smaller buffers."
-            ) from error
-        copies.append(ident)
+            copies.append(pool.clone(original))
+        except SessionError:
+            pool.free(copies)
+            raise
     return copies
-
-
-def _free(session: TracingSession, copies: list[int], buffer_ids: IdAllocator) -> None:
-    for ident in copies:
-        session.service.table.remove(ident)
-        buffer_ids.free(ident)
 
 
 def _pieces(reader: Reader, free: Callable[[], object]) -> Iterator[bytes]:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import os
 
-from stretto import _native
-from stretto.base.errors import ConfigError, DecodeError, SessionError
-from stretto.base.ids import MAX_BUFFER_ID, MAX_PRODUCER_ID
-from stretto.protos.config import TraceConfig
-from stretto.service.config_validation import check_against_sessions, check_config
+from stretto.base.errors import SessionError
+from stretto.base.ids import MAX_PRODUCER_ID
+from stretto.service import triggers
+from stretto.service.buffer_pool import BufferPool
 from stretto.service.consumer_endpoint import ConsumerEndpoint
 from stretto.service.data_source import RegisteredDataSource
 from stretto.service.id_allocator import IdAllocator
 from stretto.service.limits import FILE_BYTES_PER_STEP, MAX_DATA_SOURCES_PER_PRODUCER
-from stretto.service.output_file import create_output_file
+from stretto.service.priority_boost import PriorityBoosts
 from stretto.service.producer_endpoint import ProducerEndpoint
+from stretto.service.relay_endpoint import RelayEndpoint
 from stretto.service.service_packets import ServicePackets
 from stretto.service.shm_geometry import DEFAULT_PAGE_SIZE, DEFAULT_SHM_SIZE
 from stretto.service.snapshot import take_snapshot
@@ -29,12 +29,13 @@ from stretto.service.tracing_session import TracingSession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
     from stretto.base.clock import Clock
     from stretto.base.task_runner import TaskRunner
     from stretto.ports.endpoints import Consumer, Producer, RemoteProducer
-    from stretto.protos.config import DataSourceDescriptor
+    from stretto.protos.config import DataSourceDescriptor, TraceConfig
+    from stretto.service.priority_boost import Scheduler
 
 
 class TracingService:
@@ -43,13 +44,17 @@ class TracingService:
     Args:
         task_runner: Runs everything that happens later.
         clock: The time.
-        random_bytes: Where trace uuids come from.
+        random_bytes: Where trace uuids come from, and the dice of triggers.
         version: How the service calls itself in a trace.
         default_shm_size: Bytes of shared memory of a producer that asks for none.
         default_page_size: Bytes of its pages.
         file_step_bytes: What a session that writes a file reads at a time; other tasks wait
             meanwhile.
         uid: Whom the service's own packets name as their writer.
+        machine_name: What this machine is called by others, for filters of a config.
+        extension_descriptors: (file name, FileDescriptorSet, by gzip or not) of extensions
+            to TracePacket that every trace shall describe.
+        scheduler: What `priority_boost` acts on; by default the kernel's.
     """
 
     def __init__(
@@ -63,6 +68,9 @@ class TracingService:
         default_page_size: int = DEFAULT_PAGE_SIZE,
         file_step_bytes: int = FILE_BYTES_PER_STEP,
         uid: int | None = None,
+        machine_name: str = "",
+        extension_descriptors: Sequence[tuple[str, bytes]] = (),
+        scheduler: Scheduler | None = None,
     ) -> None:
         self.task_runner = task_runner
         self.clock = clock
@@ -70,21 +78,26 @@ class TracingService:
         self.default_geometry = (default_shm_size, default_page_size)
         self.file_step_bytes = file_step_bytes
         self.uid = os.getuid() if uid is None else uid
+        self.machine_name = machine_name
+        self.extension_descriptors = extension_descriptors
         self.packets = ServicePackets(self.uid)
         self.system_info = SystemInfo()
-        self.table = _native.BufferTable()
+        self.buffers = BufferPool()
+        self.boosts = PriorityBoosts(scheduler)
         self.producers: dict[int, ProducerEndpoint] = {}
         self.producers_seen = 0
         self.data_sources: list[RegisteredDataSource] = []
         self.data_sources_seen = 0
         self.sessions: dict[int, TracingSession] = {}
+        self.next_session_id = 1
+        self.relays: list[RelayEndpoint] = []
+        self.lockdown = False
+        self.guarded_starts: dict[str, int] = {}
+        self.trigger_history = triggers.TriggerHistory()
         self._random_bytes = random_bytes
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._buffer_ids = IdAllocator(MAX_BUFFER_ID)
-        self._session_ids = 0
         self._instance_ids = 0
         self._flush_ids = 0
-        self._guarded_starts: dict[str, int] = {}
         self._discarded_by_the_dead = Discarded()
 
     # Producers
@@ -101,6 +114,10 @@ class TracingService:
         shm_size_hint: int = 0,
         smb_scraping: bool = True,
         sdk_version: str = "",
+        machine_id: int = 0,
+        machine_name: str = "",
+        shm_emulation: bool = False,
+        shm_fd: int = -1,
     ) -> ProducerEndpoint:
         """Take in a producer.
 
@@ -114,10 +131,20 @@ class TracingService:
             shm_size_hint: Likewise.
             smb_scraping: Whether chunks may be read before it commits them.
             sdk_version: What it says about its library.
+            machine_id: Its machine, 0 for this one.
+            machine_name: What that is called.
+            shm_emulation: No memory can be shared with it: its chunks come by message.
+            shm_fd: Memory that it offers, with pages of `page_size_hint`; stays the
+                caller's. `producer_provided_shm` of the endpoint says whether it was taken.
 
         Raises:
-            SessionError: 65535 producers are connected.
+            SessionError: 65535 producers are connected, or only the service's own user's
+                may be.
         """
+        if self.lockdown and uid != self.uid:
+            raise SessionError(
+                "The service is locked down: a config with lockdown_mode LOCKDOWN_CLEAR opens it."
+            )
         producer_id = self._producer_ids.allocate()
         if not producer_id:
             raise SessionError(f"{MAX_PRODUCER_ID} producers are connected, which is the most.")
@@ -133,7 +160,14 @@ class TracingService:
             shm_size_hint=shm_size_hint,
             smb_scraping=smb_scraping,
             sdk_version=sdk_version,
+            machine_id=machine_id,
+            machine_name=machine_name if machine_id else self.machine_name,
+            shm_emulation=shm_emulation or (machine_id != 0 and not in_process),
         )
+        if shm_fd >= 0:
+            endpoint.offer_shared_memory(shm_fd)
+        if in_process and machine_id:
+            self.packets.adopt_machine(machine_id)
         self.producers[producer_id] = endpoint
         self.producers_seen += 1
         return endpoint
@@ -159,6 +193,37 @@ class TracingService:
             total.add(producer)
         return total
 
+    def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None:
+        """Give every session those of the triggers that it waits for."""
+        now_ns = self.clock.boottime_ns()
+        for name in triggers.names_once(names):
+            count = self.trigger_history.count(name, now_ns)
+            taken = [
+                self._offer_trigger(session, producer, name, count)
+                for session in list(self.sessions.values())
+            ]
+            if any(taken):
+                self.trigger_history.add(name, now_ns)
+
+    def _offer_trigger(
+        self, session: TracingSession, producer: ProducerEndpoint, name: str, count: int
+    ) -> bool:
+        wanted = session.triggers.wanted(name)
+        if wanted is None or not session.active:
+            return False
+        if not triggers.accepts(wanted, producer.name, count, self._random):
+            return False
+        now_ns = self.clock.boottime_ns()
+        session.on_trigger(
+            triggers.ReceivedTrigger(
+                name, producer.name, producer.uid, now_ns, wanted.stop_delay_ms
+            )
+        )
+        return True
+
+    def _random(self) -> float:
+        return int.from_bytes(self._random_bytes(6), "big") / (1 << 48)
+
     # Data sources
 
     def register_data_source(
@@ -174,8 +239,7 @@ class TracingService:
         for session in self.sessions.values():
             if session.accepts_data_sources:
                 for entry in session.config.data_sources:
-                    if source.matches(entry):
-                        session.add_instance(source, entry)
+                    self._set_up(session, source, entry)
 
     def update_data_source(
         self, producer: ProducerEndpoint, descriptor: DataSourceDescriptor
@@ -200,45 +264,37 @@ class TracingService:
         for session in list(self.sessions.values()):
             session.remove_data_source(source)
 
+    def _set_up(
+        self,
+        session: TracingSession,
+        source: RegisteredDataSource,
+        entry: TraceConfig.DataSource,
+    ) -> None:
+        if self.lockdown and source.producer.uid != self.uid:
+            return
+        if source.matches(entry, all_machines=session.config.trace_all_machines):
+            session.instances.add(source, entry)
+
     # Consumers and sessions
 
     def connect_consumer(self, consumer: Consumer, uid: int) -> ConsumerEndpoint:
         """Take in a consumer; who may be one is the caller's to check."""
         return ConsumerEndpoint(self, consumer, uid)
 
-    def create_session(
+    def add_session(
         self,
         consumer: ConsumerEndpoint,
+        config: TraceConfig,
+        *,
         config_bytes: bytes,
-        fd: int | None,
-        ring_fds: Mapping[int, int],
+        buffers: list[int],
+        output_fd: int | None,
+        uuid: tuple[int, int],
     ) -> TracingSession:
-        """Make a session in state CONFIGURED (called by the consumer's endpoint).
-
-        Raises:
-            ConfigError: The config can't be read or accepted.
-            SessionError: It can't run now: too many sessions, no memory, no file.
-        """
-        config = _decode(config_bytes)
-        now_ns = self.clock.boottime_ns()
-        check_config(config, has_fd=fd is not None)
-        check_against_sessions(
-            config, consumer.uid, self.sessions.values(), self._guarded_starts, now_ns
-        )
-        output_fd = self._open_output(config, fd, consumer.uid)
-        try:
-            buffers = self._create_buffers(config, ring_fds)
-        except SessionError:
-            if output_fd is not None:
-                os.close(output_fd)
-            raise
-        if config.enable_extra_guardrails:
-            self._guarded_starts[config.unique_session_name] = now_ns
-        self._session_ids += 1
-        uuid = self._uuid_of(config)
+        """Take in a session whose config was checked; its buffers and file are its own now."""
         session = TracingSession(
             self,
-            self._session_ids,
+            self.next_session_id,
             consumer,
             config,
             config_bytes=config_bytes,
@@ -247,68 +303,54 @@ class TracingService:
             uuid=uuid,
         )
         self.sessions[session.session_id] = session
+        self.next_session_id += 1
         return session
-
-    def _open_output(self, config: TraceConfig, fd: int | None, uid: int) -> int | None:
-        if not config.write_into_file:
-            return None
-        if fd is not None:
-            try:
-                return os.dup(fd)
-            except OSError as error:
-                raise SessionError(
-                    f"Descriptor {fd} can't be written to ({error.strerror}): pass an open file."
-                ) from error
-        if uid != self.uid:
-            raise SessionError(
-                f"output_path is for the service's own user ({self.uid}), not for {uid}: "
-                "pass a file descriptor."
-            )
-        return create_output_file(config.output_path)
-
-    def _create_buffers(self, config: TraceConfig, ring_fds: Mapping[int, int]) -> list[int]:
-        buffers: list[int] = []
-        for index, buffer in enumerate(config.buffers):
-            ident = self._buffer_ids.allocate()
-            policy = buffer.fill_policy or _native.RING
-            try:
-                self.table.create(ident, buffer.size_kb * 1024, policy, ring_fds.get(index, -1))
-            except (MemoryError, OSError, ValueError) as error:
-                self._buffer_ids.free(ident)
-                self._free_buffers(buffers)
-                raise SessionError(
-                    f"A buffer of {buffer.size_kb} KiB can't be made: "
-                    f"{str(error) or 'out of memory'}; use fewer or smaller buffers."
-                ) from error
-            buffers.append(ident)
-        return buffers
-
-    def _free_buffers(self, buffers: list[int]) -> None:
-        for ident in buffers:
-            self.table.remove(ident)
-            self._buffer_ids.free(ident)
-
-    def _uuid_of(self, config: TraceConfig) -> tuple[int, int]:
-        if config.trace_uuid_msb or config.trace_uuid_lsb:
-            return config.trace_uuid_msb, config.trace_uuid_lsb
-        return self.new_uuid()
-
-    def new_uuid(self) -> tuple[int, int]:
-        """A random (version 4) uuid as (most, least significant 64 bits), unsigned."""
-        value = int.from_bytes(self._random_bytes(16), "big")
-        value = value & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
-        return value >> 64, value & (1 << 64) - 1
 
     def set_up_session(self, session: TracingSession) -> None:
         """Set up every data source that the session wants, in the order of its config."""
+        self.on_session_state(session)
         for entry in session.config.data_sources:
             for source in list(self.data_sources):
-                if source.matches(entry):
-                    session.add_instance(source, entry)
+                self._set_up(session, source, entry)
+
+    def change_filters(self, session: TracingSession, config: TraceConfig) -> None:
+        """Take over the producer filters of a new config, data source by data source.
+
+        Producers that match now, and had nothing of that name in the session, join it.
+        Everything else in the new config is left aside.
+        """
+        filters = {entry.config.name: entry for entry in config.data_sources if entry.config}
+        for entry in session.config.data_sources:
+            new = filters.get(entry.config.name) if entry.config else None
+            if new is None:
+                continue
+            entry.producer_name_filter = new.producer_name_filter
+            entry.producer_name_regex_filter = new.producer_name_regex_filter
+            for source in list(self.data_sources):
+                if not session.instances.has(source.producer, source.name):
+                    self._set_up(session, source, entry)
+
+    def sessions_other_than(self, session: TracingSession) -> list[TracingSession]:
+        """All other sessions, those that have ended but weren't freed included."""
+        return [each for each in self.sessions.values() if each is not session]
+
+    def on_session_state(self, session: TracingSession) -> None:
+        """A session has entered a state: others may want that in their traces."""
+        for other in self.sessions_other_than(session):
+            if other.concurrent and other.started:
+                other.concurrent.note(session)
+
+    def find_detached(self, key: str, uid: int) -> TracingSession | None:
+        """The session that a user has left under `key`."""
+        for session in self.sessions.values():
+            if session.owner is None and session.detach_key == key and session.uid == uid:
+                return session
+        return None
 
     def forget_session(self, session: TracingSession) -> None:
         """Free a session's buffers (called by the session when it has ended)."""
-        self._free_buffers(session.buffers)
+        self.buffers.free(session.buffers)
+        self.boosts.remove(session.session_id)
         del self.sessions[session.session_id]
 
     def snapshot(self, session_id: int) -> Iterator[bytes]:
@@ -329,7 +371,20 @@ class TracingService:
         session = self.sessions.get(session_id)
         if session is None:
             raise SessionError(f"There is no session {session_id}: it has ended, or never was.")
-        return take_snapshot(session, self._buffer_ids)
+        return take_snapshot(session, self.buffers)
+
+    # Relays
+
+    def connect_relay(self, machine_id: int) -> RelayEndpoint:
+        """Take in the relay of another machine."""
+        relay = RelayEndpoint(self, machine_id)
+        self.relays.append(relay)
+        return relay
+
+    def disconnect_relay(self, relay: RelayEndpoint) -> None:
+        """The relay goes (called by its endpoint). Harmless if it has gone."""
+        if relay in self.relays:
+            self.relays.remove(relay)
 
     # Ids that are unique in this service
 
@@ -342,6 +397,12 @@ class TracingService:
         """Id for a flush; later ones are higher."""
         self._flush_ids += 1
         return self._flush_ids
+
+    def new_uuid(self) -> tuple[int, int]:
+        """A random (version 4) uuid as (most, least significant 64 bits), unsigned."""
+        value = int.from_bytes(self._random_bytes(16), "big")
+        value = value & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
+        return value >> 64, value & (1 << 64) - 1
 
 
 class Discarded:
@@ -358,10 +419,3 @@ class Discarded:
         stats = producer.core.stats()
         self.chunks += stats["chunks_discarded"]
         self.patches += stats["patches_discarded"]
-
-
-def _decode(config: bytes) -> TraceConfig:
-    try:
-        return TraceConfig.decode(config)
-    except DecodeError as error:
-        raise ConfigError(f"The trace config is malformed: {error}") from error

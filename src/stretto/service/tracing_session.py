@@ -3,12 +3,14 @@
 ::
 
     (new) -> CONFIGURED -> STARTED -> DISABLING_WAITING_STOP_ACKS -> DISABLED -> (freed)
-                  |           |                                         ^
-                  +-----------+-------- nobody has to confirm ----------+
+                |  |          |                                         ^
+                |  +----------+-------- nobody has to confirm ----------+
+                +--> CLONED_READ_ONLY -> (freed)
 
 Rules:
 - A data source that registers late joins while the session is CONFIGURED or STARTED.
 - A session ends once, and says so to its consumer once, with the first error it met.
+- A session without a consumer is detached: when its time is up it is freed.
 - Freeing is possible in every state; nothing of a freed session runs afterwards.
 """
 
@@ -16,11 +18,13 @@ from __future__ import annotations
 
 from stretto.base.errors import LocalProtocolError
 from stretto.protos.config import TraceConfig
-from stretto.service import data_source, limits
+from stretto.service import limits, triggers
 from stretto.service.clock_snapshots import ClockSnapshots
-from stretto.service.config_validation import buffer_index
+from stretto.service.compressor import make_compressor
+from stretto.service.concurrent_sessions import ConcurrentSessions
 from stretto.service.file_drain import FileDrain, flush_period_ms
 from stretto.service.flush import PERIODIC, TRACE_STOP, Flushes
+from stretto.service.instances import Instances
 from stretto.service.lifecycle_events import LifecycleEvents
 from stretto.service.output_file import OutputFile
 from stretto.service.read_buffers import Reader
@@ -35,8 +39,10 @@ from stretto.service.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
+    from stretto.service.clone_session import PendingClone
     from stretto.service.consumer_endpoint import ConsumerEndpoint
     from stretto.service.data_source import DataSourceInstance, RegisteredDataSource
     from stretto.service.producer_endpoint import ProducerEndpoint
@@ -46,38 +52,56 @@ DISABLED: Final = "DISABLED"
 CONFIGURED: Final = "CONFIGURED"
 STARTED: Final = "STARTED"
 DISABLING_WAITING_STOP_ACKS: Final = "STOP_WAIT"
+CLONED_READ_ONLY: Final = "CLONED_READ_ONLY"
 
 TRANSITIONS: Final = {
-    CONFIGURED: (STARTED, DISABLED),
+    CONFIGURED: (STARTED, DISABLED, CLONED_READ_ONLY),
     STARTED: (DISABLING_WAITING_STOP_ACKS, DISABLED),
     DISABLING_WAITING_STOP_ACKS: (DISABLED,),
     DISABLED: (),
+    CLONED_READ_ONLY: (),
 }
 
 
 class TracingSession:
-    """One session of one consumer; `service` owns it, with its buffers."""
+    """One session; `service` owns it, with its buffers.
+
+    Attributes:
+        owner: Its consumer's endpoint, or None while it is detached.
+        detach_key: By which it can be attached again; "" unless detached.
+        duration_ms: How long it runs once started, 0 for no end: of the config, or of
+            its trigger.
+        clones: Copies of it that wait for their flushes.
+        clone_trigger: The trigger that a clone was made for.
+    """
 
     __slots__ = (
         "_all_started",
-        "_consumer",
         "_error",
         "_freed",
         "buffers",
         "builtin",
         "clocks",
+        "clone_trigger",
+        "clones",
+        "compress",
+        "concurrent",
         "config",
         "config_bytes",
+        "detach_key",
         "drain",
+        "duration_ms",
         "final_flush_outcome",
         "flushes",
         "instances",
         "lifecycle",
+        "owner",
         "reader",
         "service",
         "session_id",
         "state",
         "timers",
+        "triggers",
         "uid",
         "uuid",
     )
@@ -86,7 +110,7 @@ class TracingSession:
         self,
         service: TracingService,
         session_id: int,
-        consumer: ConsumerEndpoint,
+        owner: ConsumerEndpoint,
         config: TraceConfig,
         *,
         config_bytes: bytes,
@@ -97,25 +121,35 @@ class TracingSession:
         """`buffers` are global ids, in the order of the config; `output_fd` is owned."""
         self.service = service
         self.session_id = session_id
+        self.owner: ConsumerEndpoint | None = owner
+        self.detach_key = ""
         self.config = config
         self.config_bytes = config_bytes
         self.builtin = config.builtin_data_sources or TraceConfig.BuiltinDataSource()
         self.buffers = buffers
-        self.uid = consumer.uid
+        self.uid = owner.uid
         self.uuid = uuid
         self.state = CONFIGURED
-        self.instances: list[DataSourceInstance] = []
+        self.triggers = triggers.SessionTriggers(config.trigger_config)
+        self.duration_ms = config.duration_ms
+        if self.triggers.mode in (triggers.STOP_TRACING, triggers.CLONE_SNAPSHOT):
+            self.duration_ms = self.triggers.timeout_ms
+        self.instances = Instances(self, self._on_instance_state)
         self.timers = Timers(service.task_runner, service.clock)
         snapshots = not self.builtin.disable_clock_snapshotting
         self.clocks = ClockSnapshots(service.clock, enabled=snapshots)
         self.lifecycle = LifecycleEvents(service.clock)
+        wants_others = self.builtin.enable_concurrent_session_events
+        self.concurrent = ConcurrentSessions() if wants_others else None
         self.flushes = Flushes(self)
+        self.compress = make_compressor(config)
         self.reader = Reader(self, buffers, uuid, self.clocks, self.lifecycle)
         self.final_flush_outcome = 0
+        self.clones: list[PendingClone] = []
+        self.clone_trigger: triggers.ReceivedTrigger | None = None
         self.drain: FileDrain | None = None
         if output_fd is not None:
             self.drain = FileDrain(self, OutputFile(output_fd, config.max_file_size_bytes))
-        self._consumer = consumer
         self._error = ""
         self._all_started = False
         self._freed = False
@@ -126,8 +160,12 @@ class TracingSession:
 
     @property
     def active(self) -> bool:
-        """Whether it hasn't ended."""
-        return self.state != DISABLED
+        """Whether it hasn't ended, and is no copy."""
+        return self.state not in (DISABLED, CLONED_READ_ONLY)
+
+    @property
+    def is_clone(self) -> bool:
+        return self.state == CLONED_READ_ONLY
 
     @property
     def accepts_data_sources(self) -> bool:
@@ -138,47 +176,61 @@ class TracingSession:
         """Whether its data goes into a file, and so to no reader."""
         return self.drain is not None and self.drain.open
 
+    @property
+    def readable(self) -> bool:
+        """Whether there is a trace to read: not before a trigger, nor if triggers clone it."""
+        if self.is_clone:
+            return True
+        return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
+
+    @property
+    def all_started(self) -> bool:
+        """Whether all its data sources once ran at the same time."""
+        return self._all_started
+
+    @property
+    def stop_timeout_ms(self) -> int:
+        """How long data sources may take to stop."""
+        return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
+
     def _move_to(self, state: str) -> None:
         if state not in TRANSITIONS[self.state]:
             raise LocalProtocolError(f"a session can't go from {self.state} to {state}")
         self.state = state
+        self.service.on_session_state(self)
 
     def note(self, event: int) -> None:
         """Note a lifecycle event, and how the clocks stand at it."""
         self.clocks.take()
         self.lifecycle.add(event)
 
-    # Set-up and start
+    # Start
 
-    def add_instance(self, source: RegisteredDataSource, entry: TraceConfig.DataSource) -> None:
-        """Set up `source` for an entry of the config; start it if the session runs."""
-        assert entry.config is not None  # `source` matched it
-        if not source.producer.ensure_shared_memory(self.config):
-            return
-        buffer_id = self.buffers[buffer_index(entry.config, self.config)]
-        source.producer.allow_buffer(buffer_id)
-        config = data_source.config_for_producer(
-            entry.config, self.config, self.session_id, buffer_id, self._stop_timeout_ms
-        )
-        instance_id = self.service.next_instance_id()
-        instance = data_source.DataSourceInstance(instance_id, source, config)
-        self.instances.append(instance)
-        instance.set_up()
-        if self.started:
-            instance.start()
+    def start_unless_deferred(self) -> None:
+        """Start now, or wait: for the consumer's word, or for a trigger."""
+        if self.triggers.mode == triggers.START_TRACING:
+            self.timers.once("trigger timeout", self.triggers.timeout_ms, self._on_no_trigger)
+        elif not self.config.deferred_start:
+            self.start()
+
+    def _on_no_trigger(self) -> None:
+        if self.triggers.waiting:
+            self.disable()
 
     def start(self) -> None:
         """Start all data sources and timers. Does nothing unless CONFIGURED."""
         if self.state != CONFIGURED:
             return
         self._move_to(STARTED)
+        self.timers.cancel("trigger timeout")
+        if self.concurrent:
+            self.concurrent.note_all(self.service.sessions_other_than(self))
         self.clocks.take_initial()
         self.lifecycle.add(TRACING_STARTED)
         self._snapshot_periodically()
         self._arm_timers()
-        for instance in self.instances:
-            instance.start()
-        self._check_all_started()
+        self.instances.start()
+        self.check_all_started()
 
     def _snapshot_periodically(self) -> None:
         self.reader.sync_due = self.reader.stats_due = True
@@ -188,8 +240,8 @@ class TracingSession:
 
     def _arm_timers(self) -> None:
         config, timers = self.config, self.timers
-        if config.duration_ms:
-            timers.once("duration", config.duration_ms, self.flush_and_disable)
+        if self.duration_ms:
+            timers.once("duration", self.duration_ms, self._on_duration)
         if self.drain:
             self.drain.start()
         if flush_period_ms(config):
@@ -210,33 +262,69 @@ class TracingSession:
         for producer, instance_ids in targets.items():
             producer.clear_incremental_state(instance_ids)
 
+    def _on_instance_state(self, instance: DataSourceInstance) -> None:
+        if self.owner:
+            self.owner.observer.instance_changed(instance)
+
     def on_data_source_started(self, producer: ProducerEndpoint, instance_id: int) -> None:
         """A producer confirms that an instance runs."""
-        for instance in self._instances_of(producer):
-            if instance.instance_id == instance_id and instance.state == data_source.STARTING:
-                instance.state = data_source.STARTED
-                self._check_all_started()
+        if self.instances.on_started(producer, instance_id):
+            self.check_all_started()
 
-    def _check_all_started(self) -> None:
-        if self._all_started or not self.started:
+    def check_all_started(self) -> None:
+        """Say so, once, when all data sources run and there is a consumer to hear it."""
+        if self._all_started or not self.started or not self.owner:
             return
-        if all(instance.state == data_source.STARTED for instance in self.instances):
+        if self.instances.all_started:
             self._all_started = True
             self.note(ALL_DATA_SOURCES_STARTED)
+            self.owner.observer.all_started()
 
     def _note_slow_starters(self) -> None:
-        slow = [each.label for each in self.instances if each.state == data_source.STARTING]
-        if slow:
+        slow = self.instances.starting()
+        if slow and self.owner:
             self.lifecycle.add(SLOW_STARTING_DATA_SOURCES, slow)
 
+    # Triggers
+
+    def on_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
+        """A trigger of this session was activated, and counts."""
+        received = self.triggers.received
+        if len(received) >= limits.MAX_RECEIVED_TRIGGERS:
+            return
+        self.clocks.take()
+        received.append(trigger)
+        mode = self.triggers.mode
+        if mode == triggers.START_TRACING and self.state == CONFIGURED:
+            self.duration_ms = trigger.stop_delay_ms
+            self.start()
+        elif mode == triggers.STOP_TRACING and len(received) == 1:
+            self.timers.once("trigger", trigger.stop_delay_ms, self.flush_and_disable)
+        elif mode == triggers.CLONE_SNAPSHOT:
+            self.service.task_runner.post_delayed(
+                lambda: self._ask_for_clone(trigger), trigger.stop_delay_ms
+            )
+
+    def _ask_for_clone(self, trigger: triggers.ReceivedTrigger) -> None:
+        if self.owner and not self._freed:
+            self.owner.observer.clone_trigger_hit(self.session_id, trigger)
+
     # The end
+
+    def _on_duration(self) -> None:
+        if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:
+            return  # The trigger has set an end of its own.
+        self.flush_and_disable()
 
     def flush_and_disable(self) -> None:
         """Flush, then end: what a session does when its time is up."""
 
         def flushed(success: bool) -> None:
             self.final_flush_outcome = FINAL_FLUSH_SUCCEEDED if success else FINAL_FLUSH_FAILED
-            self.disable()
+            if self.owner:
+                self.disable()
+            else:
+                self.free()
 
         if self.started:
             self.flushes.start(0, TRACE_STOP, flushed)
@@ -247,41 +335,30 @@ class TracingSession:
         Args:
             immediate: Don't wait for them.
         """
-        if self.state == DISABLED or (self.state == DISABLING_WAITING_STOP_ACKS and not immediate):
+        if not self.active or (self.state == DISABLING_WAITING_STOP_ACKS and not immediate):
             return
-        immediate = immediate or self.state == CONFIGURED
-        for instance in self.instances:
-            instance.stop(immediate=immediate)
+        self.instances.stop(immediate=immediate or self.state == CONFIGURED)
         self.timers.cancel("snapshot")
-        if self._all_stopped():
+        if self.instances.all_stopped:
             self._finalize()
         else:
             self._move_to(DISABLING_WAITING_STOP_ACKS)
-            self.timers.once("stop", self._stop_timeout_ms, self._finalize)
-
-    @property
-    def _stop_timeout_ms(self) -> int:
-        return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
-
-    def _all_stopped(self) -> bool:
-        return all(instance.state == data_source.STOPPED for instance in self.instances)
+            self.timers.once("stop", self.stop_timeout_ms, self._finalize)
 
     def on_data_source_stopped(self, producer: ProducerEndpoint, instance_id: int) -> None:
         """A producer confirms that an instance has ended, or says that it ended by itself."""
-        for instance in self._instances_of(producer):
-            if instance.instance_id == instance_id:
-                instance.state = data_source.STOPPED
-                self._check_all_stopped()
+        if self.instances.on_stopped(producer, instance_id):
+            self._check_all_stopped()
 
     def _check_all_stopped(self) -> None:
-        if self.state == DISABLING_WAITING_STOP_ACKS and self._all_stopped():
+        if self.state == DISABLING_WAITING_STOP_ACKS and self.instances.all_stopped:
             self._finalize()
 
     def _finalize(self) -> None:
-        for name in ("stop", "duration", "flush", "clear", "slow start"):
+        for name in ("stop", "duration", "flush", "clear", "slow start", "trigger"):
             self.timers.cancel(name)
-        for instance in self.instances:
-            instance.state = data_source.STOPPED
+        self.timers.cancel("trigger timeout")
+        self.instances.give_up()
         self._move_to(DISABLED)
         self.scrape()
         self.note(TRACING_DISABLED)
@@ -289,7 +366,12 @@ class TracingSession:
             # What is committed from here on nobody will read; and the last pass must end.
             self._forbid_buffers()
             self.drain.finish()
-        self._consumer.on_tracing_disabled(self._error)
+        self.tell_end()
+
+    def tell_end(self) -> None:
+        """Tell the consumer, if there is one, that the session has ended."""
+        if self.owner:
+            self.owner.on_tracing_disabled(self._error)
 
     def note_error(self, error: str) -> None:
         """Keep the first error for the consumer."""
@@ -300,26 +382,37 @@ class TracingSession:
         self.note_error(error)
         self.disable()
 
+    def abort(self, error: str) -> None:
+        """End the session at once, data and all, because of `error`."""
+        self.note_error(error)
+        self.free()
+
     def free(self) -> None:
         """End the session at once and give back all that it holds."""
         if self._freed:
             return
         self._freed = True
         self.disable(immediate=True)
+        for clone in self.clones[:]:
+            clone.fail("Original session ended")
         self._forbid_buffers()
         self.instances.clear()
         self.flushes.abandon()
         self.timers.cancel_all()
         self.service.forget_session(self)
+        if self.owner:
+            self.owner.forget_session()
+
+    def become_clone(self, copy_state: Callable[[TracingSession], object]) -> None:
+        """Turn a new session into a copy to be read; `copy_state` fills it first."""
+        copy_state(self)
+        self._move_to(CLONED_READ_ONLY)
 
     def _forbid_buffers(self) -> None:
         for producer in self.service.producers.values():
             producer.forbid_buffers(self.buffers)
 
     # Producers
-
-    def _instances_of(self, producer: ProducerEndpoint) -> list[DataSourceInstance]:
-        return [instance for instance in self.instances if instance.producer is producer]
 
     def scrape(self) -> None:
         """Copy into the buffers what producers have written but not committed."""
@@ -328,8 +421,6 @@ class TracingSession:
 
     def remove_data_source(self, source: RegisteredDataSource) -> None:
         """A data source goes away while the session may use it."""
-        for instance in [each for each in self.instances if each.source is source]:
-            instance.stop(immediate=True)
-            self.instances.remove(instance)
-        self._check_all_started()
+        self.instances.remove(source)
+        self.check_all_started()
         self._check_all_stopped()

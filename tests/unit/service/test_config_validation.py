@@ -94,15 +94,3 @@ def test_file_needs_exactly_one_destination():
     refused(make_config(write_into_file=True), "either output_path or a file descriptor")
     both = make_config(write_into_file=True, output_path="/x")
     refused(both, "not both", has_fd=True)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        TraceConfig(trigger_config=TraceConfig.TriggerConfig()),
-        TraceConfig(exclusive_prio=1),
-        TraceConfig(lockdown_mode=2),
-    ],
-)
-def test_what_cannot_be_honoured_is_refused(config):
-    refused(config, "doesn't support")

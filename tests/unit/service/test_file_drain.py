@@ -99,7 +99,7 @@ def test_refused_session_leaves_no_descriptor(setup, out, monkeypatch):
         create = fail
 
     before = len(os.listdir("/proc/self/fd"))
-    setup.service.table = NoTable()
+    setup.service.buffers.table = NoTable()
     consumer = setup.enable(make_config(write_into_file=True), fd=out.fd)
     assert consumer.disabled[0]
     assert len(os.listdir("/proc/self/fd")) == before
@@ -289,15 +289,15 @@ def test_full_file_takes_its_watermarks_back(setup, out, monkeypatch):
             real.set_watermark(buffer_id, eventfd, unread)
 
     producer, _ = start(setup, out, max_file_size_bytes=10)
-    real = setup.service.table
-    monkeypatch.setattr(setup.service, "table", Table())
+    real = setup.service.buffers.table
+    monkeypatch.setattr(setup.service.buffers, "table", Table())
     write(producer, "one")
     setup.advance(100)
     assert calls == [(buffer, -1) for buffer in setup.session().buffers]
 
 
 def test_long_writes_let_other_tasks_run(setup, out, monkeypatch):
-    monkeypatch.setattr(limits, "FILE_BYTES_PER_STEP", 100)
+    setup.service.file_step_bytes = 100
     monkeypatch.setattr(limits, "FILE_STEPS_PER_TASK", 2)
     producer, _ = start(setup, out)
     write(producer, *(f"{number} " + "x" * 90 for number in range(20)))
@@ -330,7 +330,7 @@ def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup,
     long = "x" * 8000
     early = [f"{number} {long}" for number in range(600)]  # more than one task writes
     write(producer, *early)
-    setup.session().drain._drain()  # noqa: SLF001  # the rest of the pass is a posted task
+    setup.session().drain._drain()  # the rest of the pass is a posted task
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")
     consumer.endpoint.free_buffers()

@@ -143,7 +143,7 @@ class TestCommit:
         first = setup.enable(make_config("ds"))
         (buffer,) = setup.session().buffers
         first.endpoint.free_buffers()
-        setup.service._buffer_ids._last = 0  # The next session gets the same id.
+        setup.service.buffers._ids._last = 0  # The next session gets the same id.
         second = setup.enable(make_config("other"))
         assert setup.session().buffers == [buffer]
         put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
@@ -268,7 +268,7 @@ def test_watermark_of_a_real_buffer(setup, tmp_path):
         writer.flush()
         setup.run()
     assert path.stat().st_size > 140_000
-    assert setup.service.table.stats(setup.session().buffers[0])["chunks_overwritten"] == 0
+    assert setup.service.buffers.table.stats(setup.session().buffers[0])["chunks_overwritten"] == 0
 
 
 def test_ring_in_a_file_survives_the_service(setup, tmp_path):

@@ -272,13 +272,13 @@ class TestSnapshot:
 
     def test_frees_its_buffers(self, setup):
         consumer = setup.enable(make_config(buffers=3))
-        used = set(setup.service._buffer_ids._in_use)
+        used = setup.service.buffers.ids_in_use
         pieces = setup.service.snapshot(consumer.endpoint.session_id)
-        assert len(setup.service._buffer_ids._in_use) == 6
+        assert len(setup.service.buffers.ids_in_use) == 6
         pieces.close()
-        assert setup.service._buffer_ids._in_use == used
+        assert setup.service.buffers.ids_in_use == used
         list(setup.service.snapshot(consumer.endpoint.session_id))
-        assert setup.service._buffer_ids._in_use == used
+        assert setup.service.buffers.ids_in_use == used
 
     def test_outlives_the_session(self, setup):
         producer = setup.producer("ds")

@@ -36,7 +36,9 @@ def test_trace_stats():
 
 
 def test_trace_provenance():
-    assert BUILD.trace_provenance(7, 2).hex() == "4007" + "e2070412001200" + HEADER
+    assert BUILD.trace_provenance(7, [[], []]).hex() == "4007" + "e2070412001200" + HEADER
+    packet = BUILD.trace_provenance(7, [[(2, 9), (3, 9)]]).hex()
+    assert packet == "4007" + "e2070e" + "120c" + "0a0408021009" + "0a0408031009" + HEADER
 
 
 def test_service_event():

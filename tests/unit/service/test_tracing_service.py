@@ -218,7 +218,7 @@ class TestSessions:
     def test_buffer_that_cannot_be_made_frees_the_others(self, setup):
         config = make_config(buffers=2)
         config.buffers[1].fill_policy = 2
-        real = setup.service.table
+        real = setup.service.buffers.table
 
         class NoMemory:
             def create(self, ident, size, policy, fd=-1):
@@ -229,10 +229,10 @@ class TestSessions:
             def remove(self, ident):
                 real.remove(ident)
 
-        setup.service.table = NoMemory()
+        setup.service.buffers.table = NoMemory()
         consumer = setup.enable(config)
         assert "out of memory" in consumer.disabled[0]
-        assert not setup.service._buffer_ids._in_use
+        assert not setup.service.buffers.ids_in_use
 
     def test_calls_without_a_session_do_nothing(self, setup):
         consumer = setup.consumer()

@@ -244,7 +244,7 @@ class TestEnd:
         setup.run()
         assert consumer.flushes == [False]
         assert not setup.runner.delayed_count
-        assert not setup.service._buffer_ids._in_use
+        assert not setup.service.buffers.ids_in_use
 
     def test_unregister_while_tracing_stops_the_instance(self, setup):
         producer = setup.producer("a", "b")

@@ -1,0 +1,86 @@
+"""The trace buffers of a service: their global ids, and the memory behind them."""
+
+from __future__ import annotations
+
+from stretto import _native
+from stretto.base.errors import SessionError
+from stretto.base.ids import MAX_BUFFER_ID
+from stretto.service.id_allocator import IdAllocator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from stretto.protos.config import TraceConfig
+
+
+class BufferPool:
+    """Makes, copies and frees buffers. What fails leaves nothing behind."""
+
+    __slots__ = ("_ids", "table")
+
+    def __init__(self) -> None:
+        self.table = _native.BufferTable()
+        self._ids = IdAllocator(MAX_BUFFER_ID)
+
+    def create_all(self, config: TraceConfig, ring_fds: Mapping[int, int]) -> list[int]:
+        """Make the buffers of a session.
+
+        Args:
+            config: The session's.
+            ring_fds: Files in which buffers are kept, by index; they stay the caller's.
+
+        Raises:
+            SessionError: There is no memory for them.
+        """
+        made: list[int] = []
+        for index, buffer in enumerate(config.buffers):
+            try:
+                made.append(self.create(buffer, ring_fds.get(index, -1)))
+            except SessionError:
+                self.free(made)
+                raise
+        return made
+
+    def create(self, buffer: TraceConfig.BufferConfig, fd: int = -1) -> int:
+        """Make one buffer and return its id.
+
+        Raises:
+            SessionError: There is no memory for it.
+        """
+        policy = buffer.fill_policy or _native.RING
+
+        def make(ident: int) -> None:
+            self.table.create(ident, buffer.size_kb * 1024, policy, fd)
+
+        return self._new(make, f"A buffer of {buffer.size_kb} KiB can't be made")
+
+    def clone(self, original: int) -> int:
+        """Copy a buffer, with its read position, and return the id of the copy.
+
+        Raises:
+            SessionError: There is no memory for it.
+        """
+        return self._new(lambda ident: self.table.clone(original, ident), "A copy can't be made")
+
+    def _new(self, make: Callable[[int], None], failure: str) -> int:
+        ident = self._ids.allocate()
+        try:
+            make(ident)
+        except (MemoryError, OSError, ValueError) as error:
+            self._ids.free(ident)
+            raise SessionError(
+                f"{failure}: {str(error) or 'out of memory'}; use fewer or smaller buffers."
+            ) from error
+        return ident
+
+    def free(self, idents: Iterable[int]) -> None:
+        """Give buffers and their ids back."""
+        for ident in idents:
+            self.table.remove(ident)
+            self._ids.free(ident)
+
+    @property
+    def ids_in_use(self) -> frozenset[int]:
+        """Ids of all buffers there are."""
+        return self._ids.in_use

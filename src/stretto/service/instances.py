@@ -1,0 +1,127 @@
+"""The data sources that run in one session: from set-up to the last confirmation.
+
+Rules:
+- An instance exists from set-up on; it ends with its data source, or with the session.
+- What a producer confirms counts only for its own instances.
+- Every change of state reaches the session's observer.
+"""
+
+from __future__ import annotations
+
+from stretto.service import data_source
+from stretto.service.config_validation import buffer_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto.protos.config import TraceConfig
+    from stretto.service.data_source import DataSourceInstance, RegisteredDataSource
+    from stretto.service.producer_endpoint import ProducerEndpoint
+    from stretto.service.tracing_session import TracingSession
+
+
+class Instances:
+    """The instances of a session, in the order in which they were set up."""
+
+    __slots__ = ("_list", "_on_state", "_session")
+
+    def __init__(
+        self, session: TracingSession, on_state: Callable[[DataSourceInstance], object]
+    ) -> None:
+        """`on_state` is told whenever an instance enters a state."""
+        self._session = session
+        self._on_state = on_state
+        self._list: list[DataSourceInstance] = []
+
+    def __iter__(self) -> Iterator[DataSourceInstance]:
+        return iter(self._list)
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def add(self, source: RegisteredDataSource, entry: TraceConfig.DataSource) -> None:
+        """Set up `source` for an entry of the config; start it if the session runs."""
+        assert entry.config is not None  # `source` matched it
+        session = self._session
+        if not source.producer.ensure_shared_memory(session.config):
+            return
+        buffer_id = session.buffers[buffer_index(entry.config, session.config)]
+        source.producer.allow_buffer(buffer_id)
+        config = data_source.config_for_producer(
+            entry.config,
+            session.config,
+            duration_ms=session.duration_ms,
+            session_id=session.session_id,
+            buffer_id=buffer_id,
+            stop_ms=session.stop_timeout_ms,
+        )
+        instance_id = session.service.next_instance_id()
+        instance = data_source.DataSourceInstance(instance_id, source, config, self._on_state)
+        self._list.append(instance)
+        instance.set_up()
+        if session.started:
+            instance.start()
+
+    def start(self) -> None:
+        """Tell all to start."""
+        for instance in self._list:
+            instance.start()
+
+    def stop(self, *, immediate: bool) -> None:
+        """Tell all to stop; unless `immediate`, some have to confirm it."""
+        for instance in self._list:
+            instance.stop(immediate=immediate)
+
+    def give_up(self) -> None:
+        """Take all for stopped."""
+        for instance in self._list:
+            instance.move_to(data_source.STOPPED)
+
+    @property
+    def all_started(self) -> bool:
+        return all(instance.state == data_source.STARTED for instance in self._list)
+
+    @property
+    def all_stopped(self) -> bool:
+        return all(instance.state == data_source.STOPPED for instance in self._list)
+
+    def starting(self) -> list[tuple[str, str]]:
+        """(producer, data source) of those that haven't confirmed their start."""
+        return [each.label for each in self._list if each.state == data_source.STARTING]
+
+    def on_started(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+        """A producer confirms a start; return whether anybody waited for it."""
+        instance = self._find(producer, instance_id)
+        if instance is None or instance.state != data_source.STARTING:
+            return False
+        instance.move_to(data_source.STARTED)
+        return True
+
+    def on_stopped(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+        """A producer confirms an end, or says that one came by itself."""
+        instance = self._find(producer, instance_id)
+        if instance is None:
+            return False
+        instance.move_to(data_source.STOPPED)
+        return True
+
+    def _find(self, producer: ProducerEndpoint, instance_id: int) -> DataSourceInstance | None:
+        for instance in self._list:
+            if instance.instance_id == instance_id and instance.producer is producer:
+                return instance
+        return None
+
+    def has(self, producer: ProducerEndpoint, name: str) -> bool:
+        """Whether a data source of this name of `producer` takes part."""
+        return any(each.producer is producer and each.source.name == name for each in self._list)
+
+    def remove(self, source: RegisteredDataSource) -> None:
+        """End what runs of a data source that goes away."""
+        for instance in [each for each in self._list if each.source is source]:
+            instance.stop(immediate=True)
+            self._list.remove(instance)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._list.clear()

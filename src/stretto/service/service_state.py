@@ -1,0 +1,99 @@
+"""What the service tells about itself: who is connected, what runs, what it can do."""
+
+from __future__ import annotations
+
+from stretto.protos.ipc import ObservableEvents, TracingServiceCapabilities
+from stretto.protos.trace import TracingServiceState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from stretto.service.producer_endpoint import ProducerEndpoint
+    from stretto.service.tracing_service import TracingService
+    from stretto.service.tracing_session import TracingSession
+
+_REALTIME: Final = 1
+ROOT: Final = 0
+
+
+def may_clone(uid: int, session: TracingSession) -> bool:
+    """Whether a user may read somebody's session: one's own, or anybody's as root."""
+    return uid in (ROOT, session.uid)
+
+
+def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> TracingServiceState:
+    """The state as a consumer of user `uid` may see it.
+
+    Args:
+        service: Whose.
+        uid: Only sessions are listed that this user may clone.
+        sessions_only: Leave producers and data sources out.
+    """
+    sessions = list(service.sessions.values())
+    state = TracingServiceState(
+        tracing_service_version=service.version,
+        num_sessions=len(sessions),
+        num_sessions_started=sum(session.started for session in sessions),
+        supports_tracing_sessions=True,
+        tracing_sessions=[_session(each) for each in sessions if may_clone(uid, each)],
+    )
+    if not sessions_only:
+        state.producers = [_producer(producer) for producer in service.producers.values()]
+        state.data_sources = [
+            TracingServiceState.DataSource(
+                ds_descriptor=source.descriptor, producer_id=source.producer.producer_id
+            )
+            for source in service.data_sources
+        ]
+    return state
+
+
+def _producer(producer: ProducerEndpoint) -> TracingServiceState.Producer:
+    told = TracingServiceState.Producer(
+        id=producer.producer_id,
+        name=producer.name,
+        pid=producer.pid,
+        uid=producer.uid,
+        sdk_version=producer.sdk_version,
+    )
+    if producer.machine_id:
+        told.machine_id = producer.machine_id
+        told.machine_name = producer.machine_name
+    return told
+
+
+def _session(session: TracingSession) -> TracingServiceState.TracingSession:
+    config = session.config
+    told = TracingServiceState.TracingSession(
+        id=session.session_id,
+        consumer_uid=session.uid,
+        state=session.state,
+        unique_session_name=config.unique_session_name,
+        buffer_size_kb=[buffer.size_kb for buffer in config.buffers],
+        duration_ms=session.duration_ms,
+        num_data_sources=len(session.instances),
+        is_started=session.started,
+    )
+    started_at = dict(session.clocks.initial or ()).get(_REALTIME)
+    if started_at is not None:
+        told.start_realtime_ns = started_at
+    if config.bugreport_score > 0:
+        told.bugreport_score = config.bugreport_score
+    if config.bugreport_filename:
+        told.bugreport_filename = config.bugreport_filename
+    return told
+
+
+def service_capabilities() -> TracingServiceCapabilities:
+    """What this service can do."""
+    return TracingServiceCapabilities(
+        has_query_capabilities=True,
+        observable_events=[
+            ObservableEvents.TYPE_DATA_SOURCES_INSTANCES,
+            ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED,
+            ObservableEvents.TYPE_CLONE_TRIGGER_HIT,
+        ],
+        has_trace_config_output_path=True,
+        has_clone_session=True,
+    )
