@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from stretto.protozero.generator import proto_parser, python_emitter
+from stretto.protozero.generator.compiler import Options, compile_files
 from stretto.protozero.generator.modules import Module, split
 from stretto.protozero.generator.schema import File, Schema
 
@@ -21,7 +22,25 @@ def module_of(proto: Path, name: str) -> tuple[File, Module]:
 
 def load(module: Module) -> Any:
     """Import the text that the emitter writes."""
-    made = ModuleType(module.name)
-    sys.modules[module.name] = made
-    exec(compile(python_emitter.emit(module, "a test"), module.name, "exec"), vars(made))
+    return load_text(python_emitter.emit(module, "a test"), module.name)
+
+
+def load_files(folder: Path, names: list[str], prefix: str) -> list[Any]:
+    """Modules of .proto files and of what they import, in the package `prefix`."""
+    files = proto_parser.parse_imported(names, [folder])
+    texts = compile_files(files, [file.name for file in files], Options(prefix))
+    return [
+        load_text(text, f"{prefix}.{path.removesuffix('.py').replace('/', '.')}")
+        for path, text in texts.items()
+        if path.endswith(".py")
+    ]
+
+
+def load_text(text: str, name: str) -> Any:
+    """Import a text as the module `name`."""
+    made = ModuleType(name)
+    package, _, _ = name.partition(".")
+    sys.modules.setdefault(package, ModuleType(package))
+    sys.modules[name] = made
+    exec(compile(text, name, "exec"), vars(made))
     return made

@@ -54,8 +54,10 @@ def descriptor_of(file: File, name: str, dependencies: list[str]) -> Any:
         syntax="proto3" if file.proto3 else "proto2",
         dependency=dependencies,
     )
+    made.public_dependency.extend(dependencies.index(imported) for imported in file.public)
     made.enum_type.extend(_enum(enum) for enum in file.enums)
     made.message_type.extend(_message(message, proto3=file.proto3) for message in file.messages)
+    made.extension.extend(_field(extension, []) for extension in file.extensions)
     return made
 
 
@@ -77,9 +79,10 @@ def _message(message: Message, *, proto3: bool) -> Any:
             oneofs.append(field.oneof)
             made.oneof_decl.add(name=field.oneof)
     for field in message.fields:
-        made.field.append(_field(field, message, oneofs))
+        made.field.append(_field(field, oneofs, f"{message.name}.{_entry_name(field)}"))
         if field.kind == MAP:
-            made.nested_type.append(_entry(field, message))
+            made.nested_type.append(_entry(field))
+    made.extension.extend(_field(extension, []) for extension in message.extensions)
     for field, described in zip(message.fields, list(made.field), strict=True):
         if proto3 and not (
             field.repeated or field.oneof or field.implicit or field.kind == MESSAGE
@@ -90,12 +93,16 @@ def _message(message: Message, *, proto3: bool) -> Any:
     return made
 
 
-def _field(field: Field, message: Message, oneofs: list[str]) -> Any:
+def _field(field: Field, oneofs: list[str], entry: str = "") -> Any:
     made = descriptor_pb2.FieldDescriptorProto(name=field.name, number=field.number)
     made.label = _REPEATED if field.repeated else _OPTIONAL
+    if field.json_name:
+        made.json_name = field.json_name
+    if field.extendee:
+        made.extendee = f".{field.extendee}"
     if field.kind == MAP:
         made.type = KINDS.index(MESSAGE)
-        made.type_name = f".{message.name}.{_entry_name(field)}"
+        made.type_name = f".{entry}"
         return made
     made.type = KINDS.index(field.kind)
     if field.kind in (MESSAGE, ENUM):
@@ -106,15 +113,17 @@ def _field(field: Field, message: Message, oneofs: list[str]) -> Any:
         made.options.packed = field.packed
     if field.default:
         made.default_value = field.default
+        if field.kind == "bytes":
+            made.default_value = "".join(f"\\{ord(char):03o}" for char in field.default)
     return made
 
 
-def _entry(field: Field, message: Message) -> Any:
+def _entry(field: Field) -> Any:
     made = descriptor_pb2.DescriptorProto(name=_entry_name(field))
     made.options.map_entry = True
     for part in (field.map_key, field.map_value):
         assert part is not None
-        made.field.append(_field(part, message, []))
+        made.field.append(_field(part, []))
     return made
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import sys
 
+from stretto.base.errors import ConfigError
 from stretto.protozero.codec import SCALARS, Codec, EnumCodec, MessageCodec
 from stretto.protozero.enums import Enum
 from stretto.protozero.field import Field, MapField, RepeatedField
@@ -156,9 +157,14 @@ class Table:
         made: Extension[Any, Any] = Extension(
             name, extendee, self._field(message, f"[{name}] {rest}")
         )
+        # Noted first: another thread may be making the class.
         _extensions.setdefault(extendee, []).append(made)
         if extendee in _messages:
-            _messages[extendee].LAYOUT.add_extension(made)
+            try:
+                _messages[extendee].LAYOUT.add_extension(made)
+            except ConfigError:
+                _extensions[extendee].remove(made)
+                raise
         return made
 
     def _field(self, message: str, line: str) -> Field:
