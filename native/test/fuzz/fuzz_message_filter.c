@@ -64,7 +64,7 @@ static void check_trace(const uint8_t* data, size_t size) {
   free(out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+static void check_filter(const uint8_t* data, size_t size) {
   /* Exactly the room that is promised to suffice. */
   uint8_t *out = malloc(size + !size), *again = malloc(size + !size);
   size_t n, m;
@@ -78,6 +78,24 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   free(out);
   free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  enum { COPIES = 16, ROOM = ST_MAX_TAG + ST_MAX_VARINT };
+  check_filter(data, size);
   check_trace(data, size);
+  /* Often enough, nested, to be longer than one byte of length can tell; and
+   * as two packets. */
+  uint8_t* copies = malloc(COPIES * size + 1);
+  uint8_t* wrapped = malloc(COPIES * size + 2 * ROOM);
+  for (size_t i = 0; size && i < COPIES; i++)
+    memcpy(copies + i * size, data, size);
+  uint8_t* end = st_put_bytes_field(wrapped, 3, copies, COPIES * size);
+  check_filter(wrapped, (size_t)(end - wrapped));
+  end = st_put_bytes_field(wrapped, 1, copies, size);
+  end = st_put_bytes_field(end, 1, copies, size);
+  check_trace(wrapped, (size_t)(end - wrapped));
+  free(copies);
+  free(wrapped);
   return 0;
 }
