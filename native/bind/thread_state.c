@@ -1,4 +1,5 @@
 /* Thread states: who is tracing, and where its sequences are. */
+#include "call_cache.h"
 #include "track_event.h"
 
 #include <sys/syscall.h>
@@ -63,6 +64,7 @@ static void sequence_free(struct thread_sequence* s) {
   identity_cache_free(&s->argument_names);
   identity_cache_free(&s->codes);
   identity_cache_free(&s->locations);
+  call_cache_free(s->calls);
   for (int i = 0; i < KEYWORD_ENTRIES; i++)
     Py_XDECREF(s->keywords[i].names);
   PyMem_RawFree(s->categories);
@@ -269,7 +271,8 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
       continue;
     if (!s || s->generation != st_instances[slot].generation)
       announces = true;
-    else if (!st_sequence_is_current(&s->core) &&
+    else if ((!st_sequence_is_current(&s->core) ||
+              st_trace_writer_room(&s->core.writer) < s->core.room_limit) &&
              s->described_epoch != s->core.epoch) {
       s->described_epoch = s->core.epoch;
       announces = true;

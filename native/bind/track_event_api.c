@@ -1,41 +1,26 @@
 /* The capsule of track_event_api.h. */
 #include "track_event_api.h"
 
-#include "track_event.h"
+#include "call_cache.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return ((CategoryObject*)category)->enabled;
-}
-
-static uint32_t api_start_counter(void) {
-  return st_start_counter;
 }
 
 static uint64_t api_now(void) {
   return st_fast_now();
 }
 
-/* One slot, everything known: no allocation, no Python. */
-static bool begin_code_fast(CategoryObject* category, PyObject* code,
-                            uint32_t mask) {
+/* The calling thread's sequence, where an event goes to one slot only and
+ * needs nothing but writing; else NULL. */
+static inline struct thread_sequence* only_sequence(uint32_t mask) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
-    return false;
+    return NULL;
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
-  if (UNLIKELY(!s || s->generation != st_instances[slot].generation))
-    return false;
-  uint32_t epoch = s->core.epoch;
-  if (UNLIKELY(category->index >= s->category_capacity ||
-               s->categories[category->index].epoch != epoch))
-    return false;
-  uint32_t name = identity_find(&s->codes, epoch, code);
-  uint32_t location = identity_find(&s->locations, epoch, code);
-  if (UNLIKELY(!name || !location))
-    return false;
-  return st_sequence_write_call(&s->core, st_fast_now(),
-                                s->categories[category->index].iid, name,
-                                location);
+  bool current = s && s->generation == st_instances[slot].generation;
+  return LIKELY(current) ? s : NULL;
 }
 
 static uint32_t begin(struct event_request* r, uint32_t mask,
@@ -47,16 +32,31 @@ static uint32_t begin(struct event_request* r, uint32_t mask,
   return st_emit(r, mask);
 }
 
+static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
+                               uint32_t mask, uint64_t timestamp) {
+  struct event_request r = {.category = category, .code = code};
+  uint32_t written = begin(&r, mask, timestamp);
+  struct thread_sequence* s = written ? only_sequence(mask) : NULL;
+  if (s)
+    call_cache_put(s, category, code);
+  return written;
+}
+
 static uint32_t api_begin_code(PyObject* category, PyObject* code,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
   uint32_t mask = c->enabled;
   if (!mask)
     return 0;
-  if (!timestamp && begin_code_fast(c, code, mask))
-    return mask;
-  struct event_request r = {.category = c, .code = code};
-  return begin(&r, mask, timestamp);
+  struct thread_sequence* s = only_sequence(mask);
+  if (LIKELY(s && !timestamp)) {
+    const struct st_event_block* block =
+        call_cache_find(s->calls, c, code, s->core.epoch);
+    if (LIKELY(block &&
+               st_sequence_write_block(&s->core, st_fast_now(), block)))
+      return mask;
+  }
+  return begin_new_code(c, code, mask, timestamp);
 }
 
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
@@ -68,30 +68,29 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
   return begin(&r, c->enabled, timestamp);
 }
 
-static bool end_fast(uint32_t mask) {
-  struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
-    return false;
-  int slot = __builtin_ctz(mask);
-  struct thread_sequence* s = t->sequences[slot];
-  return s && s->generation == st_instances[slot].generation &&
-         st_sequence_write_small(&s->core, ST_SLICE_END, st_fast_now(), 0, 0,
-                                 0);
-}
-
-static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
+static void end_in_all(uint32_t mask, uint32_t start_counter,
+                       uint64_t timestamp) {
   uint32_t running = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if ((mask & (1u << slot)) && instance_runs_since(slot, start_counter))
       running |= 1u << slot;
   }
-  if (!running || (!timestamp && end_fast(running)))
-    return;
   struct event_request r = {.type = ST_SLICE_END,
                             .on_thread_track = true,
+                            .since = start_counter,
                             .has_timestamp = timestamp != 0,
                             .timestamp = timestamp};
-  st_emit(&r, running);
+  if (running)
+    st_emit(&r, running);
+}
+
+static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
+  struct thread_sequence* s = mask ? only_sequence(mask) : NULL;
+  if (UNLIKELY(
+          !s || timestamp ||
+          !instance_runs_since(__builtin_ctz(mask), start_counter) ||
+          !st_sequence_write_block(&s->core, st_fast_now(), &st_end_block)))
+    end_in_all(mask, start_counter, timestamp);
 }
 
 static const struct st_track_event_api kApi = {
@@ -99,7 +98,7 @@ static const struct st_track_event_api kApi = {
     .begin_code = api_begin_code,
     .begin_name = api_begin_name,
     .end = api_end,
-    .start_counter = api_start_counter,
+    .start_counter = &st_start_counter,
     .now = api_now,
 };
 

@@ -7,7 +7,7 @@
  * inside an asyncio task: calls nest by thread.
  *
  *   uint32_t mask = api->begin_code(category, code, 0);     slots that got it
- *   uint32_t since = api->start_counter();
+ *   uint32_t since = *api->start_counter;
  *   ...
  *   api->end(mask, since, 0);
  *
@@ -32,7 +32,7 @@ struct st_track_event_api {
                          uint64_t timestamp);
   /* END in the slots of mask that have run ever since. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
-  uint32_t (*start_counter)(void);
+  const uint32_t* start_counter;
   uint64_t (*now)(void);
 };
 

@@ -257,3 +257,26 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
     st_sequence_owe_end(s, e->timestamp, e->track_uuid);
   return false;
 }
+
+/* ---- blocks ---- */
+
+/* sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE, track_event { type = END } */
+const struct st_event_block st_end_block = {
+    6,
+    {13 << 3, 2, 11 << 3 | ST_WIRE_DELIMITED, 2, 9 << 3, ST_SLICE_END}};
+
+bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
+                        uint32_t name_iid, uint32_t location_iid) {
+  uint8_t bytes[ST_SMALL_EVENT] = {13 << 3, 2,      11 << 3 | ST_WIRE_DELIMITED,
+                                   0,       9 << 3, ST_SLICE_BEGIN};
+  uint8_t* p = st_put_small_ids(bytes + 6, category_iid, name_iid, 0);
+  p = st_put_tag(p, 34, ST_WIRE_VARINT); /* source_location_iid */
+  p = st_put_varint(p, location_iid);
+  size_t size = (size_t)(p - bytes);
+  if (size > ST_BLOCK_BYTES)
+    return false;
+  bytes[3] = (uint8_t)(size - 4); /* of track_event */
+  memcpy(block->bytes, bytes, ST_BLOCK_BYTES);
+  block->size = (uint8_t)size;
+  return true;
+}

@@ -88,7 +88,7 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   struct st_frame* f = &s->frames[s->depth++];
   f->key = code;
   f->subject = NULL;
-  f->since = api->start_counter();
+  f->since = *api->start_counter;
   f->mask = api->begin_code(st_hooks.category, code, 0);
 }
 

@@ -60,6 +60,26 @@ class TestNesting:
         code = leaf.__code__
         assert begin.location == (code.co_filename, code.co_firstlineno)
 
+    def test_many_functions_keep_their_names_over_many_chunks(
+        self, options: Callable[..., None]
+    ) -> None:
+        options(include=["/many"])
+        functions = []
+        for number in range(700):
+            scope: dict[str, Any] = {}
+            source = "\n" * number + f"def function_{number}(): pass"
+            exec(compile(source, f"/many/module_{number % 7}.py", "exec"), scope)
+            functions.append(scope[f"function_{number}"])
+        with recorded(CATEGORY) as result:
+            for _ in range(5):
+                for function in functions:
+                    function()
+        begins = [(event.name, event.location) for event in result.events if event.name]
+        assert begins == 5 * [
+            (f"function_{number}", (f"/many/module_{number % 7}.py", number + 1))
+            for number in range(700)
+        ]
+
     def test_the_program_s_own_slices_nest_in_its_calls(self) -> None:
         own = stretto.Category("test.own")
 
