@@ -189,6 +189,18 @@ static uint32_t next_interval(uint32_t us) {
   return us < MAX_STALL_US ? us : MAX_STALL_US;
 }
 
+void st_arbiter_wait_for_reader(struct st_arbiter* a, uint16_t target_buffer) {
+  if (!a->sink->congested)
+    return;
+  uint32_t interval = 0;
+  for (unsigned stalls = 0; stalls < MAX_STALLS && !is_disabled(a); stalls++) {
+    if (!a->sink->congested(a->sink_self, target_buffer))
+      return;
+    stall(a, interval);
+    interval = next_interval(interval);
+  }
+}
+
 struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
                                      uint32_t chunk_id, uint16_t packets,
                                      enum st_exhausted_policy policy) {

@@ -80,6 +80,9 @@ struct st_commit_sink {
   void (*register_writer)(void* self, uint16_t writer_id,
                           uint16_t target_buffer);
   void (*unregister_writer)(void* self, uint16_t writer_id);
+  /* Whether the reader of a buffer is so far behind that more would overwrite
+   * what it has not read.  NULL: never. */
+  bool (*congested)(void* self, uint16_t target_buffer);
 };
 
 /* Called around every wait of a stalling policy; each may be NULL. */
@@ -122,6 +125,10 @@ uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint16_t target_buffer,
 /* next_chunk_id: what a later owner of the same id goes on with. */
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id);
+
+/* For a stalling writer: waits, as for a chunk, while its buffer's reader is
+ * behind.  Afterwards the writer goes on in any case. */
+void st_arbiter_wait_for_reader(struct st_arbiter* a, uint16_t target_buffer);
 
 /* packets: initial raw u16 of the chunk header.  Returns a chunk of size 0
  * when there is none (policy). */

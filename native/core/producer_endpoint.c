@@ -262,10 +262,22 @@ static void sink_unregister_writer(void* self, uint16_t writer_id) {
   st_producer_endpoint_unregister_writer(self, writer_id);
 }
 
+static bool sink_congested(void* self, uint16_t target_buffer) {
+  struct st_producer_endpoint* e = self;
+  struct st_trace_buffer* buffer =
+      st_buffer_table_acquire(e->buffers, target_buffer);
+  if (!buffer)
+    return false;
+  bool congested = st_trace_buffer_congested(buffer);
+  st_buffer_table_release(e->buffers, target_buffer);
+  return congested;
+}
+
 const struct st_commit_sink st_in_process_sink = {
     .chunk_complete = sink_chunk_complete,
     .patch = sink_patch,
     .flush = sink_flush,
     .register_writer = sink_register_writer,
     .unregister_writer = sink_unregister_writer,
+    .congested = sink_congested,
 };

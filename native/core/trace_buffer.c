@@ -137,6 +137,17 @@ uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b) {
   return atomic_load_explicit(&b->unread, memory_order_relaxed);
 }
 
+bool st_trace_buffer_congested(const struct st_trace_buffer* b) {
+  uint64_t watermark =
+      atomic_load_explicit(&b->watermark, memory_order_relaxed);
+  if (watermark == UINT64_MAX)
+    return false;
+  uint64_t limit = st_trace_buffer_size(b) / 4 * 3;
+  if (3 * watermark < limit)
+    limit = 3 * watermark;
+  return st_trace_buffer_unread(b) > limit;
+}
+
 void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
                                    uint64_t watermark) {
   pthread_mutex_lock(&b->signal_mutex);

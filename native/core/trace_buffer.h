@@ -172,6 +172,11 @@ size_t st_trace_buffer_size(const struct st_trace_buffer* b);
 /* Bytes of records not yet read; read without the lock. */
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
 
+/* Whether a buffer whose reader waits for a watermark is about to overwrite
+ * what was not read: three times the watermark, but no more than 3/4 of its
+ * size, is unread.  Without the lock. */
+bool st_trace_buffer_congested(const struct st_trace_buffer* b);
+
 /* Writes 8 bytes to the eventfd each time the unread bytes rise above
  * `watermark`; the service then drains to its file without waiting for its
  * timer.  fd is borrowed; -1 switches it off. */

@@ -35,6 +35,8 @@ static struct st_chunk acquire(struct st_trace_writer* w, uint32_t chunk_id,
   bool drop_mode = w->dropping && !w->chunk.size;
   if (policy == ST_STALL_THEN_DROP && drop_mode)
     policy = ST_DROP;
+  if (policy != ST_DROP)
+    st_arbiter_wait_for_reader(w->arbiter, w->target_buffer);
   return st_arbiter_get_chunk(w->arbiter, w->writer_id, chunk_id, packets,
                               policy);
 }

@@ -32,6 +32,7 @@ struct chunk_reader {
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;
   bool last_has_more;
+  unsigned behind; /* so often it says that it is */
 };
 
 static void reader_chunk_complete(void* self, const struct st_chunk* chunk,
@@ -50,9 +51,15 @@ static void reader_unregister(void* self, uint16_t writer) {
   ((struct chunk_reader*)self)->unregistered++;
 }
 
+static bool reader_congested(void* self, uint16_t buffer) {
+  (void)buffer;
+  struct chunk_reader* r = self;
+  return r->behind && r->behind--;
+}
+
 static const struct st_commit_sink kReaderSink = {
-    reader_chunk_complete, reader_patch, reader_flush, reader_register,
-    reader_unregister};
+    reader_chunk_complete, reader_patch,      reader_flush,
+    reader_register,       reader_unregister, reader_congested};
 
 /* Frees the oldest chunk that is still Complete. */
 static inline bool reader_free_one(struct chunk_reader* r) {

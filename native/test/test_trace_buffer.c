@@ -1,4 +1,7 @@
 /* Storage: wrapping, padding, policies, order of reading. */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "fake_chunk.h"
 
 enum { HEADER = 16 };
@@ -375,6 +378,23 @@ static void many_small_records(void) {
   st_trace_buffer_destroy(b);
 }
 
+static void Watermark_FarBehindItIsCongestion(void) {
+  struct st_trace_buffer* b = st_trace_buffer_create(65536, ST_RING, -1);
+  for (uint32_t id = 0; id < 13; id++)
+    CHECK(commit_one(b, 1, id, 4000, 'a'));
+  CHECK(!st_trace_buffer_congested(b)); /* nobody asked to be woken */
+  int fd = eventfd(0, EFD_NONBLOCK);
+  st_trace_buffer_set_watermark(b, fd, 16384);
+  CHECK(st_trace_buffer_congested(b));
+  struct st_packet packet;
+  st_trace_buffer_begin_read(b);
+  while (st_trace_buffer_read_packet(b, &packet)) {
+  }
+  CHECK(!st_trace_buffer_congested(b));
+  st_trace_buffer_destroy(b);
+  close(fd);
+}
+
 int main(void) {
   RUN(empty_buffer);
   RUN(one_chunk_at_a_time);
@@ -398,5 +418,6 @@ int main(void) {
   RUN(a_pass_is_finite);
   RUN(a_new_pass_keeps_what_was_copied_out);
   RUN(many_small_records);
+  RUN(Watermark_FarBehindItIsCongestion);
   return 0;
 }

@@ -365,6 +365,33 @@ static void test_stall_then_drop_stalls_once(void) {
   finish();
 }
 
+static void Stall_WaitsForTheReader(void) {
+  start(4, ST_STALL_THEN_DROP);
+  arbiter.wait_hooks.sleep_us = fake_sleep;
+  sleeps = 0;
+  reader.behind = 5;
+  struct st_iovec piece = {bytes, 100};
+  CHECK(st_trace_writer_append(&writer, &piece, 1));
+  CHECK_EQ(sleeps, 5);
+  reader.behind = 1000; /* for ever: goes on all the same, for what that is */
+  for (int i = 0; i < 60; i++)
+    CHECK(st_trace_writer_append(&writer, &piece, 1));
+  CHECK_EQ(sleeps, 305);
+  reader.behind = 0;
+  finish();
+}
+
+static void Stall_DroppingWritersDontWaitForTheReader(void) {
+  start(4, ST_DROP);
+  arbiter.wait_hooks.sleep_us = fake_sleep;
+  sleeps = 0;
+  reader.behind = 1000;
+  struct st_iovec piece = {bytes, 100};
+  CHECK(st_trace_writer_append(&writer, &piece, 1));
+  CHECK_EQ(sleeps, 0);
+  finish();
+}
+
 static void sleep_and_free(uint32_t us) {
   fake_sleep(us);
   CHECK(reader_free_one(&reader));
@@ -490,5 +517,7 @@ int main(void) {
   RUN(test_next_owner_of_an_id_goes_on);
   RUN(test_disabled_after_fork);
   RUN(test_random_scripts);
+  RUN(Stall_WaitsForTheReader);
+  RUN(Stall_DroppingWritersDontWaitForTheReader);
   return 0;
 }

@@ -61,7 +61,7 @@ static void ignore_unregister(void* self, uint16_t writer) {
   (void)self, (void)writer;
 }
 static const struct st_commit_sink kCountingSink = {
-    count_chunk, no_patches, ignore, ignore_register, ignore_unregister};
+    count_chunk, no_patches, ignore, ignore_register, ignore_unregister, NULL};
 
 static _Atomic uint64_t written_sum;
 

@@ -4,7 +4,8 @@
         ...
 
 Events go to a ring buffer in memory, which is written to the file when the block ends; with
-`stream=True` they go to the file all along, and nothing is overwritten.
+`stream=True` they go to the file all along, and nothing is overwritten: a thread that writes
+faster than the file is written waits for it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 MAX_BUFFER_BYTES = 4 * 1024**3 - 4096
 STREAM_PERIOD_MS = 500
+STALL_THEN_DROP = 3
+"""DataSourceConfig.BufferExhaustedPolicy."""
 
 
 def parse_size(text: str | int, what: str = "buffer") -> int:
@@ -65,6 +68,8 @@ def recording_config(
         data_sources=[TraceConfig.DataSource(config=track_event)],
     )
     if stream:
+        # What is asked for is the whole trace: who writes faster than the file waits for it.
+        track_event.buffer_exhausted_policy = STALL_THEN_DROP
         config.write_into_file = True
         config.file_write_period_ms = STREAM_PERIOD_MS
     return config
