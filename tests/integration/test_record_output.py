@@ -1,0 +1,295 @@
+"""Where `stretto record` writes: rings, streams, pipes, snapshots; what a killed one leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import Run, alone, check_trace, names, record, record_command
+
+WORKS = """
+import time
+def work(): time.sleep(0.001)
+end = time.monotonic() + {seconds}
+while time.monotonic() < end: work()
+print('end')
+"""
+
+
+def works_for(seconds: float) -> tuple[str, str]:
+    return "-c", WORKS.format(seconds=seconds)
+
+
+def wait_for(condition, timeout_s: float = 20) -> None:
+    """Wait for a file or the like to appear: there is nothing to be told by."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "it didn't happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return tmp_path / "trace.pftrace"
+
+
+@pytest.fixture
+def start(trace):
+    """Starts a recorder; it is killed at the end of the test, with all that it started."""
+    running = []
+
+    def start(*arguments: str, **options) -> subprocess.Popen[str]:
+        command = record_command(trace, *arguments)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, start_new_session=True, **options
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.communicate()
+
+
+def listing(folder: Path) -> set[str]:
+    return set(os.listdir(folder))
+
+
+class TestFiles:
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_for_the_owner_alone(self, trace, options):
+        os.umask(0)
+        record(trace, *options, "-c", "pass")
+        assert stat.S_IMODE(trace.stat().st_mode) == 0o600
+        assert listing(trace.parent) == {"trace.pftrace"}
+
+    def test_an_older_trace_is_replaced(self, oracle, trace):
+        trace.write_bytes(b"x" * 10_000_000)
+        trace.chmod(0o644)
+        run = record(trace, "-c", "pass")
+        check_trace(oracle, run.trace)
+        assert stat.S_IMODE(trace.stat().st_mode) == 0o600
+
+    def test_a_link_is_not_followed(self, trace):
+        victim = trace.parent / "victim"
+        victim.write_bytes(b"precious")
+        (trace.parent / "trace.pftrace.part").symlink_to(victim)
+        assert record(trace, "--stream", "-c", "pass").status == 0
+        assert victim.read_bytes() == b"precious"
+
+    def test_two_recorders_of_one_file(self, trace, start):
+        start(*works_for(10))
+        wait_for(lambda: Path(f"{trace}.ring").exists())
+        run = record(trace, "-c", "pass")
+        assert run.status == 2
+        assert "another recording" in run.stderr
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("arguments", "status", "says"),
+        [
+            (("nosuch.py",), 2, "no file 'nosuch.py'"),
+            (("nosuchcommand",), 127, "neither a script here nor a command on PATH"),
+            (("/",), 126, "can't be executed"),
+            ((), 2, "name the program"),
+            (("-m",), 2, "-m needs a module"),
+            (("--buffer", "many", "-c", ""), 2, "size 'many': give a size like 64mb"),
+            (("--duration", "soon", "-c", ""), 2, "'soon' is no time"),
+            (("--max-depth", "0", "-c", ""), 2, "from 1 to"),
+            (("--max-size", "1mb", "-c", ""), 2, "--stream"),
+            (("--frobnicate", "-c", ""), 2, "unrecognized"),
+        ],
+    )
+    def test_with_a_reason(self, trace, arguments, status, says):
+        run = record(trace, *arguments)
+        assert (run.status, run.stdout) == (status, "")
+        assert says in run.stderr
+        assert "Traceback" not in run.stderr
+        assert listing(trace.parent) == set()
+
+    @pytest.mark.parametrize("name", ["nowhere/trace", ".", "/proc/trace"])
+    def test_unwritable_output(self, trace, name):
+        run = record(trace.parent / name, "-c", "print('ran')")
+        assert (run.status, run.stdout) == (2, "")
+        assert "can't write the trace" in run.stderr
+        assert "-o" in run.stderr
+
+    def test_a_terminal_is_no_place_for_a_trace(self, trace):
+        script = f"{sys.executable} -m stretto record -o - -c pass"
+        run = alone("script", "-qec", script, "/dev/null")
+        assert run.status == 2
+        assert "redirect it" in run.stdout
+
+
+class TestPipes:
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_standard_output(self, oracle, options):
+        command = record_command(Path("-"), *options, "-c", "def f(): print('said')\nf()")
+        run = subprocess.run(command, capture_output=True, check=True)
+        assert "f" in names(check_trace(oracle, run.stdout))
+        assert b"said" in run.stderr
+
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_fifo(self, oracle, trace, options):
+        os.mkfifo(trace)
+        read: list[bytes] = []
+        reader = threading.Thread(target=lambda: read.append(trace.read_bytes()))
+        reader.start()
+        run = record(trace, *options, "-c", "def f(): print('said')\nf()")
+        reader.join()
+        assert run.stdout == "said\n"
+        assert "f" in names(check_trace(oracle, read[0]))
+        assert stat.S_ISFIFO(trace.stat().st_mode)
+
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_a_reader_that_goes_away(self, options):
+        command = record_command(Path("-"), *options, *works_for(2))
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.read(100 if options else 0)
+        process.stdout.close()
+        _, said = process.communicate()
+        assert process.returncode == 0
+        assert b"end\n" in said, "the program went on"
+        assert b"Broken pipe" in said
+
+
+class TestLimits:
+    def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
+        process = start("--duration", "0.5", *works_for(4))
+        wait_for(trace.exists)
+        assert process.poll() is None
+        out, _ = process.communicate()
+        assert (process.returncode, out) == (0, "end\n")
+        loaded = check_trace(oracle, trace.read_bytes(), complete=False)
+        ((spent,),) = loaded.query("select (max(ts) - min(ts)) / 1e9 from slice")
+        assert 0 < spent < 2
+
+    def test_max_size_ends_the_recording_and_not_the_program(self, oracle, trace):
+        text = "def f(): pass\nfor _ in range(100_000): f()\nprint('end')"
+        run = record(trace, "--stream", "--max-size", "100k", "-c", text)
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert 50 << 10 < trace.stat().st_size <= 100 << 10
+        assert "f" in names(check_trace(oracle, run.trace, complete=False))
+
+    def on_a_small_disk(self, trace: Path, *options: str) -> Run:
+        """RLIMIT_FSIZE stands for it: writes fail in the same way."""
+        text = "def f(): pass\nfor _ in range(600_000): f()\nprint('end')"
+        size = 9 << 20  # shared memory is a file, too
+        limited = (
+            f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, [{size}] * 2)"
+        )
+        limited += "; os.execv(sys.argv[1], sys.argv[1:])"
+        return alone(sys.executable, "-c", limited, *record_command(trace, *options, "-c", text))
+
+    def test_a_full_disk_ends_a_stream(self, oracle, trace):
+        run = self.on_a_small_disk(trace, "--stream")
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert "File too large" in run.stderr
+        assert "lost" in run.stderr
+        assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
+
+    def test_a_full_disk_leaves_the_ring(self, oracle, trace):
+        run = self.on_a_small_disk(trace, "--buffer", "8mb")
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert "File too large" in run.stderr
+        assert "stretto recover" in run.stderr
+        assert listing(trace.parent) == {"trace.pftrace.ring"}
+        assert alone(sys.executable, "-m", "stretto", "recover", f"{trace}.ring").status == 0
+        assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
+
+    def test_no_room_for_the_ring(self, trace):
+        run = self.on_a_small_disk(trace, "--buffer", "64mb")
+        assert (run.status, run.stdout) == (1, "")
+        assert "can't be made" in run.stderr
+        assert listing(trace.parent) == set()
+
+    def test_the_ring_wraps(self, oracle, trace):
+        text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"
+        run = record(trace, "--buffer", "1mb", "-c", text)
+        loaded = check_trace(oracle, run.trace)
+        assert "last" in names(loaded)
+        assert "the ring wrapped" in run.stderr
+        ((calls,),) = loaded.query("select count(*) from slice where name = 'f'")
+        assert 10_000 < calls < 200_000
+
+    def test_a_stream_keeps_everything(self, oracle, trace):
+        text = "def f(): pass\nfor _ in range(500_000): f()"
+        run = record(trace, "--stream", "--buffer", "4mb", "-c", text)
+        loaded = check_trace(oracle, run.trace)
+        assert loaded.query("select count(*) from slice where name = 'f'") == [(500_000,)]
+        assert "lost" not in run.stderr
+
+
+class TestSnapshots:
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_while_it_goes_on(self, oracle, trace, start, options):
+        process = start(*options, *works_for(5))
+        time.sleep(1.5)
+        process.send_signal(signal.SIGUSR2)
+        snapshot = trace.with_name("trace.snapshot-1.pftrace")
+        wait_for(snapshot.exists)
+        assert process.poll() is None
+        assert stat.S_IMODE(snapshot.stat().st_mode) == 0o600
+        assert process.communicate()[0] == "end\n"
+        early = check_trace(oracle, snapshot.read_bytes(), complete=False)
+        late = check_trace(oracle, trace.read_bytes(), complete=False)
+        count = "select count(*) from slice where name = 'work'"
+        assert 0 < early.query(count)[0][0] < late.query(count)[0][0]
+
+
+class TestKilledRecorder:
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        time.sleep(2.5)
+        process.kill()
+        process.wait()
+
+    def test_the_program_goes_on(self, trace, start):
+        process = start(*works_for(4))
+        self.kill(process)
+        assert process.communicate()[0] == "end\n"
+
+    def test_the_stream_is_readable(self, oracle, trace, start):
+        self.kill(start("--stream", *works_for(5)))
+        part = Path(f"{trace}.part").read_bytes()
+        assert "work" in names(check_trace(oracle, part, complete=False))
+
+    def test_the_ring_is_recovered(self, oracle, trace, start):
+        self.kill(start("--buffer", "4mb", *works_for(5)))
+        ring = f"{trace}.ring"
+        run = alone(sys.executable, "-m", "stretto", "recover", ring)
+        assert (run.status, run.stderr) == (0, "")
+        loaded = check_trace(oracle, trace.read_bytes(), complete=False)
+        ((calls,),) = loaded.query("select count(*) from slice where name = 'work'")
+        assert calls > 100
+        assert Path(ring).exists()
+
+    def test_a_ring_in_use_is_left_alone(self, trace, start):
+        start(*works_for(10))
+        ring = f"{trace}.ring"
+        wait_for(Path(ring).exists)
+        run = alone(sys.executable, "-m", "stretto", "recover", ring)
+        assert run.status == 1
+        assert "in use" in run.stderr
+
+    @pytest.mark.parametrize("content", [b"", b"no ring" * 1000])
+    def test_what_is_no_ring(self, tmp_path, content):
+        (tmp_path / "x.ring").write_bytes(content)
+        run = alone(sys.executable, "-m", "stretto", "recover", str(tmp_path / "x.ring"))
+        assert run.status == 1
+        assert "no ring" in run.stderr
+        assert listing(tmp_path) == {"x.ring"}
