@@ -106,7 +106,7 @@ class StringRule:
 
     def _payload_fits(self, text: bytes) -> bool:
         # "E|pid" ends a slice: the most common text, and one without a payload.
-        if len(text) <= 2 or text.startswith(b"E"):
+        if text.startswith(b"E"):
             return False
         pipe = text.find(b"|", 2)
         return pipe >= 0 and text.startswith(self._prefix, pipe + 1)
