@@ -84,7 +84,7 @@ class TestAround:
             pass
 
         owner = Owner()
-        owner.around = Around(divide, lambda *_: owner)  # type: ignore[attr-defined]
+        owner.around = Around(divide, lambda *_, kept=owner: kept)  # type: ignore[attr-defined]
         reference = weakref.ref(owner)
         del owner
         gc.collect()
