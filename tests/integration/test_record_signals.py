@@ -1,0 +1,180 @@
+"""Signals, terminals and job control: the program under `stretto record` gets what it got alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import alone, record_command
+
+LISTENS = """
+import signal, sys, time
+def said(number, frame): print(signal.Signals(number).name, flush=True)
+for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT", "SIGQUIT"):
+    signal.signal(getattr(signal, name), said)
+print("ready", flush=True)
+end = time.monotonic() + 2.5
+while time.monotonic() < end: time.sleep(0.05)
+print("end", flush=True)
+"""
+
+
+@pytest.fixture
+def listener(tmp_path):
+    """A recorded program that says which signals it gets, in a process group of its own."""
+    command = record_command(tmp_path / "trace", "-q", "-c", LISTENS)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+FORWARDED = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signal.SIGQUIT]
+
+
+class TestSignals:
+    def test_to_the_recorder_are_passed_on(self, listener):
+        for number in FORWARDED:
+            listener.send_signal(number)
+        out, err = listener.communicate()
+        assert sorted(out.split()) == sorted([n.name for n in FORWARDED] + ["end"])
+        assert (listener.returncode, err) == (0, "")
+
+    @pytest.mark.parametrize("number", FORWARDED)
+    def test_to_the_group_arrive_once(self, listener, number):
+        os.killpg(listener.pid, number)
+        assert listener.communicate()[0] == f"{number.name}\nend\n"
+
+    def test_to_the_group_and_then_to_the_recorder_arrive_twice(self, listener):
+        os.killpg(listener.pid, signal.SIGTERM)
+        time.sleep(0.5)
+        listener.send_signal(signal.SIGTERM)
+        assert listener.communicate()[0] == "SIGTERM\nSIGTERM\nend\n"
+
+    def test_an_ignored_one_stays_ignored(self, tmp_path):
+        """As under nohup."""
+        text = (
+            "import signal; print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))"
+        )
+        command = record_command(tmp_path / "trace", "-q", "-c", text)
+        run = alone("sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *command)
+        assert run.stdout == "1 1\n"
+
+    def test_the_program_has_no_signal_blocked(self, tmp_path):
+        text = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+        assert alone(*record_command(tmp_path / "trace", "-q", "-c", text)).stdout == "set()\n"
+
+    def test_broken_pipes_kill_commands_as_they_do_alone(self, tmp_path):
+        command = record_command(tmp_path / "trace", "-q", "--", "sh", "-c", "yes; echo $? >&2")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.communicate()[1] == b"141\n"
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, *command: str, cwd: Path) -> None:
+        self.said = ""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.environ["PS1"] = "$ "
+            os.execvp(command[0], command)
+
+    def read_until(self, found: Callable[[str], bool], timeout_s: float = 20) -> None:
+        end = time.monotonic() + timeout_s
+        while not found(self.said):
+            assert time.monotonic() < end, self.said
+            if select.select([self._fd], [], [], 0.1)[0]:
+                try:
+                    self.said += os.read(self._fd, 4096).decode()
+                except OSError:  # the end, on Linux
+                    return
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def close(self) -> int:
+        """Its exit status."""
+        self.read_until(lambda _: False)
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def says(text: str) -> Callable[[str], bool]:
+    return lambda said: text in said
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*forkpty:DeprecationWarning")
+class TestTerminal:
+    def recorded(self, tmp_path: Path, *arguments: str) -> Terminal:
+        return Terminal(*record_command(tmp_path / "trace", *arguments), cwd=tmp_path)
+
+    def test_ctrl_c_reaches_the_program_once(self, tmp_path):
+        terminal = self.recorded(tmp_path, "-q", "-c", LISTENS)
+        terminal.read_until(says("ready"))
+        terminal.type("\x03")
+        assert terminal.close() == 0
+        assert terminal.said.count("SIGINT") == 1
+
+    def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
+        text = "import time; print('ready', flush=True); time.sleep(20)"
+        terminal = self.recorded(tmp_path, "-c", text)
+        terminal.read_until(says("ready"))
+        terminal.type("\x03")
+        assert terminal.close() == -signal.SIGINT
+        assert "KeyboardInterrupt" in terminal.said
+        assert "1 process" in terminal.said
+        assert (tmp_path / "trace").stat().st_size > 1000
+
+    def test_it_can_ask_questions(self, tmp_path):
+        """And the line of progress stays away meanwhile."""
+        terminal = self.recorded(tmp_path, "-c", "print('hello', input('Who? '))")
+        terminal.read_until(says("Who? "))
+        time.sleep(3.5)
+        terminal.type("me\n")
+        assert terminal.close() == 0
+        assert "hello me" in terminal.said
+        assert "recording" not in terminal.said
+
+    def test_progress_while_it_is_silent(self, tmp_path):
+        terminal = self.recorded(tmp_path, "-c", "import time; time.sleep(4); print('end')")
+        assert terminal.close() == 0
+        assert "stretto: recording, 3 s, 1 process" in terminal.said
+
+    def test_quiet(self, tmp_path):
+        terminal = self.recorded(tmp_path, "-q", "-c", "import time; time.sleep(4)")
+        assert terminal.close() == 0
+        assert terminal.said == ""
+
+    def test_stop_and_continue(self, tmp_path):
+        (tmp_path / "listens.py").write_text(LISTENS)
+        command = " ".join(record_command(Path("trace"), "-q", "listens.py"))
+        terminal = Terminal("bash", "--norc", "--noprofile", "-i", cwd=tmp_path)
+        terminal.read_until(says("$ "))
+        terminal.type(f"{command}\n")
+        terminal.read_until(says("ready\r\n"))
+        terminal.type("\x1a")
+        terminal.read_until(says("Stopped"))
+        terminal.type("fg\n")
+        terminal.read_until(says("end\r\n"))
+        terminal.type("echo status=$?; exit\n")
+        terminal.close()
+        assert "status=0" in terminal.said
+        assert sys.executable in terminal.said
