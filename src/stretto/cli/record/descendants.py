@@ -40,16 +40,16 @@ def _is_python(pid: int) -> bool:
 
 def isolating_option(arguments: list[str]) -> str:
     """The option on a Python's command line that keeps sitecustomize out, if any."""
-    for word in arguments[1:]:
-        if not word.startswith("-") or word in ("-", "--"):
+    words = iter(arguments[1:])
+    for word in words:
+        if word.startswith(("-m", "-c", "--")) or not word.startswith("-") or word == "-":
             return ""
-        if word.startswith(("-m", "-c")):
-            return ""
-        if word.startswith(("-W", "-X")):
-            continue
-        for letter in "IES":
-            if not word.startswith("--") and letter in word:
-                return f"-{letter}"
+        if word in ("-W", "-X"):
+            next(words, None)
+        elif not word.startswith(("-W", "-X")):
+            for letter in "IES":
+                if letter in word:
+                    return f"-{letter}"
     return ""
 
 

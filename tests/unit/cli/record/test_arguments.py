@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import CommandError, ConfigError
+from stretto.cli.record.arguments import RecordOptions, parse_time_ns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [
+        (["app.py"], ["app.py"]),
+        (["app.py", "-q", "--stream"], ["app.py", "-q", "--stream"]),
+        (["--", "-q"], ["-q"]),
+        (["-q", "--", "--", "x"], ["--", "x"]),
+        (["-m", "mod", "-q"], ["-m", "mod", "-q"]),
+        (["-mmod"], ["-mmod"]),
+        (["-q", "-c", "code", "--stream"], ["-c", "code", "--stream"]),
+        (["-o", "out", "app.py"], ["app.py"]),
+        (["-oout", "app.py"], ["app.py"]),
+        (["--output=out", "app.py"], ["app.py"]),
+        (["--buffer", "1mb", "--stream", "cmd", "--buffer"], ["cmd", "--buffer"]),
+        (["-"], ["-"]),
+    ],
+)
+def test_where_options_end(arguments, program):
+    assert RecordOptions(arguments).program == program
+
+
+def test_defaults():
+    options = RecordOptions(["app.py"])
+    assert options.output == "trace.pftrace"
+    assert options.buffer_bytes == 64 << 20
+    assert (options.stream, options.max_size, options.duration_ms) == (False, None, 0)
+    assert (options.quiet, options.counters) == (False, True)
+    assert set(options.categories) == {
+        "python.functions",
+        "python.gc",
+        "python.asyncio",
+        "python.log",
+        "python.exceptions",
+    }
+    assert options.inside == {"include": [], "exclude": []}
+
+
+def test_what_recorded_processes_are_told():
+    options = RecordOptions(
+        "--include a --include b/c --exclude d --min-duration 2us".split()
+        + "--max-depth 9 --c-functions x.py".split()
+    )
+    assert options.inside == {
+        "include": ["a", "b/c"],
+        "exclude": ["d"],
+        "min_duration_ns": ["2000"],
+        "max_depth": ["9"],
+        "c_functions": ["1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "category"),
+    [
+        ("--no-functions", "python.functions"),
+        ("--no-gc", "python.gc"),
+        ("--no-asyncio", "python.asyncio"),
+        ("--no-logs", "python.log"),
+        ("--no-exceptions", "python.exceptions"),
+    ],
+)
+def test_categories_are_switched_off(option, category):
+    everything = set(RecordOptions(["x.py"]).categories)
+    assert everything - set(RecordOptions([option, "x.py"]).categories) == {category}
+
+
+@pytest.mark.parametrize(("text", "ms"), [("2", 2000), ("0.5s", 500), ("1m", 60_000), ("1us", 1)])
+def test_duration(text, ms):
+    assert RecordOptions(["--duration", text, "x.py"]).duration_ms == ms
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "name the program"),
+        (["-q"], "name the program"),
+        (["--quiett", "x.py"], "unrecognized arguments: --quiett"),
+        (["--qui", "x.py"], "unrecognized"),
+        (["--max-size", "1mb", "x.py"], "--max-size goes with --stream"),
+        (["--buffer", "1", "x.py"], "from 4k up to below 4g"),
+        (["--max-depth", "-1", "x.py"], "frames from 1"),
+        (["--duration", "-1", "x.py"], "is no time"),
+        (["-o"], "expected one argument"),
+    ],
+)
+def test_mistakes(arguments, says):
+    with pytest.raises(CommandError, match=says) as caught:
+        RecordOptions(arguments)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "ns"),
+    [("50us", "us", 50_000), ("50", "us", 50_000), (" 1.5ms ", "us", 1_500_000), ("7ns", "s", 7)],
+)
+def test_times(text, unit, ns):
+    assert parse_time_ns(text, unit) == ns
+
+
+@pytest.mark.parametrize("text", ["", "us", "5 years", "1e999s", "0", "-1s", "nan", "inf"])
+def test_no_times(text):
+    with pytest.raises(ConfigError, match="is no time"):
+        parse_time_ns(text, "s")

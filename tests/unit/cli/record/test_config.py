@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.cli.record.arguments import RecordOptions
+from stretto.cli.record.config import STALL_THEN_DROP, clear_period_ms, make_config
+from stretto.protos.config import TraceConfig
+from stretto.service.config_validation import check_config
+
+
+def config(*arguments: str, to_file: bool = True) -> TraceConfig:
+    return make_config(RecordOptions([*arguments, "x.py"]), to_file=to_file)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3")])
+def test_the_service_accepts_it(arguments):
+    check_config(config(*arguments), has_fd="--stream" in arguments)
+
+
+def test_everything_and_the_builtin_categories():
+    (events, _) = config("--no-gc").data_sources
+    enabled = events.config.track_event_config.enabled_categories
+    assert "*" in enabled
+    assert "python.functions" in enabled
+    assert "python.gc" not in enabled
+
+
+def test_counters_are_a_data_source():
+    assert [s.config.name for s in config().data_sources] == ["track_event", "linux.process_stats"]
+    assert [s.config.name for s in config("--no-counters").data_sources] == ["track_event"]
+
+
+def test_a_ring_repeats_its_state_before_it_wraps():
+    assert config().incremental_state_config.clear_period_ms == 512
+    assert clear_period_ms(4096) == 20
+    assert clear_period_ms(1 << 30) == 1000
+
+
+def test_a_stream_is_written_all_along():
+    made = config("--stream", "--max-size", "1mb")
+    assert made.write_into_file
+    assert made.max_file_size_bytes == 1 << 20
+    assert not made.has("incremental_state_config")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "to_file", "policy"),
+    [(("--stream",), True, STALL_THEN_DROP), (("--stream",), False, 0), ((), True, 0)],
+)
+def test_only_a_stream_to_a_file_makes_writers_wait(arguments, to_file, policy):
+    source = config(*arguments, to_file=to_file).data_sources[0].config
+    assert source.buffer_exhausted_policy == policy

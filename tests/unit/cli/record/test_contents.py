@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+
+from stretto.cli.record import contents as module
+from stretto.cli.record.contents import Contents
+from stretto.protos.trace import (
+    ProcessDescriptor,
+    ThreadDescriptor,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+from stretto.service.packet_encoder import framed
+
+EVENT = framed(TracePacket(timestamp=1, track_event=TrackEvent(name="x")).encode())
+PROCESS = framed(
+    TracePacket(track_descriptor=TrackDescriptor(uuid=1, process=ProcessDescriptor(pid=7))).encode()
+)
+THREAD = framed(
+    TracePacket(
+        track_descriptor=TrackDescriptor(uuid=2, thread=ThreadDescriptor(pid=7, tid=8))
+    ).encode()
+)
+
+
+def test_counts():
+    contents = Contents()
+    whole = EVENT * 3 + PROCESS * 2 + THREAD
+    assert contents.add(whole + EVENT[:-1]) == len(whole)
+    assert contents.add(EVENT + THREAD) == len(EVENT + THREAD)
+    assert contents.events == 4
+    assert contents.processes == {7}
+    assert contents.threads == {(7, 8)}
+
+
+def count_file(tmp_path, data: bytes) -> Contents:
+    path = tmp_path / "trace"
+    path.write_bytes(data)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        contents = Contents()
+        contents.add_file(fd)
+    finally:
+        os.close(fd)
+    return contents
+
+
+def test_a_file_in_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STEP_BYTES", 3)  # less than a packet
+    contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
+    assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})
+
+
+def test_a_file_that_is_cut_short(tmp_path):
+    assert count_file(tmp_path, EVENT * 2 + EVENT[:-1]).events == 2
+    assert count_file(tmp_path, b"").events == 0
+    assert count_file(tmp_path, b"no trace").events == 0

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.cli.record.contents import Contents
+from stretto.cli.record.summary import losses, plural, size_text, summary, whereabouts
+from stretto.protos.trace import TraceStats
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(1, "event", "1 event"), (0, "process", "0 processes"), (12345, "event", "12,345 events")],
+)
+def test_plural(count, noun, text):
+    assert plural(count, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(12, "12 bytes"), (2048, "2.0 KiB"), (3 << 19, "1.5 MiB")]
+)
+def test_sizes(size, text):
+    assert size_text(size) == text
+
+
+def test_nothing_lost():
+    assert losses(Contents(), TraceStats(buffer_stats=[TraceStats.BufferStats()])) == []
+
+
+def test_every_loss_has_its_line():
+    contents = Contents()
+    contents.drops = 2
+    buffer = TraceStats.BufferStats(
+        bytes_overwritten=1 << 20, trace_writer_packet_loss=3, chunks_discarded=4, abi_violations=5
+    )
+    lines = losses(contents, TraceStats(buffer_stats=[buffer], invalid_packets=6))
+    assert [line.split()[0] for line in lines] == ["2", "the", "3", "4", "5", "6"]
+    assert "1.0 MiB" in lines[1]
+
+
+def test_the_whole():
+    contents = Contents()
+    contents.events, contents.processes, contents.threads = 5, {1}, {(1, 1), (1, 2)}
+    text = summary(contents, TraceStats(), [f"{n}: reason" for n in range(12)])
+    assert text.startswith("stretto: 5 events, 1 process, 2 threads\n")
+    assert "not followed: 0: reason" in text
+    assert "and 2 more" in text
+    assert summary(None, TraceStats(), []) == "stretto: done"
+
+
+def test_where():
+    assert "out.pftrace, 2.0 KiB, 1.5 s" in whereabouts("out.pftrace", 2048, 1.5)
+    assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
+    assert "pipe" in whereabouts("", 0, 1.5)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from stretto.base.errors import CommandError
+from stretto.cli.record import folder
+from stretto.cli.record.workspace import VARIABLE, Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    made = folder.create({"include": ["a\u00e4", "b c"], "max_depth": ["3"]})
+    yield made
+    folder.remove(made)
+
+
+def test_nobody_else_can_enter(workspace, tmp_path):
+    assert os.path.dirname(workspace.folder) == str(tmp_path)
+    assert stat.S_IMODE(os.stat(workspace.folder).st_mode) == 0o700
+
+
+def test_options_arrive_as_they_left(workspace):
+    assert workspace.read_options() == {"include": ["a\u00e4", "b c"], "max_depth": ["3"]}
+
+
+def test_found_by_the_environment(workspace, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    environment = folder.environment(workspace)
+    assert environment["PYTHONPATH"] == f"{workspace.site}:/mine"
+    monkeypatch.setenv(VARIABLE, environment[VARIABLE])
+    found = Workspace.from_environment()
+    assert found is not None
+    assert found.socket == workspace.socket
+    monkeypatch.delenv(VARIABLE)
+    assert Workspace.from_environment() is None
+
+
+def test_an_empty_pythonpath_stays_out(workspace, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "")
+    assert folder.environment(workspace)["PYTHONPATH"] == workspace.site
+
+
+def test_notes(workspace):
+    workspace.note(["one", "two"])
+    workspace.note(["one"])
+    assert workspace.read_notes() == {os.getpid(): ["one", "two"]}
+
+
+def test_notes_to_a_recorder_that_has_gone(workspace):
+    folder.remove(workspace)
+    workspace.note(["one"])
+    assert not os.path.exists(workspace.folder)
+
+
+def test_no_place(monkeypatch, tmp_path):
+    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path / "missing")])
+    with pytest.raises(CommandError, match="TMPDIR"):
+        folder.create({})
+
+
+def test_a_long_folder_is_passed_over(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
+    assert all(len(place) < 80 for place in folder._candidates())

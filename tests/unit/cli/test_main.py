@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+import stretto
+from stretto.cli.main import VERBS, main
+
+
+def test_help_names_every_verb(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"stretto {verb}" in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(capsys, verb):
+    try:
+        status = main([verb, "--help"])
+    except SystemExit as end:  # argparse's way
+        status = end.code
+    assert status == 0
+    assert f"stretto {verb}" in capsys.readouterr().out
+
+
+def test_without_a_verb_it_helps_and_fails(capsys):
+    assert main([]) == 2
+    assert "stretto record app.py" in capsys.readouterr().out
+
+
+def test_unknown_verb(capsys):
+    assert main(["rekord"]) == 2
+    assert capsys.readouterr().err == (
+        "stretto: There is no verb 'rekord': choose from " + ", ".join(VERBS) + ".\n"
+    )
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"stretto {stretto.__version__}\n"
+
+
+def test_the_daemon_says_that_it_is_not_there_yet(capsys):
+    assert main(["traced"]) == 1
+    assert "stretto record" in capsys.readouterr().err

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stretto.probes import process_counters
+from stretto.probes.process_counters import ProcessCounters
+from stretto.protos.trace import TracePacket
+
+
+class Counters(ProcessCounters):
+    """Keeps what it writes."""
+
+    name = "test.process_counters"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packets: list[TracePacket] = []
+
+    def write(self, packet: TracePacket | bytes) -> bool:
+        assert isinstance(packet, TracePacket)
+        self.packets.append(TracePacket.decode(packet.encode()))
+        return True
+
+    def take(self) -> list[TracePacket]:
+        taken, self.packets = self.packets, []
+        return taken
+
+
+@pytest.fixture
+def counters():
+    return Counters()
+
+
+def test_memory(counters):
+    counters.sample([os.getpid()])
+    (packet,) = counters.take()
+    (process,) = packet.process_stats.processes
+    assert process.pid == os.getpid()
+    assert 1000 < process.vm_rss_kb < process.vm_size_kb
+    assert packet.timestamp <= packet.process_stats.collection_end_timestamp
+
+
+def test_cpu_since_the_sample_before(counters, monkeypatch):
+    times = iter([(1_000_000_000, 5), (1_750_000_000, 5)])
+    now = iter([10_000_000_000, 11_000_000_000])
+    monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: None)
+    monkeypatch.setattr(process_counters.stretto, "now", lambda: next(now))
+    counters.sample([7])
+    assert counters.take() == [], "one sample says nothing about use"
+    counters.sample([7])
+    process, track, event = counters.take()
+    assert process.track_descriptor.process.pid == 7
+    assert track.track_descriptor.parent_uuid == process.track_descriptor.uuid
+    assert event.track_event.track_uuid == track.track_descriptor.uuid
+    assert event.track_event.double_counter_value == 75.0
+
+
+def test_a_pid_that_is_used_again_starts_anew(counters, monkeypatch):
+    times = iter([(1_000_000_000, 5), (2_000_000_000, 6)])
+    monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: None)
+    counters.sample([7])
+    counters.sample([7])
+    assert counters.take() == []
+
+
+def test_descriptors_are_repeated_after_a_clear(counters):
+    for _ in range(2):
+        counters.sample([os.getpid()])
+    counters.take()
+    counters.sample([os.getpid()])
+    assert not any(packet.has("track_descriptor") for packet in counters.take())
+    counters.on_clear_incremental_state()
+    counters.sample([os.getpid()])
+    assert sum(packet.has("track_descriptor") for packet in counters.take()) == 2
+
+
+def test_processes_that_have_gone_are_passed_over(counters):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    counters.sample([pid])
+    assert counters.take() == []
