@@ -20,6 +20,8 @@ SERVICE_EVENTS = (
     "flush_started",
     "slow_starting_data_sources",
     "last_flush_slow_data_sources",
+    "clone_started",
+    "buffer_cloned",
 )
 
 KINDS = (
@@ -32,18 +34,22 @@ KINDS = (
     "service_event",
     "trace_stats",
     "for_testing",
+    "trigger",
+    "clone_snapshot_trigger",
+    "concurrent_session_event",
+    "remote_clock_sync",
+    "extension_descriptor",
 )
 
 
 class Setup:
     """A service with everything around it."""
 
-    def __init__(self):
+    def __init__(self, **options):
         self.clock = FakeClock()
         self.runner = FakeTaskRunner(self.clock)
-        self.service = TracingService(
-            self.runner, self.clock, random_bytes=bytes, version="test", uid=UID
-        )
+        options = {"random_bytes": bytes, "version": "test", "uid": UID} | options
+        self.service = TracingService(self.runner, self.clock, **options)
 
     def producer(self, *sources, **arguments):
         """A connected producer with data sources of these names."""
@@ -74,6 +80,18 @@ class Setup:
         consumer.endpoint.read_buffers()
         self.run()
         return consumer.packets()[start:]
+
+    def write(self, producer, *names, source="ds", flush=True):
+        """Write packets of these texts, and commit them."""
+        writer = producer.writer(source)
+        for text in names:
+            writer.write(event(text))
+        if flush:
+            writer.flush()
+
+    def session_of(self, consumer):
+        """A consumer's session."""
+        return self.service.sessions[consumer.endpoint.session_id]
 
     def session(self):
         """The only session."""

@@ -73,7 +73,8 @@ class RemoteProducer(Producer, Protocol):
     """A producer in another process, as the service sees it (the port's host side)."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        """Called instead of `on_tracing_setup`: pass the memory on. `fd` stays the service's."""
+        """Called instead of `on_tracing_setup`: pass the memory on. `fd` stays the service's;
+        it is -1 where none is needed: the producer has brought its own, or emulates it."""
 
 
 class HostedProducerEndpoint(ProducerEndpoint, Protocol):

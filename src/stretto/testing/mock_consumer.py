@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stretto.protos.ipc import CloneSessionRequest
 from stretto.testing.decoded_packets import decode_packets
 
 if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
+    from stretto.protos.ipc import CloneSessionResponse, ObservableEvents
     from stretto.protos.trace import TracePacket
     from stretto.service.tracing_service import TracingService
 
@@ -25,12 +27,16 @@ class MockConsumer:
         data: All trace bytes that were read.
         reads: (bytes, has_more) of each delivery.
         flushes: The result of each flush.
+        events: What was observed, since `observe`.
+        clones: The answer to each clone.
     """
 
     def __init__(self, service: TracingService, uid: int | None = None) -> None:
         self.disabled: list[str] = []
         self.reads: list[tuple[int, bool]] = []
         self.flushes: list[bool] = []
+        self.events: list[ObservableEvents] = []
+        self.clones: list[CloneSessionResponse] = []
         self.data = b""
         self.connected = False
         self.endpoint = service.connect_consumer(self, os.getuid() if uid is None else uid)
@@ -42,6 +48,22 @@ class MockConsumer:
     def flush(self, timeout_ms: int = 0, flags: int = 0) -> None:
         """Flush; the result comes to `flushes`."""
         self.endpoint.flush(timeout_ms, self.flushes.append, flags)
+
+    def observe(self, types: int) -> None:
+        """Observe the session; what happens comes to `events`."""
+        self.endpoint.observe_events(types, self.events.append)
+
+    def clone(self, session_id: int = 0, fd: int | None = None, **request: Any) -> None:
+        """Clone a session; the answer comes to `clones`.
+
+        Args:
+            session_id: Which one, unless the request names it.
+            fd: For a session that writes into a file.
+            request: More fields of CloneSessionRequest.
+        """
+        if session_id:
+            request["session_id"] = session_id
+        self.endpoint.clone_session(CloneSessionRequest(**request), fd, self.clones.append)
 
     def packets(self) -> list[TracePacket]:
         """All packets that were read, decoded."""

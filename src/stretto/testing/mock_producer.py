@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stretto import _native
 from stretto.protos.config import DataSourceDescriptor
@@ -29,6 +29,8 @@ class MockProducer:
         answers_flushes: Whether it commits and acknowledges each flush by itself.
         page_size_hint: Bytes, 0 for the service's default.
         shm_size_hint: Likewise.
+        more: What else `TracingService.connect_producer` takes, by name: `machine_id`,
+            `machine_name`, `shm_emulation`, `shm_fd`, ...
 
     Attributes:
         calls: Every callback, as a tuple of its name and what names its object:
@@ -49,6 +51,7 @@ class MockProducer:
         answers_flushes: bool = True,
         page_size_hint: int = 0,
         shm_size_hint: int = 0,
+        **more: Any,
     ) -> None:
         self.calls: list[tuple[str, object]] = []
         self.configs: dict[str, DataSourceConfig] = {}
@@ -68,6 +71,7 @@ class MockProducer:
             in_process=in_process,
             page_size_hint=page_size_hint,
             shm_size_hint=shm_size_hint,
+            **more,
         )
 
     def register(
@@ -143,11 +147,12 @@ class MockProducer:
         self.calls.append(("tracing setup", arbiter.size))
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        copy = os.dup(fd)
-        try:
-            self.memory = mmap.mmap(copy, size_bytes)
-        finally:
-            os.close(copy)
+        if fd >= 0:  # Else the memory is the producer's own.
+            copy = os.dup(fd)
+            try:
+                self.memory = mmap.mmap(copy, size_bytes)
+            finally:
+                os.close(copy)
         self.page_size = page_size_bytes
         self.calls.append(("tracing setup", size_bytes))
 
