@@ -20,10 +20,8 @@ class TestExclusive:
         setup.enable(make_config(exclusive_prio=1))
         for priority in (0, 1):
             refused = setup.enable(make_config(exclusive_prio=priority))
-            assert refused.disabled == [
-                f"An exclusive session with priority 1 >= requested priority {priority} is "
-                "already active."
-            ]
+            expected = "session with priority 1 >= requested priority {} is already active."
+            assert refused.disabled == ["An exclusive " + expected.format(priority)]
 
     def test_exclusive_session_abort_running_sessions(self, setup):
         producer = setup.producer("ds")

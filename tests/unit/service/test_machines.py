@@ -1,0 +1,133 @@
+"""Producers and relays of other machines; names are those of Perfetto's own cases."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from stretto.protos.config import TraceConfig
+from stretto.protos.trace import ExtensionDescriptor, SystemInfo
+from tests.support.service_setup import Setup, data_source, kinds, make_config
+
+BOX = {"machine_id": 9, "machine_name": "box"}
+
+
+class TestFilter:
+    def started(self, setup, *names, **fields):
+        """Which machines take part: the host, box, crate."""
+        crate = {"machine_id": 10, "machine_name": "crate"}
+        producers = [setup.producer("ds", **machine) for machine in ({}, BOX, crate)]
+        config = make_config(**fields)
+        source = data_source("ds")
+        source.machine_name_filter = list(names)
+        config.data_sources = [source]
+        setup.enable(config)
+        return [("start", "ds") in producer.calls for producer in producers]
+
+    def test_machine_name_filter(self, setup):
+        assert self.started(setup, "host") == [True, False, False]
+
+    def test_machine_name_filter_with_two_machines(self, setup):
+        assert self.started(setup, "crate", "host") == [True, False, True]
+
+    def test_machine_name_filter_with_host_external_name(self):
+        assert self.started(Setup(machine_name="me"), "me", "box") == [True, True, False]
+
+    def test_machine_filter_default(self, setup):
+        assert self.started(setup) == [True, False, False]
+
+    def test_machine_filter_default_override(self, setup):
+        assert self.started(setup, trace_all_machines=True) == [True, True, True]
+
+    def test_a_filter_beats_all_machines(self, setup):
+        assert self.started(setup, "box", trace_all_machines=True) == [False, True, False]
+
+
+def clocks(snapshot):
+    return [(clock.clock_id, clock.timestamp) for clock in snapshot.clocks]
+
+
+class TestRelay:
+    def test_relay_endpoint_clock_sync(self, setup):
+        relay = setup.service.connect_relay(9)
+        relay.sync_clock([(6, 100), (1, 200)], update=False)
+        first = setup.clock.snapshot()
+        setup.clock.advance_ms(5)
+        relay.sync_clock([(6, 150)], update=True)
+        consumer = setup.enable(make_config())
+        packets = setup.read(consumer)
+        (packet,) = [p for p in packets if p.has("remote_clock_sync")]
+        assert packet.machine_id == 9
+        assert not packet.has("trusted_packet_sequence_id")
+        ping, update = packet.remote_clock_sync.synced_clocks
+        assert clocks(ping.client_clocks) == [(6, 100), (1, 200)]
+        assert clocks(ping.host_clocks) == first
+        assert clocks(update.client_clocks) == [(6, 150)]
+        assert clocks(update.host_clocks) == setup.clock.snapshot()
+        assert "remote_clock_sync" not in kinds(setup.read(consumer))  # Once.
+
+    def test_each_relay_has_its_packet_and_the_newest_five_pairs(self, setup):
+        relays = [setup.service.connect_relay(machine) for machine in (8, 9)]
+        for number in range(7):
+            relays[0].sync_clock([(6, number)], update=False)
+        relays[1].sync_clock([(6, 1)], update=False)
+        packets = setup.read(setup.enable(make_config()))
+        syncs = {p.machine_id: p.remote_clock_sync for p in packets if p.has("remote_clock_sync")}
+        pairs = syncs[8].synced_clocks
+        assert [pair.client_clocks.clocks[0].timestamp for pair in pairs] == [2, 3, 4, 5, 6]
+        assert len(syncs[9].synced_clocks) == 1
+
+    def test_relay_endpoint_disconnect(self, setup):
+        relay = setup.service.connect_relay(9)
+        relay.sync_clock([(6, 1)], update=False)
+        consumer = setup.enable(make_config())
+        relay.disconnect()
+        relay.disconnect()
+        assert "remote_clock_sync" not in kinds(setup.read(consumer))
+
+    def test_system_info_of_the_other_machine(self, setup):
+        relay = setup.service.connect_relay(9)
+        relay.init_relay(SystemInfo(machine_name="box").encode())
+        infos = [p for p in setup.read(setup.enable(make_config())) if p.has("system_info")]
+        assert [p.machine_id for p in infos] == [0, 9]
+        assert infos[1].system_info.machine_name == "box"
+        assert infos[1].trusted_packet_sequence_id == 1
+
+
+class TestTrustedMachine:
+    def test_packets_name_the_machine_of_their_producer(self, setup):
+        producer = setup.producer("ds", in_process=True, **BOX)
+        consumer = setup.enable(make_config("ds", trace_all_machines=True))
+        setup.write(producer, "data")
+        (packet,) = [p for p in setup.read(consumer) if p.has("for_testing")]
+        assert packet.machine_id == 9
+
+    def test_in_process_machine_id_stamps_service_packets(self, setup):
+        setup.producer("ds", in_process=True, **BOX)
+        packets = setup.read(setup.enable(make_config()))
+        assert {p.machine_id for p in packets if not p.has("synchronization_marker")} == {9}
+
+    @pytest.mark.parametrize("arguments", [{}, {"in_process": False, **BOX}])
+    def test_host_producer_keeps_service_packets_on_host(self, setup, arguments):
+        setup.producer("ds", **arguments)
+        packets = setup.read(setup.enable(make_config()))
+        assert not any(p.has("machine_id") for p in packets)
+
+
+class TestExtensionDescriptors:
+    def test_extension_descriptors(self):
+        packed = gzip.compress(b"set")
+        setup = Setup(extension_descriptors=[("a.desc", b"\x0a\x00"), ("b.desc.gz", packed)])
+        consumer = setup.enable(make_config())
+        packets = setup.read(consumer)
+        told = [p.extension_descriptor for p in packets if p.has("extension_descriptor")]
+        assert told[0] == ExtensionDescriptor.decode(b"\x0a\x02\x0a\x00\x1a\x06a.desc")
+        assert (told[1].extension_set_gzip, told[1].file_name) == (packed, "b.desc.gz")
+        assert "extension_descriptor" not in kinds(setup.read(consumer))
+
+    def test_they_can_be_left_out(self):
+        setup = Setup(extension_descriptors=[("a.desc", b"")])
+        builtin = TraceConfig.BuiltinDataSource(disable_extension_descriptors=True)
+        packets = setup.read(setup.enable(make_config(builtin_data_sources=builtin)))
+        assert "extension_descriptor" not in kinds(packets)
