@@ -3,33 +3,11 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "fields.h"
+#include "setters.h"
 
 enum {
   SEQ_CLEARED = 1,
   SEQ_NEEDS_STATE = 2,
-
-  /* TracePacket */
-  PACKET_CLOCK_SNAPSHOT = ST_FIELD_TRACE_PACKET_CLOCK_SNAPSHOT,
-  PACKET_TIMESTAMP = ST_FIELD_TRACE_PACKET_TIMESTAMP,
-  PACKET_TRACK_EVENT = ST_FIELD_TRACE_PACKET_TRACK_EVENT,
-  PACKET_INTERNED_DATA = ST_FIELD_TRACE_PACKET_INTERNED_DATA,
-  PACKET_SEQUENCE_FLAGS = ST_FIELD_TRACE_PACKET_SEQUENCE_FLAGS,
-  PACKET_TIMESTAMP_CLOCK = ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID,
-  PACKET_DEFAULTS = ST_FIELD_TRACE_PACKET_TRACE_PACKET_DEFAULTS,
-  PACKET_TRACK_DESCRIPTOR = ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR,
-
-  /* TracePacketDefaults, TrackEventDefaults */
-  DEFAULTS_TRACK_EVENT = ST_FIELD_TRACE_PACKET_DEFAULTS_TRACK_EVENT_DEFAULTS,
-  DEFAULTS_CLOCK = ST_FIELD_TRACE_PACKET_DEFAULTS_TIMESTAMP_CLOCK_ID,
-  EVENT_DEFAULTS_TRACK_UUID = ST_FIELD_TRACK_EVENT_DEFAULTS_TRACK_UUID,
-
-  /* TrackEvent */
-  EVENT_CATEGORY_IIDS = ST_FIELD_TRACK_EVENT_CATEGORY_IIDS,
-  EVENT_TYPE = ST_FIELD_TRACK_EVENT_TYPE,
-  EVENT_NAME_IID = ST_FIELD_TRACK_EVENT_NAME_IID,
-  EVENT_TRACK_UUID = ST_FIELD_TRACK_EVENT_TRACK_UUID,
-  EVENT_NAME = ST_FIELD_TRACK_EVENT_NAME,
 
   HEAD_SIZE = 96, /* bound of what stands before an event's own pieces */
 };
@@ -74,31 +52,34 @@ void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
   s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
 }
 
-/* clock_snapshot { clocks {6, now}, clocks {64, now, incremental, 1 ns} } */
+/* The clock of the trace and the sequence's own, which counts from now. */
 static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
-  uint8_t clocks[64];
-  uint8_t* c = clocks;
-  uint8_t one[32];
-  uint8_t* o = st_put_u64_field(one, 1, ST_CLOCK_BOOTTIME);
-  o = st_put_u64_field(o, 2, now);
-  c = st_put_bytes_field(c, 1, one, (size_t)(o - one));
-  o = st_put_u64_field(one, 1, ST_CLOCK_SEQUENCE_INCREMENTAL);
-  o = st_put_u64_field(o, 2, now);
-  o = st_put_u64_field(o, 3, 1);
-  o = st_put_u64_field(o, 4, 1);
-  c = st_put_bytes_field(c, 1, one, (size_t)(o - one));
-  return st_put_bytes_field(p, PACKET_CLOCK_SNAPSHOT, clocks,
-                            (size_t)(c - clocks));
+  uint8_t clocks[64], one[32];
+  uint8_t* o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_BOOTTIME);
+  o = st_clock_snapshot_clock_put_timestamp(o, now);
+  uint8_t* c = st_clock_snapshot_put_clocks(clocks, one, (size_t)(o - one));
+  o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_SEQUENCE_INCREMENTAL);
+  o = st_clock_snapshot_clock_put_timestamp(o, now);
+  o = st_clock_snapshot_clock_put_is_incremental(o, true);
+  o = st_clock_snapshot_clock_put_unit_multiplier_ns(o, 1);
+  c = st_clock_snapshot_put_clocks(c, one, (size_t)(o - one));
+  return st_trace_packet_put_clock_snapshot(p, clocks, (size_t)(c - clocks));
 }
 
 static uint8_t* put_defaults(uint8_t* p, uint64_t track_uuid) {
   uint8_t event[16], defaults[32];
-  uint8_t* e = st_put_u64_field(event, EVENT_DEFAULTS_TRACK_UUID, track_uuid);
-  uint8_t* d =
-      st_put_u64_field(defaults, DEFAULTS_CLOCK, ST_CLOCK_SEQUENCE_INCREMENTAL);
-  d = st_put_bytes_field(d, DEFAULTS_TRACK_EVENT, event, (size_t)(e - event));
-  return st_put_bytes_field(p, PACKET_DEFAULTS, defaults,
-                            (size_t)(d - defaults));
+  uint8_t* e = st_track_event_defaults_put_track_uuid(event, track_uuid);
+  uint8_t* d = st_trace_packet_defaults_put_timestamp_clock_id(
+      defaults, ST_CLOCK_SEQUENCE_INCREMENTAL);
+  d = st_trace_packet_defaults_put_track_event_defaults(d, event,
+                                                        (size_t)(e - event));
+  return st_trace_packet_put_trace_packet_defaults(p, defaults,
+                                                   (size_t)(d - defaults));
+}
+
+static uint8_t* put_absolute_time(uint8_t* p, uint64_t timestamp) {
+  p = st_trace_packet_put_timestamp(p, timestamp);
+  return st_trace_packet_put_timestamp_clock_id(p, ST_CLOCK_BOOTTIME);
 }
 
 static bool append_one(struct st_sequence* s, const uint8_t* data,
@@ -109,17 +90,11 @@ static bool append_one(struct st_sequence* s, const uint8_t* data,
 
 static bool append_state(struct st_sequence* s, uint64_t now) {
   uint8_t packet[160];
-  uint8_t* p = st_put_u64_field(packet, PACKET_TIMESTAMP, now);
-  p = st_put_u64_field(p, PACKET_TIMESTAMP_CLOCK, ST_CLOCK_BOOTTIME);
-  p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_CLEARED);
+  uint8_t* p = put_absolute_time(packet, now);
+  p = st_trace_packet_put_sequence_flags(p, SEQ_CLEARED);
   p = put_defaults(p, s->thread_track->uuid);
   p = put_clock_snapshot(p, now);
   return append_one(s, packet, (size_t)(p - packet));
-}
-
-static uint8_t* put_absolute_time(uint8_t* p, uint64_t timestamp) {
-  p = st_put_u64_field(p, PACKET_TIMESTAMP, timestamp);
-  return st_put_u64_field(p, PACKET_TIMESTAMP_CLOCK, ST_CLOCK_BOOTTIME);
 }
 
 /* Owed ENDs carry absolute times: they lie before the new state. */
@@ -127,12 +102,12 @@ static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {
     uint8_t event[24], packet[HEAD_SIZE];
-    uint8_t* e = st_put_u64_field(event, EVENT_TYPE, ST_SLICE_END);
+    uint8_t* e = st_track_event_put_type(event, ST_SLICE_END);
     if (s->owed[done].track_uuid)
-      e = st_put_u64_field(e, EVENT_TRACK_UUID, s->owed[done].track_uuid);
+      e = st_track_event_put_track_uuid(e, s->owed[done].track_uuid);
     uint8_t* p = put_absolute_time(packet, s->owed[done].timestamp);
-    p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
-    p = st_put_bytes_field(p, PACKET_TRACK_EVENT, event, (size_t)(e - event));
+    p = st_trace_packet_put_sequence_flags(p, SEQ_NEEDS_STATE);
+    p = st_trace_packet_put_track_event(p, event, (size_t)(e - event));
     if (!append_one(s, packet, (size_t)(p - packet)))
       break;
     if (!st_sequence_is_current(s)) {
@@ -191,9 +166,8 @@ void st_sequence_declare_track(struct st_sequence* s,
   if (track->parent)
     st_sequence_declare_track(s, track->parent);
   uint8_t head[24];
-  uint8_t* p = st_put_u64_field(head, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
-  p = st_put_tag(p, PACKET_TRACK_DESCRIPTOR, ST_WIRE_DELIMITED);
-  p = st_put_varint(p, track->descriptor_size);
+  uint8_t* p = st_trace_packet_put_sequence_flags(head, SEQ_NEEDS_STATE);
+  p = st_trace_packet_put_track_descriptor_size(p, track->descriptor_size);
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {track->descriptor, track->descriptor_size}};
   if (!st_trace_writer_append(&s->writer, pieces, 2))
@@ -208,23 +182,21 @@ static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
                          uint8_t* p) {
   if (e->explicit_timestamp || e->timestamp < s->last_timestamp)
     return put_absolute_time(p, e->timestamp);
-  p = st_put_u64_field(p, PACKET_TIMESTAMP, e->timestamp - s->last_timestamp);
+  p = st_trace_packet_put_timestamp(p, e->timestamp - s->last_timestamp);
   s->last_timestamp = e->timestamp;
   return p;
 }
 
 static uint8_t* put_event_head(uint8_t* p, const struct st_event* e) {
-  p = st_put_u64_field(p, EVENT_TYPE, e->type);
+  p = st_track_event_put_type(p, e->type);
   if (e->category_iid)
-    p = st_put_u64_field(p, EVENT_CATEGORY_IIDS, e->category_iid);
+    p = st_track_event_put_category_iids(p, e->category_iid);
   if (e->name_iid)
-    p = st_put_u64_field(p, EVENT_NAME_IID, e->name_iid);
+    p = st_track_event_put_name_iid(p, e->name_iid);
   if (e->track_uuid)
-    p = st_put_u64_field(p, EVENT_TRACK_UUID, e->track_uuid);
-  if (!e->name_iid && e->name_size) {
-    p = st_put_tag(p, EVENT_NAME, ST_WIRE_DELIMITED);
-    p = st_put_varint(p, e->name_size);
-  }
+    p = st_track_event_put_track_uuid(p, e->track_uuid);
+  if (!e->name_iid && e->name_size)
+    p = st_track_event_put_name_size(p, e->name_size);
   return p;
 }
 
@@ -234,14 +206,12 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
   size_t event_head_size = (size_t)(put_event_head(event_head, e) - event_head);
 
   uint8_t* p = put_time(s, e, head);
-  p = st_put_u64_field(p, PACKET_SEQUENCE_FLAGS, SEQ_NEEDS_STATE);
-  p = st_put_tag(p, PACKET_TRACK_EVENT, ST_WIRE_DELIMITED);
-  p = st_put_varint(p, event_head_size + name_size + e->fields_size);
+  p = st_trace_packet_put_sequence_flags(p, SEQ_NEEDS_STATE);
+  p = st_trace_packet_put_track_event_size(
+      p, event_head_size + name_size + e->fields_size);
   uint8_t* t = tail;
-  if (e->interned_size) {
-    t = st_put_tag(t, PACKET_INTERNED_DATA, ST_WIRE_DELIMITED);
-    t = st_put_varint(t, e->interned_size);
-  }
+  if (e->interned_size)
+    t = st_trace_packet_put_interned_data_size(t, e->interned_size);
   struct st_iovec pieces[] = {
       {head, (size_t)(p - head)}, {event_head, event_head_size},
       {e->name, name_size},       {e->fields, e->fields_size},
