@@ -63,6 +63,7 @@ int st_bind_add_trace_writer(PyObject* module);
 int st_bind_add_misc(PyObject* module);
 int st_bind_add_track_event(PyObject* module);
 int st_bind_add_message_writer(PyObject* module);
+int st_bind_add_message_decoder(PyObject* module);
 int st_bind_add_message_filter(PyObject* module);
 
 /* --- core structs behind objects; NULL with TypeError for other types --- */

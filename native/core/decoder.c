@@ -54,3 +54,13 @@ bool st_decoder_next(struct st_decoder* d, struct st_field* out) {
   } while (!is_in_range(out));
   return true;
 }
+
+const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
+                              uint32_t wire_type, uint64_t* out) {
+  if (wire_type == ST_WIRE_DELIMITED)
+    return NULL;
+  struct st_field f = {.wire_type = wire_type};
+  p = read_value(p, end, &f);
+  *out = f.value;
+  return p;
+}

@@ -48,4 +48,9 @@ static inline size_t st_decoder_left(const struct st_decoder* d) {
 
 bool st_decoder_next(struct st_decoder* d, struct st_field* out);
 
+/* Reads an element of a packed field.  Returns the position after it, or NULL:
+ * it is cut off, or the wire type is none of an element. */
+const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
+                              uint32_t wire_type, uint64_t* out);
+
 #endif /* STRETTO_CORE_DECODER_H_ */

@@ -150,8 +150,11 @@ static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
 
 /* False: no marker up to the end of the piece. */
 static bool find_marker(struct st_tokenizer* t) {
-  if (!t->marker_size)
+  if (!t->marker_size) {
+    t->skipped += (uint64_t)(t->end - t->cur);
+    t->cur = t->end;
     return false;
+  }
   if (kept_left(t)) {
     const uint8_t* begin = t->kept + t->kept_pos;
     const uint8_t* found = seek(t, begin, t->kept + t->kept_size);

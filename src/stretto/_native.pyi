@@ -5,10 +5,13 @@ configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
 in `stretto.base.ids`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, final
 
+from stretto.base.errors import DecodeError
+
+_M = TypeVar("_M", default=bytes)
 _T = TypeVar("_T")
 _W = TypeVar("_W", bound=MessageWriter)
 
@@ -334,6 +337,110 @@ def raise_on_writer_misuse(raises: bool, /) -> bool:
 
 def writer_misuse_count() -> int:
     """How often ended messages were written to, since the process began."""
+
+@final
+class DecodedField:
+    """A field as it stands on the wire.
+
+    The `as_` methods read it as one type or another. They cut integers to
+    their width, and give 0 or nothing if the wire type can't hold such a value:
+    a peer may send any type in any field.
+    """
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def wire_type(self) -> int:
+        """VARINT, FIXED64, DELIMITED or FIXED32 of `stretto.protozero.wire`."""
+    @property
+    def value(self) -> int:
+        """Unsigned; 0 for a delimited field."""
+    @property
+    def data(self) -> memoryview:
+        """The bytes of a delimited field, a view of the input; else empty."""
+    def as_uint64(self) -> int: ...
+    def as_int64(self) -> int: ...
+    def as_uint32(self) -> int: ...
+    def as_int32(self) -> int: ...
+    def as_sint64(self) -> int: ...
+    def as_sint32(self) -> int: ...
+    def as_bool(self) -> bool: ...
+    def as_float(self) -> float: ...
+    def as_double(self) -> float: ...
+    def as_bytes(self) -> bytes: ...
+    def as_string(self) -> str:
+        """The bytes as UTF-8, others as surrogate escapes."""
+    def as_message(self) -> Decoder: ...
+    def packed_varints(self) -> Iterator[int]:
+        """The elements of a packed field; raises DecodeError after the last whole one."""
+    def packed_fixed32(self) -> Iterator[int]:
+        """As `packed_varints`."""
+    def packed_fixed64(self) -> Iterator[int]:
+        """As `packed_varints`."""
+
+@final
+class Decoder:
+    """Iterates the fields of one message, once (see `stretto.protozero.decoder`)."""
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> DecodedField: ...
+    def find(self, number: int, /) -> DecodedField | None:
+        """The first field with this number, from the start of the message."""
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that were not read; after iterating, more than 0 means malformed."""
+    @property
+    def error(self) -> DecodeError | None:
+        """Why iteration stops before the end."""
+
+@final
+class Selector:
+    """Some fields of a message as a tuple (see `stretto.protozero.selector`)."""
+
+    def __init__(self, columns: int, tree: list[Any]) -> None: ...
+    def __call__(self, data: bytes | bytearray | memoryview) -> tuple[Any, ...]: ...
+
+@final
+class Tokenizer(Generic[_M]):
+    """Splits a stream of messages in pieces (see `stretto.protozero.tokenizer`)."""
+
+    def __init__(
+        self,
+        make: Callable[[bytes], _M] = ...,
+        marker: bytes = b"",
+        field: int = 1,
+        max_size: int = ...,
+    ) -> None:
+        """Start a stream.
+
+        Args:
+            make: what a message's bytes become; a Selector sees them without a copy.
+            marker: after damage, reading goes on behind these bytes.
+            field: the number of the repeated field that the messages are.
+            max_size: of a message, in bytes; a longer one is damage.
+        """
+    def append(self, data: bytes | bytearray | memoryview, /) -> Self:
+        """Give it the next piece; returns itself.
+
+        Raises LocalProtocolError: messages of the last piece were not read, or
+        the stream has ended.
+        """
+    def end(self) -> Self:
+        """Say that no more is to come; returns itself, for what is recovered only now."""
+    def count(self) -> int:
+        """Go through the messages that are there, and count them."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _M: ...
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that belong to no whole message yet."""
+    @property
+    def bytes_skipped(self) -> int:
+        """Bytes lost to damage."""
+    @property
+    def errors(self) -> int:
+        """How often the stream was damaged."""
 
 # --- track events -----------------------------------------------------------
 

@@ -1,13 +1,30 @@
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from stretto.base.errors import DecodeError
-from stretto.protozero import wire
-from stretto.protozero.decoder import MAX_FIELD_NUMBER, DecodedField, Decoder
+from stretto.protozero import decoder_pure, wire
+from stretto.protozero.decoder import MAX_FIELD_NUMBER
+
+native = pytest.importorskip("stretto._native")
+
+Decoder: Any = None
 
 
-def only(data: bytes) -> DecodedField:
+@pytest.fixture(autouse=True, params=["native", "pure"])
+def implementation(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The two sides have the same API and read the same."""
+    global Decoder
+    Decoder = (native if request.param == "native" else decoder_pure).Decoder
+    yield request.param
+    Decoder = None
+
+
+def only(data: bytes) -> Any:
     (field,) = Decoder(data)
     return field
 
@@ -46,6 +63,32 @@ class TestIteration:
         assert decoder.bytes_left == len(broken)
         assert isinstance(decoder.error, DecodeError)
         assert list(decoder) == []
+        assert decoder.bytes_left == len(broken)
+
+    def test_every_prefix_of_a_message(self) -> None:
+        data = wire.varint_field(1, -1) + wire.bytes_field(2, b"abc") + b"\x19" + bytes(8)
+        whole = {0, 11, 16, 25}
+        for size in range(len(data) + 1):
+            decoder = Decoder(data[:size])
+            assert len(list(decoder)) == sum(end <= size for end in whole - {0})
+            assert (decoder.bytes_left == 0) == (size in whole)
+
+    def test_errors_name_the_place(self) -> None:
+        decoder = Decoder(wire.varint_field(1, 5) + b"\x0b")
+        next(decoder)
+        assert list(decoder) == []
+        assert "wire type 3 of field 1 at offset 2" in str(decoder.error)
+
+    def test_varints_of_ten_bytes_and_more(self) -> None:
+        assert only(b"\x08" + b"\xff" * 9 + b"\x01").value == 2**64 - 1
+        assert only(b"\x08" + b"\xff" * 9 + b"\x7f").value == 2**64 - 1
+        assert only(b"\x08" + b"\x80" * 9 + b"\x00").value == 0
+        assert list(Decoder(b"\x08" + b"\x80" * 10 + b"\x00")) == []
+
+    def test_what_is_no_buffer(self) -> None:
+        for wrong in (5, "text", None):
+            with pytest.raises(TypeError):
+                Decoder(wrong)
 
     def test_large_field_numbers_are_skipped(self) -> None:
         data = wire.varint_field(MAX_FIELD_NUMBER + 1, 1) + wire.varint_field(MAX_FIELD_NUMBER, 2)
@@ -53,9 +96,8 @@ class TestIteration:
         assert [f.number for f in decoder] == [MAX_FIELD_NUMBER]
         assert decoder.bytes_left == 0
 
-    def test_large_fields_are_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("stretto.protozero.decoder.MAX_SIZE", 3)
-        data = wire.bytes_field(1, b"1234") + wire.bytes_field(2, b"123")
+    def test_large_fields_are_skipped(self) -> None:
+        data = wire.bytes_field(1, bytes(wire.MAX_SIZE + 1)) + wire.bytes_field(2, b"123")
         assert [f.number for f in Decoder(data)] == [2]
 
     def test_find_gives_the_first(self) -> None:
@@ -89,6 +131,32 @@ class TestTypes:
     def test_floating_point(self) -> None:
         assert only(bytes.fromhex("09000000000000f83f")).as_double() == 1.5
         assert only(bytes.fromhex("0d0000c03f")).as_float() == 1.5
+
+    def test_repr(self) -> None:
+        assert repr(only(b"\x08\x05")) == "DecodedField(1, wire_type=0, 5)"
+        assert repr(only(b"\x0a\x01x")) == "DecodedField(1, wire_type=2, b'x')"
+
+    def test_fields_outlive_their_decoder(self) -> None:
+        inner = wire.bytes_field(3, b"payload" * 100)
+        for data in (bytes, bytearray):
+            fields = [
+                field
+                for outer in Decoder(data(wire.bytes_field(1, inner) * 300))
+                for field in outer.as_message()
+            ]
+            gc.collect()
+            assert {field.as_string() for field in fields} == {"payload" * 100}
+            assert fields[7].data.obj is not None
+            assert fields[7].data[:7] == b"payload"
+
+    def test_a_buffer_is_held_while_it_is_read(self) -> None:
+        data = bytearray(wire.bytes_field(1, b"abc"))
+        field = only(data)
+        with pytest.raises(BufferError):
+            data.clear()
+        del field
+        gc.collect()
+        data.clear()
 
     def test_messages_nest(self) -> None:
         inner = only(wire.bytes_field(1, wire.varint_field(7, 8))).as_message()

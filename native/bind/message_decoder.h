@@ -1,0 +1,26 @@
+/* The Python types Decoder, DecodedField, Selector and Tokenizer. */
+#ifndef STRETTO_BIND_MESSAGE_DECODER_H_
+#define STRETTO_BIND_MESSAGE_DECODER_H_
+
+#include "byte_range.h"
+#include "decoder.h"
+
+/* A field of a range. */
+PyObject* decoded_field_new(const struct byte_range* range,
+                            const struct st_field* field);
+
+/* Sets stretto.base.errors.DecodeError. */
+void set_decode_error(const char* format, ...);
+
+/* Takes over the range. */
+PyObject* decoder_new_for(struct byte_range range);
+
+/* The row of a message for a Selector; NULL: exception set. */
+bool is_selector(PyObject* object);
+PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);
+
+int add_decoded_field_type(PyObject* module);
+int add_selector_type(PyObject* module);
+int add_tokenizer_type(PyObject* module);
+
+#endif /* STRETTO_BIND_MESSAGE_DECODER_H_ */

@@ -1,0 +1,154 @@
+"""What `stretto.protozero.decoder` needs of the native core, in Python."""
+
+from __future__ import annotations
+
+import struct
+
+from stretto.base.errors import DecodeError
+from stretto.protozero.wire import (
+    DELIMITED,
+    FIXED32,
+    FIXED64,
+    MAX_SIZE,
+    VARINT,
+    read_field,
+    read_value,
+    unzigzag,
+)
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_FIELD_NUMBER = (1 << 24) - 1
+_U32 = 0xFFFFFFFF
+_NOTHING = memoryview(b"")
+
+
+class DecodedField:
+    """A field as it stands on the wire.
+
+    The `as_` methods read it as one type or another. They cut integers to
+    their width, and give 0 or nothing if the wire type can't hold such a value:
+    a peer may send any type in any field.
+
+    Attributes:
+        number: the field's number.
+        wire_type: VARINT, FIXED64, DELIMITED or FIXED32 of `wire`.
+        value: unsigned; 0 for a delimited field.
+        data: the bytes of a delimited field, a view of the input; else empty.
+    """
+
+    __slots__ = ("data", "number", "value", "wire_type")
+
+    def __init__(self, number: int, wire_type: int, value: int, data: memoryview) -> None:
+        self.number = number
+        self.wire_type = wire_type
+        self.value = value
+        self.data = data
+
+    def as_uint64(self) -> int:
+        return self.value
+
+    def as_int64(self) -> int:
+        return self.value - (1 << 64) if self.value >> 63 else self.value
+
+    def as_uint32(self) -> int:
+        return self.value & _U32
+
+    def as_int32(self) -> int:
+        value = self.value & _U32
+        return value - (1 << 32) if value >> 31 else value
+
+    def as_sint64(self) -> int:
+        return unzigzag(self.value)
+
+    def as_sint32(self) -> int:
+        return unzigzag(self.value & _U32)
+
+    def as_bool(self) -> bool:
+        return self.value != 0
+
+    def as_float(self) -> float:
+        (number,) = struct.unpack("<f", (self.value & _U32).to_bytes(4, "little"))
+        return float(number)
+
+    def as_double(self) -> float:
+        (number,) = struct.unpack("<d", self.value.to_bytes(8, "little"))
+        return float(number)
+
+    def as_bytes(self) -> bytes:
+        return bytes(self.data)
+
+    def as_string(self) -> str:
+        """The bytes as UTF-8, others as surrogate escapes."""
+        return str(self.data, "utf-8", "surrogateescape")
+
+    def as_message(self) -> Decoder:
+        return Decoder(self.data)
+
+    def packed_varints(self) -> Iterator[int]:
+        """The elements of a packed field; raises DecodeError after the last whole one."""
+        return self._packed(VARINT)
+
+    def packed_fixed32(self) -> Iterator[int]:
+        """As `packed_varints`."""
+        return self._packed(FIXED32)
+
+    def packed_fixed64(self) -> Iterator[int]:
+        """As `packed_varints`."""
+        return self._packed(FIXED64)
+
+    def _packed(self, wire_type: int) -> Iterator[int]:
+        pos, end = 0, len(self.data)
+        while pos < end:
+            value, pos = read_value(self.data, pos, end, wire_type)
+            yield value
+
+    def __repr__(self) -> str:
+        value = bytes(self.data) if self.wire_type == DELIMITED else self.value
+        return f"DecodedField({self.number}, wire_type={self.wire_type}, {value!r})"
+
+
+class Decoder:
+    """Iterates the fields of one message, once."""
+
+    __slots__ = ("_data", "_pos", "error")
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self._data = memoryview(data).cast("B")
+        self._pos = 0
+        self.error: DecodeError | None = None
+        """Why iteration stopped before the end."""
+
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that were not read; after iterating, more than 0 means malformed."""
+        return len(self._data) - self._pos
+
+    def __iter__(self) -> Decoder:
+        return self
+
+    def __next__(self) -> DecodedField:
+        data, end = self._data, len(self._data)
+        while self._pos < end:
+            try:
+                number, wire_type, value, pos = read_field(data, self._pos, end)
+            except DecodeError as error:
+                self.error = error
+                break
+            self._pos = pos
+            if number > _MAX_FIELD_NUMBER:
+                continue
+            if wire_type != DELIMITED:
+                return DecodedField(number, wire_type, value, _NOTHING)
+            if pos - value <= MAX_SIZE:
+                return DecodedField(number, wire_type, 0, data[value:pos])
+        raise StopIteration
+
+    def find(self, number: int) -> DecodedField | None:
+        """The first field with this number, from the start of the message."""
+        for field in Decoder(self._data):
+            if field.number == number:
+                return field
+        return None

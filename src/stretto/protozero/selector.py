@@ -1,0 +1,75 @@
+"""Some fields of many messages: rows of values, without an object per message ::
+
+    events = select(TracePacket, "timestamp", "track_event.type", "track_event.name_iid")
+    timestamp, kind, name = events(packet)
+    for row in Tokenizer(events).append(trace): ...
+
+A path goes from field to field through nested messages. A value is what a
+decoder gives, None for a field that isn't there, bytes for a message, a list
+for a repeated field. On the way through several messages in one place the last
+one counts; elements of a torn packed field are those that are whole.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError
+from stretto.protozero.codec import MessageCodec
+from stretto.protozero.field import MapField
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from stretto._native import Selector
+    from stretto.protozero.field import Field
+    from stretto.protozero.message import Layout, Message
+
+    Row: TypeAlias = tuple[int, str, bool, int, list[Any]]
+    """Field number, kind, whether repeated, column or -1, and the same of what is inside."""
+else:
+    try:
+        from stretto._native import Selector
+    except ImportError:
+        from stretto.protozero.selector_pure import Selector
+
+__all__ = ["Selector", "select"]
+
+_NO_COLUMN = -1
+
+
+def select(message: type[Message], *paths: str) -> Selector:
+    """Make a function from an encoded message to a tuple of some of its values.
+
+    Args:
+        message: the class of the encoded messages.
+        paths: names of fields, joined by points.
+
+    Raises:
+        ConfigError: no such field, a map, or one inside of what is no message.
+    """
+    names = {path: path.split(".") for path in dict.fromkeys(paths)}
+    if len(names) != len(paths):
+        raise ConfigError("a path is selected twice: each makes one column")
+    columns = [(parts, column) for column, parts in enumerate(names.values())]
+    return Selector(len(paths), _tree(message.LAYOUT, columns))
+
+
+def _tree(layout: Layout, columns: list[tuple[list[str], int]]) -> list[Row]:
+    by_name: dict[str, list[tuple[list[str], int]]] = {}
+    for (name, *rest), column in columns:
+        by_name.setdefault(name, []).append((rest, column))
+    return [_row(layout.field(name), below) for name, below in by_name.items()]
+
+
+def _row(field: Field, below: list[tuple[list[str], int]]) -> Row:
+    codec = field.codec
+    if isinstance(field, MapField):
+        raise ConfigError(f"{field.path} is a map: select the messages around it")
+    column = next((column for rest, column in below if not rest), _NO_COLUMN)
+    inside = [(rest, column) for rest, column in below if rest]
+    if not isinstance(codec, MessageCodec):
+        if inside:
+            raise ConfigError(f"{field.path} is no message: there is nothing in it to select")
+        return field.number, codec.kind, field.repeated, column, []
+    nested = _tree(codec.message_class.LAYOUT, inside)
+    return field.number, "message", field.repeated, column, nested

@@ -1,0 +1,79 @@
+"""What `stretto.protozero.selector` needs of the native core, in Python."""
+
+from __future__ import annotations
+
+from stretto.base.errors import DecodeError
+from stretto.protozero.codec import SCALARS
+from stretto.protozero.decoder_pure import DecodedField, Decoder
+from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto.protozero.selector import Row
+
+_EMPTY = memoryview(b"")
+_METHODS = {
+    **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
+    **dict.fromkeys(("int64", "sfixed64"), "as_int64"),
+    **dict.fromkeys(("uint32", "fixed32"), "as_uint32"),
+    **dict.fromkeys(("uint64", "fixed64"), "as_uint64"),
+    **dict.fromkeys(("bytes", "message"), "as_bytes"),
+}
+
+
+class Selector:
+    """Some fields of a message as a tuple: `selector(data)`."""
+
+    __slots__ = ("_columns", "_tree")
+
+    def __init__(self, columns: int, tree: list[Row]) -> None:
+        self._columns = columns
+        self._tree = tree
+
+    def __call__(self, data: bytes | bytearray | memoryview) -> tuple[Any, ...]:
+        values: list[Any] = [None] * self._columns
+        _fill(self._tree, data, values)
+        return tuple(values)
+
+
+def _fill(tree: list[Row], data: bytes | bytearray | memoryview, values: list[Any]) -> None:
+    fields = list(Decoder(data))
+    for number, kind, repeated, column, inside in tree:
+        found = [field for field in fields if field.number == number]
+        alone = [field for field in found if field.wire_type == _wire_type(kind)]
+        if column >= 0 and repeated:
+            values[column] = [value for field in found for value in _elements(kind, field)]
+        elif column >= 0 and alone:
+            values[column] = _value(kind, alone[-1])
+        if inside and alone:
+            _fill(inside, alone[-1].data, values)
+        elif inside:
+            _fill(inside, b"", values)
+
+
+def _wire_type(kind: str) -> int:
+    return DELIMITED if kind == "message" else SCALARS[kind].wire_type
+
+
+def _value(kind: str, field: DecodedField) -> Any:
+    return getattr(field, _METHODS.get(kind, f"as_{kind}"))()
+
+
+def _elements(kind: str, field: DecodedField) -> list[Any]:
+    wire_type = _wire_type(kind)
+    if field.wire_type == wire_type:
+        return [_value(kind, field)]
+    if field.wire_type != DELIMITED:
+        return []
+    packed = {FIXED32: field.packed_fixed32, FIXED64: field.packed_fixed64}
+    values: list[Any] = []
+    try:
+        values.extend(
+            _value(kind, DecodedField(field.number, wire_type, bits, _EMPTY))
+            for bits in packed.get(wire_type, field.packed_varints)()
+        )
+    except DecodeError:
+        pass  # torn: what was whole is in the list
+    return values
