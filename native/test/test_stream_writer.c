@@ -133,6 +133,41 @@ static void test_extend_redirects_open_size_fields(void) {
   CHECK_EQ(b.redirects, 2);
 }
 
+static void test_a_stream_ends_at_its_limit(void) {
+  size_t size = (size_t)ST_MAX_MESSAGE_SIZE + 100;
+  uint8_t* large = malloc(size);
+  CHECK(large);
+  struct st_stream_writer w;
+  st_stream_init_fixed(&w, large, size);
+  CHECK_EQ(w.end - w.begin, ST_MAX_MESSAGE_SIZE);
+  w.cur = w.end - 8;
+  struct st_message root;
+  st_message_init_root(&root, &w);
+  st_message_append_varint(&root, 1, 5); /* slow: less than the room it wants */
+  CHECK_EQ(w.overflowed, 0);
+  st_message_append_fixed64(&root, 1, 5);
+  CHECK_EQ(w.overflowed, 9);
+  CHECK_EQ(st_stream_written(&w), ST_MAX_MESSAGE_SIZE - 6);
+  free(large);
+}
+
+static void test_a_heap_starts_again(void) {
+  struct st_stream_writer w;
+  struct st_heap_stream heap = {0};
+  uint8_t data[5000], out[5000];
+  fill(data, sizeof data);
+  for (size_t size = 0; size <= sizeof data; size += 1250) {
+    st_stream_reset_heap(&w, &heap, 1000);
+    CHECK(heap.first == heap.last);
+    CHECK_EQ(w.end - w.cur, 1000);
+    st_stream_write(&w, data, size);
+    CHECK_EQ(st_heap_stream_size(&heap, &w), size);
+    st_heap_stream_copy(&heap, &w, out);
+    CHECK(memcmp(out, data, size) == 0);
+  }
+  st_heap_stream_free(&heap);
+}
+
 int main(void) {
   RUN(test_writes_straddle_buffers);
   RUN(test_reserve_is_contiguous);
@@ -140,5 +175,7 @@ int main(void) {
   RUN(test_fixed);
   RUN(test_heap_grows_and_copies);
   RUN(test_extend_redirects_open_size_fields);
+  RUN(test_a_stream_ends_at_its_limit);
+  RUN(test_a_heap_starts_again);
   return 0;
 }
