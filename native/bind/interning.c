@@ -1,4 +1,6 @@
 /* Strings to ids: by the identity of the object first, by value second. */
+#include "../core/fields.h"
+#include "../core/setters.h"
 #include "track_event.h"
 
 enum { FIRST_SLOTS = 64, MAX_SLOTS = 4096, CONFLICTS_TO_GROW = 32 };
@@ -84,17 +86,17 @@ void identity_put(struct thread_state* t, struct identity_cache* c,
 static uint32_t interned_field(enum st_intern_kind kind) {
   switch (kind) {
     case ST_INTERN_CATEGORY:
-      return 1;
+      return ST_FIELD_INTERNED_DATA_EVENT_CATEGORIES;
     case ST_INTERN_EVENT_NAME:
-      return 2;
+      return ST_FIELD_INTERNED_DATA_EVENT_NAMES;
     case ST_INTERN_ANNOTATION_NAME:
-      return 3;
+      return ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES;
     default:
-      return 20; /* log_message_body */
+      return ST_FIELD_INTERNED_DATA_LOG_MESSAGE_BODY;
   }
 }
 
-/* field { 1 iid, 2 string } */
+/* An EventName, or one of the others, which have the same two fields. */
 static void append_entry(struct bytes_builder* out, uint32_t field,
                          uint32_t iid, const char* data, size_t size) {
   uint8_t* p = builder_room(out, size + 32);
@@ -103,8 +105,8 @@ static void append_entry(struct bytes_builder* out, uint32_t field,
   p = st_put_tag(p, field, ST_WIRE_DELIMITED);
   p = st_put_varint(p,
                     1 + st_varint_size(iid) + 1 + st_varint_size(size) + size);
-  p = st_put_u64_field(p, 1, iid);
-  p = st_put_bytes_field(p, 2, data, size);
+  p = st_event_name_put_iid(p, iid);
+  p = st_event_name_put_name(p, data, size);
   out->size = (size_t)(p - out->data);
 }
 

@@ -1,4 +1,5 @@
 /* Thread states: who is tracing, and where its sequences are. */
+#include "../core/setters.h"
 #include "call_cache.h"
 #include "track_event.h"
 
@@ -196,20 +197,19 @@ static bool use_description(struct thread_state* t, PyObject* description) {
   return true;
 }
 
-/* Without Python's help: the kernel's ids, no name.
- * TrackDescriptor { 1 uuid, 5 parent_uuid, 4 thread { 1 pid, 2 tid } } */
+/* Without Python's help: the kernel's ids, no name. */
 static bool describe_plainly(struct thread_state* t) {
   uint64_t tid = (uint64_t)syscall(SYS_gettid);
   uint64_t uuid = tid ^ st_process_track.uuid;
   uint8_t thread[24], *p;
-  uint8_t* e = st_put_u64_field(thread, 1, (uint64_t)getpid());
-  e = st_put_u64_field(e, 2, tid);
+  uint8_t* e = st_thread_descriptor_put_pid(thread, getpid());
+  e = st_thread_descriptor_put_tid(e, (int64_t)tid);
   t->descriptor = PyMem_RawMalloc(64);
   if (!t->descriptor)
     return false;
-  p = st_put_u64_field(t->descriptor, 1, uuid);
-  p = st_put_u64_field(p, 5, st_process_track.uuid);
-  p = st_put_bytes_field(p, 4, thread, (size_t)(e - thread));
+  p = st_track_descriptor_put_uuid(t->descriptor, uuid);
+  p = st_track_descriptor_put_parent_uuid(p, st_process_track.uuid);
+  p = st_track_descriptor_put_thread(p, thread, (size_t)(e - thread));
   t->track = (struct st_track){uuid, t->descriptor, (size_t)(p - t->descriptor),
                                &st_process_track};
   return true;

@@ -8,7 +8,7 @@
  * tracks of the same name, id and parent are the same track.
  *
  * Source of the formulas: perfetto-abi 7.6. */
-#include "../core/fields.h"
+#include "../core/setters.h"
 #include "bind.h"
 #include "track_event.h"
 
@@ -16,13 +16,6 @@
 
 #define NAMED_TRACK_MAGIC 0xCD571EC5EAD37024u
 #define COUNTER_TRACK_MAGIC 0xB1A4A67D7970839Eu
-
-enum {
-  DESCRIPTOR_UUID = ST_FIELD_TRACK_DESCRIPTOR_UUID,
-  DESCRIPTOR_NAME = ST_FIELD_TRACK_DESCRIPTOR_NAME,
-  DESCRIPTOR_PARENT_UUID = ST_FIELD_TRACK_DESCRIPTOR_PARENT_UUID,
-  DESCRIPTOR_COUNTER = ST_FIELD_TRACK_DESCRIPTOR_COUNTER,
-};
 
 enum { MAX_COUNTERS = 4096 };
 
@@ -45,11 +38,11 @@ static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
       PyMem_RawRealloc(t->descriptor, (size_t)size + t->extra_size + 64);
   if (data) {
     t->descriptor = data;
-    uint8_t* p = st_put_u64_field(data, DESCRIPTOR_UUID, t->core.uuid);
+    uint8_t* p = st_track_descriptor_put_uuid(data, t->core.uuid);
     if (name)
-      p = st_put_bytes_field(p, DESCRIPTOR_NAME, name, (size_t)size);
+      p = st_track_descriptor_put_name(p, name, (size_t)size);
     if (parent_uuid)
-      p = st_put_u64_field(p, DESCRIPTOR_PARENT_UUID, parent_uuid);
+      p = st_track_descriptor_put_parent_uuid(p, parent_uuid);
     if (t->extra_size)
       memcpy(p, t->extra, t->extra_size);
     t->core.descriptor = data;
@@ -129,9 +122,8 @@ static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
     Py_DECREF(t);
     return (TrackObject*)PyErr_NoMemory();
   }
-  t->extra[0] = DESCRIPTOR_COUNTER << 3 | ST_WIRE_DELIMITED;
-  t->extra[1] = 0;
-  t->extra_size = 2;
+  t->extra_size =
+      (size_t)(st_track_descriptor_put_counter_size(t->extra, 0) - t->extra);
   return t;
 }
 

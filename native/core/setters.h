@@ -391,6 +391,28 @@ st_track_descriptor_put_name_size(uint8_t* p, size_t size) {
 }
 
 static inline void
+st_track_descriptor_set_thread(
+    struct st_message* m, const void* data, size_t size) {
+  st_message_append_bytes(m, 4, data, size);
+}
+
+static inline uint8_t*
+st_track_descriptor_put_thread(uint8_t* p, const void* data, size_t size) {
+  return st_put_bytes_field(p, 4, data, size);
+}
+
+static inline uint8_t*
+st_track_descriptor_put_thread_size(uint8_t* p, size_t size) {
+  return st_put_varint(st_put_tag(p, 4, ST_WIRE_DELIMITED), size);
+}
+
+static inline void
+st_track_descriptor_begin_thread(
+    struct st_message* m, struct st_message* child) {
+  st_message_begin_nested(m, child, 4);
+}
+
+static inline void
 st_track_descriptor_set_parent_uuid(struct st_message* m, uint64_t value) {
   st_message_append_varint(m, 5, value);
 }
@@ -420,6 +442,26 @@ static inline void
 st_track_descriptor_begin_counter(
     struct st_message* m, struct st_message* child) {
   st_message_begin_nested(m, child, 8);
+}
+
+static inline void
+st_thread_descriptor_set_pid(struct st_message* m, int32_t value) {
+  st_message_append_varint(m, 1, (uint64_t)(int64_t)value);
+}
+
+static inline uint8_t*
+st_thread_descriptor_put_pid(uint8_t* p, int32_t value) {
+  return st_put_u64_field(p, 1, (uint64_t)(int64_t)value);
+}
+
+static inline void
+st_thread_descriptor_set_tid(struct st_message* m, int64_t value) {
+  st_message_append_varint(m, 2, (uint64_t)value);
+}
+
+static inline uint8_t*
+st_thread_descriptor_put_tid(uint8_t* p, int64_t value) {
+  return st_put_u64_field(p, 2, (uint64_t)value);
 }
 
 static inline void

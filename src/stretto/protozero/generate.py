@@ -57,7 +57,8 @@ C_SETTERS = {
     "TrackEventDefaults": "track_uuid",
     "TrackEvent": "type category_iids categories name_iid name track_uuid debug_annotations"
     " counter_value double_counter_value flow_ids terminating_flow_ids source_location_iid",
-    "TrackDescriptor": "uuid name parent_uuid counter",
+    "TrackDescriptor": "uuid name thread parent_uuid counter",
+    "ThreadDescriptor": "pid tid",
     "DebugAnnotation": "",
     "InternedData": "event_names event_categories debug_annotation_names source_locations",
     "EventName": "",
