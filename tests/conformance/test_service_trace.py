@@ -6,7 +6,10 @@ import os
 
 import pytest
 
+from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TracePacket, TrackEvent
+from stretto.service import packet_encoder as encode
+from stretto.testing.chunk_builder import ChunkBuilder
 from tests.support.service_setup import Setup, make_config
 
 
@@ -71,6 +74,90 @@ def test_session_that_streams_into_a_file(setup, oracle, tmp_path):
     consumer.endpoint.disable_tracing()
     setup.run()
     check(path.read_bytes(), oracle, 500)
+
+
+def test_clone(setup, oracle):
+    producer = setup.producer("ds")
+    config = make_config("ds")
+    config.buffers[0].transfer_on_clone = True
+    source = setup.enable(config)
+    slices(producer.writer("ds"), setup.clock, 50)
+    clone = setup.consumer()
+    clone.clone(source.endpoint.session_id)
+    setup.run()
+    setup.advance(100)
+    setup.read(clone)
+    check(clone.data, oracle, 50)
+
+
+def test_clone_of_a_file(setup, oracle, tmp_path):
+    producer = setup.producer("ds")
+    path, copy = tmp_path / "trace", tmp_path / "copy"
+    config = make_config("ds", write_into_file=True, output_path=str(path), flush_period_ms=5000)
+    source = setup.enable(config)
+    writers = [producer.writer("ds") for _ in range(3)]
+    for writer in writers:
+        slices(writer, setup.clock, 20)
+        writer.flush()
+        setup.advance(5000)
+    slices(writers[0], setup.clock, 20)
+    clone = setup.consumer()
+    with copy.open("w+b") as target:
+        clone.clone(source.endpoint.session_id, target.fileno())
+        setup.run()
+    assert clone.clones[0].success
+    check(copy.read_bytes(), oracle, 80)
+    source.endpoint.disable_tracing()
+    setup.run()
+    check(path.read_bytes(), oracle, 80)
+
+
+def test_compressed(setup, oracle):
+    producer = setup.producer("ds")
+    consumer = setup.enable(make_config("ds", compression_type=1))
+    slices(producer.writer("ds"), setup.clock, 300)
+    consumer.flush()
+    setup.run()
+    consumer.endpoint.disable_tracing()
+    setup.read(consumer)
+    assert len(consumer.packets()) < 5
+    check(consumer.data, oracle, 300)
+
+
+def test_triggers_other_machines_and_sessions(oracle):
+    setup = Setup(extension_descriptors=[("empty.desc", b"")])
+    setup.enable(make_config(unique_session_name="other"))
+    relay = setup.service.connect_relay(9)
+    relay.init_relay(b"")
+    for update in (False, True):
+        setup.clock.advance_ms(1)
+        relay.sync_clock(setup.clock.snapshot(), update=update)
+    producer = setup.producer("ds", name="p")
+    far = setup.producer("ds", in_process=False, machine_id=9, name="far")
+    waits = TraceConfig.TriggerConfig(
+        trigger_mode=2,
+        trigger_timeout_ms=1000,
+        triggers=[TraceConfig.TriggerConfig.Trigger(name="now", stop_delay_ms=10)],
+    )
+    builtin = TraceConfig.BuiltinDataSource(enable_concurrent_session_events=True)
+    config = make_config("ds", trigger_config=waits, builtin_data_sources=builtin)
+    config.trace_all_machines = True
+    consumer = setup.enable(config)
+    slices(producer.writer("ds"), setup.clock, 30)
+    packet = TracePacket(
+        timestamp=setup.clock.boottime_ns(),
+        track_event=TrackEvent(type=3, name="far", categories=["c"], track_uuid=8),
+        sequence_flags=1,
+    )
+    chunk = ChunkBuilder(1, 0).add(packet.encode()).chunk()
+    target = far.configs["ds"].target_buffer
+    far.endpoint.core.commit(encode.blob(1, encode.number(3, target) + encode.blob(4, chunk)))
+    producer.endpoint.activate_triggers(["now"])
+    setup.advance(10)
+    setup.read(consumer)
+    processor = check(consumer.data, oracle, 32)  # The trigger is shown as one.
+    assert processor.query("select count(*) from slice where name = 'now'") == [(1,)]
+    assert processor.query("select count(*) from machine") == [(2,)]
 
 
 def test_snapshot(setup, oracle):

@@ -22,6 +22,7 @@ STEPS = st.one_of(
     st.tuples(st.just("flush"), st.integers(0, SESSIONS - 1)),
     st.tuples(st.just("read"), st.integers(0, SESSIONS - 1)),
     st.tuples(st.just("snapshot"), st.integers(0, SESSIONS - 1)),
+    st.tuples(st.just("clone"), st.integers(0, SESSIONS - 1)),
     st.tuples(st.just("disable"), st.integers(0, SESSIONS - 1)),
     st.tuples(st.just("advance"), st.integers(1, 20_000)),
     st.tuples(st.just("disconnect"), st.integers(0, PRODUCERS - 1)),
@@ -36,10 +37,12 @@ class Program:
         self.log = []
         self.count = 0
         config = make_config("ds", size_kb=4096, flush_period_ms=5000)
+        moved = make_config("ds", size_kb=4096, flush_period_ms=5000)
+        moved.buffers[0].transfer_on_clone = True
         # One chunk holds all that a program writes: it is committed when a step says so.
         size = {"shm_size_hint": 1 << 20, "page_size_hint": 32 << 10}
         self.producers = [self.setup.producer("ds", **size) for _ in range(PRODUCERS)]
-        self.sessions = [self.setup.enable(config) for _ in range(SESSIONS)]
+        self.sessions = [self.setup.enable(each) for each in (config, moved)]
         self.writers = [
             producer.writer("ds") for producer in self.producers for _ in range(WRITERS)
         ]
@@ -65,6 +68,13 @@ class Program:
     def snapshot(self, index):
         session_id = self.sessions[index].endpoint.session_id
         self.note(decode_packets(b"".join(self.setup.service.snapshot(session_id))))
+
+    def clone(self, index):
+        clone = self.setup.consumer()
+        clone.clone(self.sessions[index].endpoint.session_id)
+        self.setup.run()
+        self.note(self.setup.read(clone))
+        clone.endpoint.disconnect()
 
     def disable(self, index):
         self.sessions[index].endpoint.disable_tracing()

@@ -14,6 +14,7 @@ import os
 from _thread import allocate_lock, get_ident, start_new_thread
 from typing import TYPE_CHECKING, TypeVar
 
+from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
@@ -62,7 +63,7 @@ class InProcessBackend:
         self._runner = SelectorTaskRunner()
         self._service = TracingService(
             self._runner,
-            SystemClock(),
+            SystemClock(_native.read_tsc),
             default_shm_size=SHM_SIZE,
             default_page_size=PAGE_SIZE,
             file_step_bytes=FILE_STEP_BYTES,

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BOOTTIME = 6
 """Id of the default trace clock (clock_snapshot.proto)."""
+
+TSC = 9
+"""Id of the time stamp counter of x86-64: counts, not nanoseconds."""
 
 SNAPSHOT_CLOCKS = (
     (BOOTTIME, time.CLOCK_BOOTTIME),
@@ -29,9 +35,18 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """The machine's clocks.
 
-    __slots__ = ()
+    Args:
+        read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`); snapshots
+            then relate it to the clocks, by which events that carry raw counts (perf, etw)
+            find their place.
+    """
+
+    __slots__ = ("_read_tsc",)
+
+    def __init__(self, read_tsc: Callable[[], int | None] | None = None) -> None:
+        self._read_tsc = read_tsc
 
     def boottime_ns(self) -> int:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -40,4 +55,6 @@ class SystemClock:
         return time.clock_gettime_ns(time.CLOCK_REALTIME)
 
     def snapshot(self) -> list[tuple[int, int]]:
-        return [(ident, time.clock_gettime_ns(clock)) for ident, clock in SNAPSHOT_CLOCKS]
+        clocks = [(ident, time.clock_gettime_ns(clock)) for ident, clock in SNAPSHOT_CLOCKS]
+        count = self._read_tsc() if self._read_tsc else None
+        return clocks if count is None else [*clocks, (TSC, count)]

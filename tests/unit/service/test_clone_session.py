@@ -428,3 +428,23 @@ class TestFile:
         clone = clone_of(setup, source, fd=target)
         assert not clone.clones[0].was_write_into_file
         assert texts(setup.read(clone)) == ["data"]
+
+
+class TestFilter:
+    def record(self, setup):
+        """A session whose filter hides all that is no test event."""
+        from tests.unit.service.test_trace_filter import only_test_events
+
+        producer = setup.producer("ds")
+        source = setup.enable(make_config("ds", trace_filter=only_test_events()))
+        setup.write(producer, "data")
+        return source
+
+    def test_string_filtering_and_clone_session(self, setup):
+        packets = setup.read(clone_of(setup, self.record(setup)))
+        assert texts(packets) == ["data"]
+        assert not any(p.has("trace_config") for p in packets)
+
+    def test_who_may_skips_the_filter(self, setup):
+        packets = setup.read(clone_of(setup, self.record(setup), skip_trace_filter=True))
+        assert any(p.has("trace_config") for p in packets)

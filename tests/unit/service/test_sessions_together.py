@@ -171,3 +171,54 @@ class TestConcurrent:
             events.note(setup.session())
         assert len(events.take(setup.service.packets)) == MAX_CONCURRENT_SESSION_EVENTS
         assert events.take(setup.service.packets) == []
+
+
+class TestSemaphores:
+    def enable(self, setup, limit):
+        wanted = TraceConfig.SessionSemaphore(name="s", max_other_session_count=limit)
+        return setup.enable(make_config(session_semaphores=[wanted]), setup.consumer(limit + 1))
+
+    def test_session_semaphore_mutex_single_session(self, setup):
+        assert not self.enable(setup, 0).disabled
+
+    def test_session_semaphore_mutex_multiple_session(self, setup):
+        first = self.enable(setup, 0)
+        assert "semaphore" in self.enable(setup, 0).disabled[0].lower()
+        first.endpoint.disable_tracing()
+        assert not self.enable(setup, 0).disabled
+
+    def test_session_semaphore_higher_current_fails(self, setup):
+        self.enable(setup, 0)
+        assert self.enable(setup, 1).disabled
+
+    def test_session_semaphore_higher_previous_fails(self, setup):
+        self.enable(setup, 1)
+        assert self.enable(setup, 0).disabled
+
+    def test_session_semaphore_allowed_up_to_limit(self, setup):
+        assert not any(self.enable(setup, 3).disabled for _ in range(4))
+        assert self.enable(setup, 3).disabled
+
+    def test_clones_hold_no_semaphore(self, setup):
+        first = self.enable(setup, 0)
+        clone = setup.consumer(0)
+        clone.clone(first.endpoint.session_id)
+        setup.run()
+        assert clone.clones[0].success
+        first.endpoint.free_buffers()
+        assert not self.enable(setup, 0).disabled
+
+
+def test_consumer_disconnection_races_flush_and_disable(setup):
+    """The flush at the end of a session is under way when its consumer goes."""
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds", duration_ms=100))
+    setup.advance(100)
+    request, _, _ = producer.flushes[-1]
+    consumer.endpoint.disconnect()
+    producer.answer_flush(request)
+    setup.run()
+    assert not setup.service.sessions
+    assert not consumer.connected
+    setup.advance(60_000)
+    assert producer.calls[-1] == ("stop", "ds")

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stretto import _native
+from stretto.base.clock import SystemClock
 from stretto.protos.config import TraceConfig
 from stretto.service import service_packets
 from stretto.service.id_allocator import IdAllocator
@@ -148,3 +150,15 @@ class TestEncoder:
         assert end < limit or not end
         if len(kept) < len(packets):
             assert end + len(framed(packets[len(kept)])) >= limit
+
+
+class TestClocks:
+    def test_the_time_stamp_counter_is_the_last_clock_where_there_is_one(self):
+        plain = [ident for ident, _ in SystemClock().snapshot()]
+        assert plain == [6, 2, 4, 1, 3, 5]
+        assert [ident for ident, _ in SystemClock(lambda: None).snapshot()] == plain
+        assert SystemClock(lambda: 123).snapshot()[-1] == (9, 123)
+
+    def test_the_processor_counts(self):
+        first, second = _native.read_tsc(), _native.read_tsc()
+        assert first is None or 0 < first < second

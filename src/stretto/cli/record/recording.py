@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
@@ -43,7 +44,10 @@ class Recording:
         self._runner = runner
         self._on_process = on_process
         self.service = TracingService(
-            runner, SystemClock(), default_shm_size=SHM_SIZE, default_page_size=PAGE_SIZE
+            runner,
+            SystemClock(_native.read_tsc),
+            default_shm_size=SHM_SIZE,
+            default_page_size=PAGE_SIZE,
         )
         self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self.service.connect_consumer(self, os.getuid())
