@@ -144,9 +144,7 @@ class PendingClone:
         source = self._source
         self._fd = self._open_file()
         self._started_at = self._service.clock.boottime_ns()
-        for index, buffer in enumerate(source.config.buffers):
-            if buffer.clear_before_clone:
-                self._service.buffers.free([self._take(index)])
+        self._clear_buffers()
         groups = [group for group in self._groups() if group]
         self._waiting = len(groups)
         source.clones.append(self)
@@ -160,6 +158,20 @@ class PendingClone:
             )
         if not groups:
             self._service.task_runner.post(self._finish)
+
+    def _clear_buffers(self) -> None:
+        try:
+            for index, buffer in enumerate(self._source.config.buffers):
+                if buffer.clear_before_clone:
+                    self._service.buffers.free([self._take(index)])
+        except SessionError:
+            self._close_file()
+            raise
+
+    def _close_file(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
 
     def _open_file(self) -> int | None:
         if not self._copies_file:
@@ -218,9 +230,7 @@ class PendingClone:
         callback = self._leave()
         self._service.buffers.free(self._buffers.values())
         self._buffers.clear()
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._close_file()
         if callback:
             callback(CloneSessionResponse(success=False, error=error))
 

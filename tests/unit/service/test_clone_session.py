@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from stretto.base.errors import SessionError
 from stretto.protos.config import TraceConfig
 from stretto.service.clone_session import BUGREPORT_SESSION_ID
 from stretto.testing.decoded_packets import decode_packets
@@ -397,6 +398,20 @@ class TestFile:
         assert of_file.count("tracing_started") == 1
         assert [name for name in of_file if "clone" in name] == ["clone_started", "buffer_cloned"]
         assert "tracing_disabled" in of_file
+
+    def test_no_memory_to_clear_a_buffer_leaves_no_descriptor(
+        self, setup, tmp_path, target, monkeypatch
+    ):
+        source = self.enable(setup, tmp_path)
+        setup.session().config.buffers[0].clear_before_clone = True
+
+        def refuse(*_):
+            raise SessionError("out of memory")
+
+        monkeypatch.setattr(type(setup.service.buffers), "create", refuse)
+        before = len(os.listdir("/proc/self/fd"))
+        assert "out of memory" in clone_of(setup, source, fd=target).clones[0].error
+        assert len(os.listdir("/proc/self/fd")) == before
 
     def test_clone_of_a_file_needs_a_descriptor(self, setup, tmp_path):
         source = self.enable(setup, tmp_path)
