@@ -1,5 +1,6 @@
 /* One event, to every session that wants it. */
 #include "../core/fields.h"
+#include "../core/setters.h"
 #include "track_event.h"
 
 enum {
@@ -9,18 +10,8 @@ enum {
 
   /* TrackEvent */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
-  EVENT_CATEGORIES = ST_FIELD_TRACK_EVENT_CATEGORIES,
-  EVENT_COUNTER_VALUE = ST_FIELD_TRACK_EVENT_COUNTER_VALUE,
-  EVENT_SOURCE_LOCATION_IID = ST_FIELD_TRACK_EVENT_SOURCE_LOCATION_IID,
-  EVENT_DOUBLE_COUNTER_VALUE = ST_FIELD_TRACK_EVENT_DOUBLE_COUNTER_VALUE,
   EVENT_FLOW_IDS = ST_FIELD_TRACK_EVENT_FLOW_IDS,
   EVENT_TERMINATING_FLOW_IDS = ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
-
-  INTERNED_SOURCE_LOCATIONS = ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS,
-
-  ANNOTATION_NAME_IID = ST_FIELD_DEBUG_ANNOTATION_NAME_IID,
-  ANNOTATION_NAME = ST_FIELD_DEBUG_ANNOTATION_NAME,
-  ANNOTATION_STRING = ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE,
 };
 
 struct argument {
@@ -102,8 +93,8 @@ static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
   uint8_t* p = ok ? builder_room(out, 16) : NULL;
   if (!p)
     return false;
-  p = overflow ? st_put_double_field(p, EVENT_DOUBLE_COUNTER_VALUE, real)
-               : st_put_u64_field(p, EVENT_COUNTER_VALUE, (uint64_t)integer);
+  p = overflow ? st_track_event_put_double_counter_value(p, real)
+               : st_track_event_put_counter_value(p, integer);
   out->size = (size_t)(p - out->data);
   return true;
 }
@@ -177,7 +168,6 @@ static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
   return iid;
 }
 
-/* source_locations { 1 iid, 2 file_name, 3 function_name, 4 line_number } */
 static void append_location(struct thread_state* t, uint32_t iid,
                             const char* file, size_t file_size,
                             const char* function, size_t function_size,
@@ -186,13 +176,13 @@ static void append_location(struct thread_state* t, uint32_t iid,
   uint8_t* p = builder_room(&t->interned, bound);
   if (!p)
     return;
-  p = st_put_tag(p, INTERNED_SOURCE_LOCATIONS, ST_WIRE_DELIMITED);
+  p = st_put_tag(p, ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS, ST_WIRE_DELIMITED);
   uint8_t* size_field = p;
   p += ST_SIZE_FIELD;
-  p = st_put_u64_field(p, 1, iid);
-  p = st_put_bytes_field(p, 2, file, file_size);
-  p = st_put_bytes_field(p, 3, function, function_size);
-  p = st_put_u64_field(p, 4, line);
+  p = st_source_location_put_iid(p, iid);
+  p = st_source_location_put_file_name(p, file, file_size);
+  p = st_source_location_put_function_name(p, function, function_size);
+  p = st_source_location_put_line_number(p, line);
   st_put_size_field(size_field, (uint32_t)(p - size_field - ST_SIZE_FIELD));
   t->interned.size = (size_t)(p - t->interned.data);
 }
@@ -229,7 +219,7 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
   return iid;
 }
 
-/* debug_annotations { 1 name_iid | 10 name, value } */
+/* debug_annotations { name_iid or name, value } */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
   uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME,
@@ -243,7 +233,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD; /* may grow: see below */
   size_t start = (size_t)(p - out->data);
   if (iid)
-    p = st_put_u64_field(p, ANNOTATION_NAME_IID, iid);
+    p = st_debug_annotation_put_name_iid(p, iid);
   out->size = (size_t)(p - out->data);
   if (!iid) {
     Py_ssize_t size;
@@ -253,9 +243,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
       size = (Py_ssize_t)cut_utf8(name, MAX_NAME_BYTES);
     p = builder_room(out, (size_t)size + 16);
     if (p && name)
-      out->size =
-          (size_t)(st_put_bytes_field(p, ANNOTATION_NAME, name, (size_t)size) -
-                   out->data);
+      out->size = (size_t)(st_debug_annotation_put_name(p, name, (size_t)size) -
+                           out->data);
     Py_XDECREF(release);
   }
   if (a->converted.size) {
@@ -281,17 +270,17 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   }
 }
 
-/* debug_annotations { 10 name "...", 6 string_value }: there were more. */
+/* debug_annotations { name "...", string_value }: there were more. */
 static void append_left_out(struct bytes_builder* out, unsigned left_out) {
   char text[48];
   int size = snprintf(text, sizeof text, "[truncated, %u more]", left_out);
   uint8_t fields[64];
-  uint8_t* f = st_put_bytes_field(fields, ANNOTATION_NAME, "...", 3);
-  f = st_put_bytes_field(f, ANNOTATION_STRING, text, (size_t)size);
+  uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
+  f = st_debug_annotation_put_string_value(f, text, (size_t)size);
   uint8_t* p = builder_room(out, sizeof fields + 8);
   if (p)
-    out->size = (size_t)(st_put_bytes_field(p, EVENT_DEBUG_ANNOTATIONS, fields,
-                                            (size_t)(f - fields)) -
+    out->size = (size_t)(st_track_event_put_debug_annotations(
+                             p, fields, (size_t)(f - fields)) -
                          out->data);
 }
 
@@ -303,7 +292,7 @@ static void append_inline_category(struct thread_state* t,
   uint8_t* p = data ? builder_room(&t->scratch, (size_t)size + 16) : NULL;
   if (p)
     t->scratch.size =
-        (size_t)(st_put_bytes_field(p, EVENT_CATEGORIES, data, (size_t)size) -
+        (size_t)(st_track_event_put_categories(p, data, (size_t)size) -
                  t->scratch.data);
   Py_XDECREF(release);
 }
@@ -326,7 +315,7 @@ static void append_name(struct thread_state* t, struct thread_sequence* s,
     uint8_t* p = builder_room(&t->scratch, 16);
     if (location && p)
       t->scratch.size =
-          (size_t)(st_put_u64_field(p, EVENT_SOURCE_LOCATION_IID, location) -
+          (size_t)(st_track_event_put_source_location_iid(p, location) -
                    t->scratch.data);
   } else if (e->name) {
     out->name_iid =
@@ -378,6 +367,9 @@ static bool prepare(struct thread_sequence* s, const struct event* e,
 
 static bool emit_to_slot(struct thread_state* t, int slot,
                          const struct event* e, struct st_event* out) {
+  uint32_t since = e->request->since;
+  if (since && !instance_runs_since(slot, since))
+    return false;
   struct thread_sequence* s = thread_sequence_get(t, slot);
   if (!s)
     return false;
