@@ -78,9 +78,14 @@ def resume() -> None:
 
 
 def _after_in_parent() -> None:
+    _stopped.append(True)
+    if sys.version_info < (3, 12):
+        # It counts no threads; and with a profile function it hangs in a pending call that
+        # makes another one.
+        resume()
+        return
     # Not from within this hook: CPython counts the threads after it. The main thread does it,
     # or, should that be blocked, a thread that traces or waits for a session.
-    _stopped.append(True)
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)
