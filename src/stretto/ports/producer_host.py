@@ -300,10 +300,11 @@ class HostedProducer:
         """Nothing goes over the wire: a remote producer gets memory, not an arbiter."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        """Pass the memory on; its size is the descriptor's. `fd` stays the service's."""
+        """Pass the memory on; its size is the descriptor's. `fd` stays the service's, -1 if
+        the producer has memory of its own."""
         del size_bytes
         self._drop_setup()
-        self._setup = (os.dup(fd), page_size_bytes)
+        self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
         self._has_memory = True
         self._send_setup()
 
@@ -337,9 +338,9 @@ class HostedProducer:
         self._drop_setup()
 
     def _drop_setup(self) -> None:
-        if self._setup is not None:
+        if self._setup is not None and self._setup[0] >= 0:
             os.close(self._setup[0])
-            self._setup = None
+        self._setup = None
 
     def _command(self, command: ipc.GetAsyncCommandResponse, fd: int = -1) -> None:
         if self._commands is not None:

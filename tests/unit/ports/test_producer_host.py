@@ -286,6 +286,14 @@ class TestCommands:
         assert os.path.sameopenfile(fd, memory)
         os.close(fd)
 
+    def test_a_producer_with_memory_of_its_own_is_told_without_a_descriptor(
+        self, talk: Talk, stream: list[Any]
+    ) -> None:
+        talk.hosted.on_shared_memory(-1, 8192, 4096)
+        talk.runner.run_until_idle()
+        assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
+        assert talk.client.take_fd() == -1
+
     def test_memory_waits_for_the_stream(self, talk: Talk) -> None:
         before = len(os.listdir("/proc/self/fd"))
         talk.initialize()
