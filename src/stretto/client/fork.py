@@ -79,11 +79,15 @@ def resume() -> None:
 
 def _after_in_parent() -> None:
     _stopped.append(True)
-    if sys.version_info < (3, 12):
+    if sys.version_info >= (3, 12):
+        _resume_soon()
+    else:
         # It counts no threads; and with a profile function it hangs in a pending call that
         # makes another one.
         resume()
-        return
+
+
+def _resume_soon() -> None:
     # Not from within this hook: CPython counts the threads after it. The main thread does it,
     # or, should that be blocked, a thread that traces or waits for a session.
     process.soon.append(resume)
