@@ -250,7 +250,9 @@ static PyObject* category_end(PyObject* self, PyObject* const* args,
   struct thread_state* t = thread_state_get();
   if (!t)
     Py_RETURN_NONE;
-  uint32_t begun = open_begins_pop(begin_track(t, r.track), mask);
+  uint64_t track = begin_track(t, r.track);
+  r.since = st_start_counter;
+  uint32_t begun = open_begins_pop(track, mask);
   if (begun)
     st_emit(&r, begun);
   Py_RETURN_NONE;

@@ -204,7 +204,9 @@ static void end(const struct entry* e) {
                  (t->task_track ? t->task_track->core.uuid : t->track.uuid) &&
              emit_fast(ST_SLICE_END, NULL, NULL, mask)))
     return;
-  struct event_request r = {.type = ST_SLICE_END, .track_uuid = e->track_uuid};
+  struct event_request r = {.type = ST_SLICE_END,
+                            .since = e->start_counter,
+                            .track_uuid = e->track_uuid};
   st_emit(&r, mask);
 }
 

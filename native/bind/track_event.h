@@ -261,6 +261,8 @@ struct event_request {
   TrackObject* track;   /* explicit track */
   uint64_t track_uuid;  /* instead: a track described elsewhere */
   bool on_thread_track; /* instead: the thread's, even inside a task */
+  uint32_t since; /* of an END: st_start_counter at its BEGIN; a session that
+                     started later, while Python ran, gets nothing */
   bool has_timestamp;
   uint64_t timestamp;
   PyObject* flow;

@@ -77,6 +77,7 @@ static void end_in_all(uint32_t mask, uint32_t start_counter,
   }
   struct event_request r = {.type = ST_SLICE_END,
                             .on_thread_track = true,
+                            .since = start_counter,
                             .has_timestamp = timestamp != 0,
                             .timestamp = timestamp};
   if (running)

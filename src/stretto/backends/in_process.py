@@ -11,7 +11,8 @@ own list of threads stays as it was. All signals are blocked in it.
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
 
 from stretto import _native
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
 RESTART_PERIOD_S = 0.1
+END_TIMEOUT_S = 1.0
 PAGE_SIZE = 16 << 10  # holds the 1,022 packets a chunk may have, at 16 bytes each
 FILE_STEP_BYTES = 16 << 20
 """Each step may wait 5 ms for the GIL, while a tight loop writes 2 MB."""
@@ -70,6 +72,7 @@ class InProcessBackend:
         )
         self._start_lock = allocate_lock()
         self._thread: int | None = None
+        self._native_id = 0
         self._stopped = allocate_lock()
         fork.before.append(self._stop_thread)
         fork.after_in_parent.append(self._start_thread)
@@ -125,6 +128,7 @@ class InProcessBackend:
                 self._thread = _start_thread_without_signals(self._run)
 
     def _run(self) -> None:
+        self._native_id = get_native_id()
         try:
             while not self._run_once():
                 pass
@@ -148,6 +152,14 @@ class InProcessBackend:
         self._runner.quit()
         with self._stopped:
             self._thread = None
+        _wait_until_gone(self._native_id)
+
+
+def _wait_until_gone(native_id: int) -> None:
+    """CPython counts the system's threads at a fork: one that is about to end still counts."""
+    deadline = monotonic() + END_TIMEOUT_S
+    while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:
+        sleep(0.0001)
 
 
 def _start_thread_without_signals(function: Callable[[], None]) -> int:

@@ -123,7 +123,12 @@ class DataSource:
         """What services are told about the data source; extend it as needed."""
         from stretto.protos.config import DataSourceDescriptor
 
-        return DataSourceDescriptor(name=cls.name, handles_incremental_state_clear=True)
+        return DataSourceDescriptor(
+            name=cls.name,
+            will_notify_on_start=True,
+            will_notify_on_stop=True,  # else what on_stop writes would come too late
+            handles_incremental_state_clear=True,
+        )
 
     def on_setup(self, config: DataSourceConfig) -> None:
         """The session is being prepared; it may never start."""

@@ -100,11 +100,9 @@ def _resume_soon() -> None:
 def _after_in_child() -> None:
     global _forking
     _forking = None
-    _native.after_fork_in_child()
     slots.disable_all()
     tracing.after_fork_in_child()
     _stopped.clear()
-    process.announce_process()
     _run(after_in_child)
 
 

@@ -106,6 +106,7 @@ class TracingSession:
         self._consumer = _SessionConsumer()
         self._backend: Backend | None = None
         self._endpoint: ConsumerEndpoint | None = None
+        self._started = False
         self._pid = os.getpid()
 
     @property
@@ -134,9 +135,12 @@ class TracingSession:
         Raises:
             SessionError: the service refuses the config; the message says why.
         """
+        if self._started:
+            raise SessionError("The session has been started already: make another one.")
         if self._endpoint is None:
             self.setup()
         backend, endpoint = self._connected()
+        self._started = True
         backend.call(lambda: endpoint.enable_tracing(self._config, self._fd))
         backend.call(lambda: None)  # a refusal arrives as a task behind ours
         if self._consumer.error:
@@ -162,6 +166,7 @@ class TracingSession:
             self.flush()
             backend.call(endpoint.disable_tracing)
         self._consumer.disabled.wait(STOP_TIMEOUT_S, "stop")
+        backend.call(lambda: None)  # behind what data sources are told
         if self._consumer.error:
             raise SessionError(self._consumer.error)
 
@@ -203,6 +208,7 @@ class TracingSession:
             return
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
+        self._backend.call(lambda: None)  # behind what data sources are told
 
     def __del__(self) -> None:
         # May run anywhere, within the collector too: it must not wait.

@@ -7,8 +7,18 @@ the decorator. Importing it makes no connection and starts nothing.
 
 from __future__ import annotations
 
+import os
+
 from stretto import _native
 from stretto.client.track_event import process, task_track
 
+
+def _after_fork_in_child() -> None:
+    """Before any other hook of ours: a child may start to trace without its parent having."""
+    _native.after_fork_in_child()
+    process.announce_process()
+
+
 process.announce_process()
 _native.set_hooks(process.describe_thread, task_track.current_task_track)
+os.register_at_fork(after_in_child=_after_fork_in_child)
