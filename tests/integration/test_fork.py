@@ -1,0 +1,318 @@
+"""os.fork while recording: both sides go on, and nobody hears of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.support.recorded_events import events_of
+
+HEAD = """
+import os, sys, stretto
+from stretto.client.recording import recording_config
+path, child_path = sys.argv[1:]
+
+def end(pid):
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a program with two output files; returns the names of the events in each."""
+    paths = [tmp_path / "parent.pftrace", tmp_path / "child.pftrace"]
+
+    def run(source, *options):
+        code = HEAD + textwrap.dedent(source)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-W",
+                "error",
+                "-X",
+                "faulthandler",
+                *options,
+                "-c",
+                code,
+                *map(str, paths),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        traces = [path.read_bytes() if path.exists() else b"" for path in paths]
+        return [[event.name or event.kind for event in events_of(trace)] for trace in traces]
+
+    return run
+
+
+def test_the_parents_trace_is_whole(run):
+    parent, child = run("""
+        with stretto.recording(path):
+            stretto.instant("before")
+            pid = os.fork()
+            if pid == 0:
+                stretto.instant("of the child")
+                os._exit(0)
+            stretto.instant("after")
+            end(pid)
+            stretto.instant("end")
+    """)
+    assert (parent, child) == (["before", "after", "end"], [])
+
+
+def test_the_child_records_its_own(run):
+    parent, child = run("""
+        with stretto.recording(path):
+            stretto.instant("before")
+            pid = os.fork()
+            if pid == 0:
+                with stretto.recording(child_path), stretto.slice("child", n=[1]):
+                    stretto.instant("inside")
+                os._exit(0)
+            stretto.instant("after")
+            end(pid)
+    """)
+    assert parent == ["before", "after"]
+    assert child == ["child", "inside", 2]
+
+
+def test_fork_inside_a_slice(run):
+    parent, child = run("""
+        with stretto.recording(path), stretto.slice("outer"):
+            stretto.begin("begun")
+            with stretto.slice("slice"):
+                pid = os.fork()
+                if pid == 0:
+                    with stretto.recording(child_path):
+                        try:
+                            with stretto.slice("child's"):
+                                raise KeyError
+                        except KeyError:
+                            pass
+                        stretto.end()
+            if pid == 0:
+                os._exit(0)
+            stretto.end()
+            end(pid)
+    """)
+    assert parent == ["outer", "begun", "slice", 2, 2, 2]
+    assert child == ["child's", 2]
+
+
+def test_an_inherited_slice_ends_silently_in_the_childs_session(run):
+    parent, child = run("""
+        with stretto.recording(path):
+            slice_ = stretto.slice("inherited")
+            slice_.__enter__()
+            pid = os.fork()
+            if pid == 0:
+                with stretto.recording(child_path), stretto.slice("child"):
+                    slice_.__exit__(None, None, None)
+                    stretto.instant("inside")
+                os._exit(0)
+            end(pid)
+            slice_.__exit__(None, None, None)
+    """)
+    assert (parent, child) == (["inherited", 2], ["child", "inside", 2])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_child_that_leaves_the_recording_block(run, stream):
+    """Its unwinding must neither end the parent's session nor touch its file."""
+    parent, child = run(f"""
+        with stretto.recording(path, stream={stream}) as session:
+            stretto.instant("before")
+            pid = os.fork()
+            if pid:
+                end(pid)
+            stretto.instant("after")
+        if pid == 0:
+            try:
+                session.stop()
+            except stretto.StrettoError as error:
+                assert "belongs to the parent" in str(error), error
+                session.close()
+                sys.exit(0)
+    """)
+    assert (parent, child) == (["before", "after"], [])
+
+
+def test_fork_many_times(run):
+    parent, _ = run("""
+        with stretto.recording(path):
+            for number in range(30):
+                stretto.instant("before", number=number)
+                pid = os.fork()
+                if pid == 0:
+                    for _ in range(10):
+                        stretto.instant("child")
+                    os._exit(0)
+                stretto.instant("after")
+                end(pid)
+    """)
+    assert parent == ["before", "after"] * 30
+
+
+def test_children_of_children(run):
+    parent, child = run("""
+        with stretto.recording(path):
+            pid = os.fork()
+            if pid == 0:
+                with stretto.recording(child_path):
+                    stretto.instant("child")
+                    grandchild = os.fork()
+                    if grandchild == 0:
+                        with stretto.slice("grandchild"):
+                            os._exit(0)
+                    end(grandchild)
+                    stretto.instant("child again")
+                os._exit(0)
+            end(pid)
+            stretto.instant("parent")
+    """)
+    assert (parent, child) == (["parent"], ["child", "child again"])
+
+
+def test_streaming_goes_on_after_a_fork(run):
+    """The tracing thread comes back, also while the main thread waits in C for ever."""
+    parent, _ = run(
+        """
+        import threading, time
+        def work():
+            stretto.instant("before")
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            end(pid)
+            size = os.path.getsize(path)
+            deadline = time.monotonic() + 20
+            while os.path.getsize(path) == size:
+                assert time.monotonic() < deadline, "nothing is written any more"
+                for number in range(1000):
+                    stretto.instant("after", number=number)
+                time.sleep(0.01)
+        with stretto.recording(path, stream=True):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        """,
+        "-W",
+        "ignore:This process:DeprecationWarning",  # the program has two threads, and so be it
+    )
+    assert set(parent) == {"before", "after"}
+
+
+def test_fork_in_a_thread_while_the_main_thread_waits_for_the_session(run):
+    run(
+        """
+        import threading, time
+        config = recording_config(buffer_bytes=1 << 20)
+        config.duration_ms = 700
+        session = stretto.TracingSession(config)
+        session.start()
+        def work():
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            end(pid)
+        thread = threading.Thread(target=work)
+        thread.start()
+        start = time.monotonic()
+        session.wait()
+        assert time.monotonic() - start < 10
+        thread.join()
+        session.close()
+        """,
+        "-W",
+        "ignore:This process:DeprecationWarning",
+    )
+
+
+def test_multiprocessing(run):
+    parent, _ = run(
+        """
+        import multiprocessing
+        category = stretto.Category("fork.category")
+        def work(number):
+            with category.slice("in the child", number=number):
+                return number * 2
+        if __name__ == "__main__":
+            with stretto.recording(path):
+                context = multiprocessing.get_context("fork")
+                processes = [context.Process(target=work, args=(n,)) for n in range(4)]
+                for process in processes:
+                    process.start()
+                for process in processes:
+                    process.join()
+                    assert process.exitcode == 0
+                    process.close()
+                stretto.instant("parent")
+        """
+    )
+    assert parent == ["parent"]
+
+
+def test_subprocess_with_preexec_fn(run):
+    parent, _ = run("""
+        import subprocess
+        with stretto.recording(path):
+            for _ in range(5):
+                subprocess.run(["true"], preexec_fn=lambda: stretto.instant("child"), check=True)
+                stretto.instant("parent")
+    """)
+    assert parent == ["parent"] * 5
+
+
+def test_hooks_of_others_may_trace(run):
+    parent, _ = run("""
+        os.register_at_fork(before=lambda: stretto.instant("early before"))
+        with stretto.recording(path):
+            for kind in ("before", "after_in_parent", "after_in_child"):
+                os.register_at_fork(**{kind: lambda kind=kind: stretto.instant(kind, n=[1])})
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            end(pid)
+    """)
+    assert sorted(parent) == ["after_in_parent", "before", "early before"]
+
+
+def test_thread_and_process_of_the_child_are_its_own(tmp_path):
+    """Tracks that were made before the fork lie below the child's process."""
+    out = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent("""
+                import os, stretto
+                before = stretto.process_track().uuid, stretto.thread_track().uuid
+                track = stretto.Track("made before")
+                uuid = track.uuid
+                if os.fork() == 0:
+                    after = stretto.process_track().uuid, stretto.thread_track().uuid
+                    moved = track.uuid == uuid ^ before[0] ^ after[0]
+                    print(len({*before, *after}), moved, flush=True)
+                    os._exit(0)
+                os.wait()
+            """),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert out == "4 True\n"
+
+
+def test_this_process_can_be_forked_with_nothing_running():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0

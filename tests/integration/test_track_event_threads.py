@@ -1,0 +1,295 @@
+"""Threads of every kind, at every moment of their lives."""
+
+from __future__ import annotations
+
+import _thread
+import subprocess
+import sys
+import textwrap
+import threading
+from time import sleep
+
+import pytest
+
+import stretto
+from tests.support.recorded_events import descriptors_of, record
+
+CATEGORY = stretto.Category("test.threads")
+
+
+def run_program(source, *options):
+    """Run a program of its own; returns what it prints. It must say nothing on stderr."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", *options, "-c", textwrap.dedent(source)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def in_thread(function, **options):
+    thread = threading.Thread(target=function, **options)
+    thread.start()
+    thread.join()
+
+
+def thread_name(recorded, event):
+    return descriptors_of(recorded.trace)[event.track].thread.thread_name
+
+
+def test_threads_are_named():
+    with record() as recorded:
+        in_thread(lambda: CATEGORY.instant("x"), name="a näme")
+        CATEGORY.instant("main")
+    assert thread_name(recorded, recorded.one("x")) == "a näme"
+    assert thread_name(recorded, recorded.one("main")) == "MainThread"
+
+
+def test_threads_that_threading_does_not_know():
+    done = threading.Event()
+
+    def work():
+        with CATEGORY.slice("raw"):
+            pass
+        done.set()
+
+    with record() as recorded:
+        before = threading.enumerate()
+        _thread.start_new_thread(work, ())
+        assert done.wait(10)
+        assert threading.enumerate() == before
+    assert recorded.kinds == "BE"
+    assert descriptors_of(recorded.trace)[recorded.events[0].track].has("thread")
+
+
+def test_a_renamed_thread_is_renamed():
+    with record() as recorded:
+
+        def work():
+            CATEGORY.instant("before")
+            threading.current_thread().name = "second"
+            for number in range(20_000):  # several chunks
+                CATEGORY.instant("after", number=number)
+
+        in_thread(work, name="first")
+    assert thread_name(recorded, recorded.one("before")) == "second"
+    assert b"first" in recorded.trace
+
+
+def test_a_thread_renamed_between_sessions():
+    resume, waiting = threading.Event(), threading.Event()
+
+    def work():
+        CATEGORY.instant("first")
+        waiting.set()
+        assert resume.wait(10)
+        threading.current_thread().name = "new name"
+        CATEGORY.instant("second")
+
+    thread = threading.Thread(target=work, name="old name")
+    with record() as one:
+        thread.start()
+        assert waiting.wait(10)
+    with record() as two:
+        resume.set()
+        thread.join()
+    assert thread_name(one, one.event) == "old name"
+    assert thread_name(two, two.event) == "new name"
+    assert b"old name" not in two.trace
+
+
+def test_a_thread_that_lives_through_sessions_starts_each_anew():
+    """The first packets of its sequence come again in the second session."""
+    turns = threading.Barrier(2)
+
+    def work():
+        for _ in range(3):
+            turns.wait(10)
+            with CATEGORY.slice("turn", number=1):
+                CATEGORY.instant("inside")
+            turns.wait(10)
+
+    thread = threading.Thread(target=work, name="through")
+    thread.start()
+    for _ in range(3):
+        with record() as recorded:
+            turns.wait(10)
+            turns.wait(10)
+        assert [event.name for event in recorded.events] == ["turn", "inside", ""]
+        assert thread_name(recorded, recorded.events[0]) == "through"
+    thread.join()
+
+
+def test_an_event_in_the_last_moment_of_a_thread():
+    class Last:
+        def __del__(self):
+            with CATEGORY.slice("last moment"):
+                pass
+
+    local = threading.local()
+
+    def first_event_at_the_end():
+        local.last = Last()
+
+    def last_event():
+        CATEGORY.instant("alive")
+        local.last = Last()
+
+    with record() as recorded:
+        in_thread(first_event_at_the_end)
+        in_thread(last_event)
+    assert recorded.kinds == "BEIBE"
+
+
+def test_slices_open_when_their_thread_ends():
+    with record() as recorded:
+        slices = []
+
+        def work():
+            slices.append(CATEGORY.slice("orphan"))
+            slices[0].__enter__()
+
+        in_thread(work)
+        in_thread(lambda: CATEGORY.instant("other"))
+        slices[0].__exit__(None, None, None)
+    begin, _, end = sorted(recorded.events, key=lambda event: event.timestamp)
+    assert begin.track == end.track
+
+
+def test_threads_that_trace_while_sessions_start_and_stop():
+    stop = threading.Event()
+    failures = []
+
+    def work():
+        try:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                with CATEGORY.slice("outer", number=number):
+                    CATEGORY.begin("inner", args={"n": [number]})
+                    CATEGORY.instant("instant")
+                    CATEGORY.end(result=[number])
+                sleep(0.0001)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    traces = []
+    for _ in range(30):
+        with record() as outer, record() as inner:
+            sleep(0.002)
+        traces += [outer, inner]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for recorded in traces:
+        depths = {}
+        for event in recorded.events:
+            depth = depths.get(event.track, 0) + {1: 1, 2: -1}.get(event.kind, 0)
+            assert depth >= 0, "an END whose BEGIN is not there"
+            depths[event.track] = depth
+
+
+def test_daemon_threads_at_exit():
+    for _ in range(3):
+        run_program("""
+            import threading, stretto
+            from stretto.client.recording import recording_config
+            session = stretto.TracingSession(recording_config(buffer_bytes=1 << 20))
+            session.start()
+            def work():
+                while True:
+                    with stretto.slice("x", n=[1]):
+                        stretto.instant("y" * 10, text="z" * 100)
+            for _ in range(4):
+                threading.Thread(target=work, daemon=True).start()
+        """)
+
+
+@pytest.mark.parametrize("end", ["", "os._exit(0)", "sys.exit(0)", "del session"])
+def test_exit_with_a_running_session(end):
+    run_program(f"""
+        import atexit, os, sys, threading, stretto
+        atexit.register(stretto.instant, "registered before")
+        from stretto.client.recording import recording_config
+        session = stretto.TracingSession(recording_config(buffer_bytes=1 << 20))
+        session.start()
+        atexit.register(stretto.instant, "registered after", n=[1])
+        slice_ = stretto.slice("open", n=[1])
+        slice_.__enter__()
+        class Last:
+            def __del__(self, category=stretto.Category("python"), slice_=slice_):
+                with category.slice("at the very end", values=[1, self]):
+                    category.counter("c", 1)
+                slice_.__exit__(None, None, None)
+        sys.last = Last()
+        threading.main_local = threading.local()
+        threading.main_local.last = Last()
+        module_level = Last()
+        {end}
+    """)
+
+
+def test_a_recording_ends_before_atexit_functions_run(tmp_path):
+    path = tmp_path / "t.pftrace"
+    run_program(f"""
+        import sys, stretto
+        with stretto.recording({str(path)!r}):
+            stretto.instant("inside")
+            sys.exit(0)
+    """)
+    assert b"inside" in path.read_bytes()
+
+
+SUBINTERPRETER = """
+import stretto, threading, sys
+try:
+    import {module} as interpreters
+except ImportError:
+    print("missing")
+    sys.exit(0)
+from stretto.client.recording import recording_config
+session = stretto.TracingSession(recording_config(buffer_bytes=1 << 20))
+session.start()
+stretto.instant("before")
+code = '''
+import stretto
+assert not stretto.available()
+category = stretto.Category("sub", tags=["x"])
+with category.slice("in " "sub", n=1):
+    category.instant("x")
+    stretto.counter("c", 1)
+@category.traced
+def f(): return 5
+assert f() == 5
+with stretto.recording("/nonexistent/x"):
+    pass
+'''
+for _ in range(3):
+    sub = interpreters.create({arguments})
+    interpreters.run_string(sub, code)
+    interpreters.destroy(sub)
+    stretto.instant("after", n=[1])
+session.stop()
+assert b"in " + b"sub" not in session.read()
+session.close()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("arguments", ["", "isolated=False", "'legacy'"])
+def test_sub_interpreters_are_left_alone(arguments):
+    new = sys.version_info >= (3, 13)
+    if (arguments == "'legacy'") != (new and bool(arguments)):
+        pytest.skip(f"not how this version says it: {arguments}")
+    module = "_interpreters" if new else "_xxsubinterpreters"
+    out = run_program(SUBINTERPRETER.format(module=module, arguments=arguments))
+    if out == "missing\n":
+        pytest.skip(f"this Python has no {module}")
+    assert out == "done\n"

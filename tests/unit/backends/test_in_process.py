@@ -1,0 +1,105 @@
+"""The in-process backend: a thread that answers calls, and nothing that shows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from stretto.backends.in_process import InProcessBackend
+from stretto.client import fork
+
+
+@pytest.fixture
+def backend():
+    backend = InProcessBackend()
+    yield backend
+    backend._stop_thread()
+    backend.after_fork_in_child()  # gives back what it holds
+
+
+def test_a_call_runs_on_the_thread_and_gives_its_result(backend):
+    assert backend.call(threading.get_ident) != threading.get_ident()
+    assert backend.call(lambda: backend.call(lambda: 5)) == 5
+
+
+@pytest.mark.parametrize("error", [KeyError, SystemExit, KeyboardInterrupt])
+def test_what_a_call_raises_is_the_callers(backend, error):
+    def fails():
+        raise error("mine")
+
+    with pytest.raises(error, match="mine"):
+        backend.call(fails)
+    assert backend.call(lambda: 5) == 5
+
+
+def test_posted_functions_run_in_order_and_what_they_raise_is_reported(backend, monkeypatch):
+    complaints, ran = [], []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: complaints.append(args.exc_type))
+
+    def fails():
+        raise KeyError
+
+    backend.post(lambda: ran.append(1))
+    backend.post(fails)
+    backend.post(lambda: ran.append(2))
+    backend.call(lambda: None)
+    assert ran == [1, 2]
+    assert complaints == [KeyError]
+
+
+def test_it_is_none_of_the_programs_threads(backend):
+    before = threading.enumerate()
+    backend.call(lambda: None)
+    assert threading.enumerate() == before
+
+
+def test_signals_are_blocked_in_it(backend):
+    blocked = backend.call(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM} <= blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_stopped_and_started_again(backend):
+    for _ in range(5):
+        backend._stop_thread()
+        assert backend._thread is None
+        assert backend.call(lambda: 5) == 5
+
+
+def test_calls_that_wait_while_it_is_stopped(backend):
+    """A fork stops the thread; who was waiting for it starts it again."""
+    waiting, results = threading.Event(), []
+
+    def caller():
+        waiting.set()
+        results.append(backend.call(lambda: 5))
+
+    release = threading.Event()
+    backend.post(release.wait)
+    threads = [threading.Thread(target=target) for target in (backend._stop_thread, caller)]
+    threads[0].start()
+    while not backend._runner._quit:
+        pass
+    threads[1].start()
+    assert waiting.wait(10)
+    release.set()
+    for thread in threads:
+        thread.join(10)
+    assert results == [5]
+
+
+def test_forks_stop_it_first_and_it_comes_back(backend):
+    def tasks():
+        return len(os.listdir("/proc/self/task"))
+
+    others = tasks() - 1
+    for hook in list(fork.before):
+        hook()
+    assert tasks() <= others
+    for hook in list(fork.after_in_parent):
+        hook()
+    assert backend.call(lambda: 5) == 5
+    assert tasks() == others + 1

@@ -1,0 +1,220 @@
+"""DataSource: the life of an instance, whatever its methods do."""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+import pytest
+
+import stretto
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from stretto.protos.trace import TestEvent, TracePacket
+from stretto.testing.decoded_packets import decode_packets
+
+TestEvent.__test__ = False  # not a class of tests
+
+
+class Logged(stretto.DataSource):
+    name = "test.data_source"
+    log: ClassVar[list[str]] = []
+    fails: ClassVar[set[str]] = set()
+
+    def note(self, what):
+        self.log.append(what)
+        if what in self.fails:
+            raise KeyError(what)
+
+    def on_setup(self, config):
+        assert config is self.config
+        self.note("setup")
+
+    def on_start(self):
+        self.note("start")
+
+    def on_flush(self):
+        self.note("flush")
+        self.write(packet("flushed"))
+
+    def on_stop(self):
+        self.write(packet("last"))
+        self.note("stop")
+
+
+def packet(text):
+    return TracePacket(for_testing=TestEvent(str=text))
+
+
+def made_config(name="test.data_source", **options):
+    source = TraceConfig.DataSource(config=DataSourceConfig(name=name))
+    return TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=1024)], data_sources=[source], **options
+    )
+
+
+def texts(trace):
+    packets = decode_packets(trace)
+    return [each.for_testing.str for each in packets if each.has("for_testing")]
+
+
+@pytest.fixture(autouse=True)
+def _log():
+    Logged.register()
+    Logged.log, Logged.fails = [], set()
+
+
+@pytest.fixture
+def complaints(monkeypatch):
+    found = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: found.append(repr(args.exc_value)))
+    return found
+
+
+def test_life():
+    assert Logged.instances() == ()
+    with stretto.TracingSession(made_config()) as session:
+        (instance,) = Logged.instances()
+        assert instance.write(packet("written"))
+        assert session.flush()
+        session.stop()
+        assert Logged.instances() == ()
+        assert texts(session.read()) == ["written", "flushed", "flushed", "last"]
+    assert Logged.log == ["setup", "start", "flush", "flush", "stop"]
+
+
+@pytest.mark.parametrize("failing", ["setup", "start", "flush", "stop"])
+def test_what_callbacks_raise_is_reported_and_changes_nothing_else(complaints, failing):
+    Logged.fails = {failing}
+    with stretto.TracingSession(made_config()) as session:
+        for instance in Logged.instances():
+            instance.write(packet("written"))
+        session.stop()
+        found = texts(session.read())
+    assert complaints == [f"KeyError({failing!r})"]
+    assert Logged.log == ["setup", "start", "flush", "stop"]
+    assert found[-1] == "last"
+    assert Logged.instances() == ()
+
+
+def test_writing_after_the_end_is_refused():
+    with stretto.TracingSession(made_config()) as session:
+        (instance,) = Logged.instances()
+        session.stop()
+        assert not instance.write(packet("late"))
+        assert not instance.write(b"")
+        assert "late" not in texts(session.read())
+    assert not instance.write(packet("later still"))
+
+
+def test_each_session_has_an_instance_of_its_own():
+    with stretto.TracingSession(made_config()) as one, stretto.TracingSession(made_config()) as two:
+        first, second = Logged.instances()
+        assert first.instance_id != second.instance_id
+        first.write(packet("one"))
+        second.write(packet("two"))
+        for session in one, two:
+            session.stop()
+        assert texts(one.read()) == ["one", "flushed", "last"]
+        assert texts(two.read()) == ["two", "flushed", "last"]
+
+
+def test_two_instances_in_one_session():
+    config = made_config()
+    config.data_sources.append(config.data_sources[0])
+    with stretto.TracingSession(config) as session:
+        assert len(Logged.instances()) == 2
+        for number, instance in enumerate(Logged.instances()):
+            instance.write(packet(f"of {number}"))
+        session.stop()
+        assert {"of 0", "of 1"} <= set(texts(session.read()))
+
+
+def test_threads_write_sequences_of_their_own():
+    with stretto.TracingSession(made_config()) as session:
+        (instance,) = Logged.instances()
+
+        def work():
+            for number in range(100):
+                instance.write(packet(f"{threading.current_thread().name} {number}"))
+
+        threads = [threading.Thread(target=work, name=name) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        session.stop()
+        found = [each for each in decode_packets(session.read()) if each.has("for_testing")]
+    by_sequence = {}
+    for each in found:
+        by_sequence.setdefault(each.trusted_packet_sequence_id, []).append(each.for_testing.str)
+    for name in "abcd":
+        assert [f"{name} {number}" for number in range(100)] in by_sequence.values()
+
+
+def test_a_packet_may_be_written_again():
+    again = packet("again")
+    own_time = TracePacket(timestamp=5, for_testing=TestEvent(str="own time"))
+    with stretto.TracingSession(made_config()) as session:
+        (instance,) = Logged.instances()
+        for _ in range(2):
+            instance.write(again)
+        instance.write(own_time)
+        instance.write(again.encode())
+        session.stop()
+        found = [each for each in decode_packets(session.read()) if each.has("for_testing")]
+    assert not again.has("timestamp")
+    first, second, own, encoded = (each.timestamp for each in found[:4])
+    assert 0 < first <= second
+    assert (own, encoded) == (5, 0)
+
+
+def test_large_packets():
+    with stretto.TracingSession(made_config()) as session:
+        (instance,) = Logged.instances()
+        assert instance.write(packet("x" * 300_000))
+        session.stop()
+        assert texts(session.read())[0] == "x" * 300_000
+
+
+def test_registering():
+    class Nameless(stretto.DataSource):
+        pass
+
+    with pytest.raises(stretto.StrettoError, match="Nameless needs a class attribute `name`"):
+        Nameless.register()
+
+    class Taken(stretto.DataSource):
+        name = Logged.name
+
+    with pytest.raises(stretto.StrettoError, match="registered already, by Logged"):
+        Taken.register()
+    Logged.register()
+
+
+def test_registered_while_a_session_waits_for_it():
+    class Late(stretto.DataSource):
+        name = "test.data_source.late"
+
+    with stretto.TracingSession(made_config("test.data_source.late")) as session:
+        assert Late.instances() == ()
+        Late.register()
+        session.flush()
+        (instance,) = Late.instances()
+        assert instance.write(packet("late"))
+        session.stop()
+        assert texts(session.read()) == ["late"]
+
+
+def test_a_session_may_be_used_in_callbacks_of_the_program():
+    """What callbacks do with other sessions must not lock up the tracing thread."""
+
+    class Nested(stretto.DataSource):
+        name = "test.data_source.nested"
+
+        def on_start(self):
+            stretto.Category("test.data_source.made.in.callback")
+            Logged.register()
+
+    Nested.register()
+    with stretto.TracingSession(made_config("test.data_source.nested")) as session:
+        session.stop()

@@ -1,0 +1,172 @@
+"""recording(): the file is written, safely, whatever happens in the block."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+import stretto
+from stretto.base.errors import ConfigError, TransportError
+from stretto.client.recording import parse_size
+from tests.support.recorded_events import events_of
+
+CATEGORY = stretto.Category("test.recording")
+
+
+def names(path):
+    return [event.name for event in events_of(path.read_bytes())]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "trace.pftrace"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_block_is_recorded(path, stream):
+    CATEGORY.instant("before")
+    with stretto.recording(path, stream=stream) as session:
+        assert isinstance(session, stretto.TracingSession)
+        CATEGORY.instant("inside")
+    CATEGORY.instant("after")
+    assert names(path) == ["inside"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_the_block_still_writes_the_file(path, stream, error):
+    def fails():
+        with stretto.recording(str(path), stream=stream):
+            CATEGORY.instant("inside")
+            raise error
+
+    with pytest.raises(error):
+        fails()
+    assert names(path) == ["inside"]
+
+
+def test_only_the_owner_may_read_it(path):
+    before = os.umask(0)
+    try:
+        with stretto.recording(path):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_existing_file_is_emptied(path):
+    path.write_bytes(b"x" * 10_000_000)
+    with stretto.recording(path):
+        CATEGORY.instant("inside")
+    assert names(path) == ["inside"]
+
+
+def test_symbolic_links_are_refused(path, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("keep")
+    path.symlink_to(target)
+    with pytest.raises(TransportError, match=r"Cannot write the trace to .*Choose another path"):
+        stretto.recording(path).__enter__()
+    assert target.read_text() == "keep"
+    assert not CATEGORY.enabled
+
+
+@pytest.mark.parametrize("bad", ["missing/folder/x", ".", "\0"])
+def test_unwritable_paths(tmp_path, bad):
+    with pytest.raises((TransportError, ValueError)):
+        stretto.recording(tmp_path / bad).__enter__()
+    assert not CATEGORY.enabled
+
+
+@pytest.mark.parametrize("size", ["", "64", "x", "1tb", "-5mb", "1.5gb", "5g", 0, -1, 2**40])
+def test_impossible_sizes(path, size):
+    with pytest.raises(ConfigError, match="give a size"):
+        stretto.recording(path, buffer=size)
+    assert not path.exists()
+
+
+def test_sizes():
+    sizes = [parse_size(text) for text in ("64mb", " 4K ", "1g", "8192", 5000)]
+    assert sizes == [64 << 20, 4096, 1 << 30, 8192, 5000]
+
+
+def test_nested_recordings(path, tmp_path):
+    inner = tmp_path / "inner"
+    with stretto.recording(path):
+        CATEGORY.instant("a")
+        with stretto.recording(inner), CATEGORY.slice("b"):
+            pass
+        CATEGORY.instant("c")
+    assert names(path) == ["a", "b", "", "c"]
+    assert names(inner) == ["b", ""]
+
+
+def test_one_object_in_sequence(path):
+    again = stretto.recording(path)
+    for number in range(3):
+        with again:
+            CATEGORY.instant(f"run {number}")
+        assert names(path) == [f"run {number}"]
+
+
+def test_a_refused_session_leaves_nothing_open(path, monkeypatch):
+    before = len(os.listdir("/proc/self/fd"))
+    with stretto.recording(path):
+        pass
+    settled = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(
+        stretto.TracingSession, "start", lambda self: (_ for _ in ()).throw(KeyError)
+    )
+    for _ in range(5):
+        with pytest.raises(KeyError):
+            stretto.recording(path).__enter__()
+    monkeypatch.undo()
+    assert len(os.listdir("/proc/self/fd")) == settled
+    assert settled <= before + 4
+    for _ in range(3):
+        with stretto.recording(path):
+            CATEGORY.instant("x")
+    assert names(path) == ["x"]
+
+
+def test_descriptors_and_threads_do_not_grow(path):
+    with stretto.recording(path):
+        pass
+    descriptors, tasks = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    for _ in range(30):
+        with stretto.recording(path):
+            CATEGORY.instant("x")
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/task")) == tasks
+
+
+MODULES = """
+import sys
+before = set(sys.modules)
+import stretto
+loaded = set(sys.modules) - before
+print(sorted(name for name in loaded if not name.startswith("stretto")))
+print(sorted(name for name in loaded if name.startswith("stretto.")))
+with stretto.recording(sys.argv[1]):
+    with stretto.slice("x", n=[1]):
+        pass
+heavy = "asyncio dataclasses inspect argparse sqlite3 google.protobuf perfetto duckdb logging"
+print(sorted(set(heavy.split()) & set(sys.modules)))
+print(sorted(set("dataclasses enum inspect argparse typing threading".split()) & loaded))
+"""
+
+
+def test_what_is_imported(path):
+    out = subprocess.run(
+        [sys.executable, "-c", MODULES, str(path)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    ours = eval(out[1])
+    assert "stretto._native" in ours
+    for lazy in ("service", "protos", "backends", "profilers", "ipc", "ports", "cli"):
+        assert not any(name.split(".")[1] == lazy for name in ours)
+    assert out[2:] == ["[]", "[]"]

@@ -1,0 +1,466 @@
+"""`traced`: the decorated thing is what it was, and each of its calls is a slice."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import pickle
+import sys
+import types
+
+import pytest
+
+import stretto
+from tests.support.recorded_events import BEGIN, record
+
+CATEGORY = stretto.Category("test.traced")
+
+
+def nesting(recorded):
+    found, depth = [], 0
+    for event in recorded.events:
+        if event.kind == BEGIN:
+            found.append((event.name.rpartition(".")[2], depth))
+        depth += {1: 1, 2: -1}.get(event.kind, 0)
+        assert depth >= 0
+    assert depth == 0, "a slice was left open"
+    return found
+
+
+@CATEGORY.traced
+def at_module_level(first, /, second=2, *rest, third: int = 3, **more) -> str:
+    """Documented."""
+    return f"{first}{second}{rest}{third}{more}"
+
+
+def test_functions_stay_what_they_were():
+    function = at_module_level
+    assert function(1, 5, 6, third=7, x=8) == "15(6,)7{'x': 8}"
+    assert (function.__name__, function.__doc__) == ("at_module_level", "Documented.")
+    assert str(inspect.signature(function)).startswith("(first, /, second=2, *rest, third")
+    assert function.__wrapped__ is not function
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert inspect.unwrap(function).__code__.co_name == "at_module_level"
+    with pytest.raises(TypeError, match="positional"):
+        function(second=2, third=3)
+
+
+def test_each_call_is_a_slice_named_and_located_by_its_code():
+    with record() as recorded:
+        at_module_level(1)
+        at_module_level(2)
+    assert [event.name for event in recorded.events] == ["at_module_level", ""] * 2
+    assert recorded.events[0].category == "test.traced"
+    assert __file__.encode() in recorded.trace
+
+
+def test_exceptions_pass_with_their_traceback():
+    @CATEGORY.traced
+    def fails():
+        raise KeyError("mine")
+
+    with record() as recorded, pytest.raises(KeyError, match="mine") as caught:
+        fails()
+    assert caught.traceback[-1].name == "fails"
+    assert nesting(recorded) == [("fails", 0)]
+
+
+def test_recursion():
+    @CATEGORY.traced
+    def down(depth):
+        return depth and down(depth - 1)
+
+    with record() as recorded:
+        down(5)
+    assert nesting(recorded) == [("down", depth) for depth in range(6)]
+
+
+def test_off_a_call_costs_one_look_at_the_category():
+    calls = []
+
+    class Counting:
+        enabled = property(lambda self: calls.append("looked"))
+        slice_for_code = None
+
+    from stretto.client.track_event.traced import trace
+
+    function = trace(Counting(), lambda: "result")
+    assert function() == "result"
+    assert calls == ["looked"]
+
+
+def test_the_default_category():
+    with record() as recorded:
+
+        @stretto.traced
+        def function():
+            return 1
+
+        assert function() == 1
+    assert recorded.events[0].category == "python"
+
+
+@CATEGORY.traced
+class Everything:
+    attribute = 5
+    builtin = staticmethod(len)
+    partial = functools.partial(int, base=2)
+
+    def method(self):
+        return self.helper() + 1
+
+    def helper(self):
+        return 1
+
+    @staticmethod
+    def static(value):
+        return value
+
+    @classmethod
+    def make(cls):
+        return cls()
+
+    @property
+    def prop(self):
+        """A property."""
+        return getattr(self, "stored", None)
+
+    @prop.setter
+    def prop(self, value):
+        self.stored = value
+
+    @prop.deleter
+    def prop(self):
+        del self.stored
+
+    foreign = property(functools.partial(getattr, name="x") if False else len)
+
+    def __len__(self):
+        return 3
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+    def generate(self):
+        yield from (1, 2)
+
+    async def later(self):
+        return "later"
+
+    class Inner:
+        def method(self):
+            return "not traced: a class of its own"
+
+
+def test_classes():
+    with record() as recorded:
+        made = Everything.make()
+        assert made.method() == 2
+        assert Everything.static(4) == made.static(4) == 4
+        made.prop = 9
+        assert made.prop == 9
+        del made.prop
+        assert made.prop is None
+        assert len(made) == made.foreign == 3
+        assert made == object()
+        assert Everything.builtin("abc") == 3
+        assert Everything.partial("11") == 3
+        assert list(made.generate()) == [1, 2]
+        assert made.Inner().method()
+    names = [name for name, _ in nesting(recorded)]
+    assert names[:3] == ["make", "method", "helper"]
+    assert names.count("static") == 2
+    assert names.count("prop") == 4
+    assert names.count("__len__") == 2
+    assert names.count("__eq__") == 1
+    assert names.count("generate") == 3
+    assert type(vars(Everything)["static"]) is staticmethod
+    assert type(vars(Everything)["make"]) is classmethod
+    assert vars(Everything)["prop"].__doc__ == "A property."
+    assert "Inner.method" not in [event.name for event in recorded.events]
+
+
+def test_subclasses_and_super():
+    class Base:
+        def method(self):
+            return ["base"]
+
+    @CATEGORY.traced
+    class Derived(Base):
+        def __init__(self):
+            super().__init__()
+
+        def method(self):
+            return ["derived", *super().method()]
+
+    with record() as recorded:
+        assert Derived().method() == ["derived", "base"]
+    assert nesting(recorded) == [("__init__", 0), ("method", 0)]
+
+
+def test_a_property_of_a_subclass_keeps_its_type():
+    class Special(property):
+        pass
+
+    @CATEGORY.traced
+    class Thing:
+        value = Special(lambda self: 5, doc="special")
+
+    assert type(vars(Thing)["value"]) is Special
+    assert Thing().value == 5
+
+
+@pytest.mark.parametrize("target", [len, 5, functools.partial(int), "text", [].append, print])
+def test_what_cannot_be_traced(target):
+    with pytest.raises(TypeError, match="traced decorates functions, methods and classes"):
+        CATEGORY.traced(target)
+
+
+# --- generators
+
+
+def conversation():
+    """Does what a generator can: yields, receives, catches, returns."""
+    received = []
+    while True:
+        try:
+            value = yield len(received)
+        except ValueError as error:
+            received.append(f"caught {error}")
+        except GeneratorExit:
+            received.append("closed")
+            raise
+        else:
+            if value == "return":
+                return received
+            received.append(value)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_generators(on):
+    traced = CATEGORY.traced(conversation)
+    assert inspect.isgeneratorfunction(traced)
+    with record(enabled=["test.traced"] if on else [], disabled=["*"]) as recorded:
+        generator = traced()
+        assert next(generator) == 0
+        assert generator.send("a") == 1
+        assert generator.throw(ValueError("b")) == 2
+        with pytest.raises(StopIteration) as stop:
+            generator.send("return")
+        assert stop.value.value == ["a", "caught b"]
+        with pytest.raises(StopIteration):
+            next(generator)
+        begun = traced()
+        next(begun)
+        with pytest.raises(KeyError):
+            begun.throw(KeyError())
+    assert nesting(recorded) == ([("conversation", 0)] * 6 if on else [])
+
+
+def test_a_generators_slice_covers_its_runs_only():
+    @CATEGORY.traced
+    def numbers():
+        for number in range(3):
+            CATEGORY.instant("inside")
+            yield number
+
+    with record() as recorded:
+        for _ in numbers():
+            CATEGORY.instant("outside")
+    depth, depths = 0, {"inside": set(), "outside": set()}
+    for event in recorded.events:
+        depth += {1: 1, 2: -1}.get(event.kind, 0)
+        if event.name in depths:
+            depths[event.name].add(depth)
+    assert depths == {"inside": {1}, "outside": {0}}
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, CATEGORY.traced])
+def test_closing_a_generator(wrap):
+    log = []
+
+    @wrap
+    def plain():
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    @wrap
+    def returns():
+        try:
+            yield 1
+        except GeneratorExit:
+            return 5
+
+    @wrap
+    def refuses():
+        for _ in range(3):
+            try:
+                yield 1
+            except GeneratorExit:
+                pass
+
+    @wrap
+    def fails():
+        try:
+            yield 1
+        finally:
+            raise KeyError
+
+    with record():
+        for function in plain, returns, refuses, fails:
+            function().close()  # never started: its body doesn't run
+        assert log == []
+        generator = plain()
+        next(generator)
+        assert generator.close() is None
+        assert log == ["closed"]
+        generator = returns()
+        next(generator)
+        assert generator.close() == (5 if sys.version_info >= (3, 13) else None)
+        generator = refuses()
+        next(generator)
+        with pytest.raises(RuntimeError, match="ignored GeneratorExit"):
+            generator.close()
+        assert list(generator) == [1]
+        generator = refuses()
+        next(generator)
+        assert generator.throw(GeneratorExit) == 1
+        assert generator.throw(GeneratorExit) == 1
+        assert next(generator, "end") == "end"
+        generator = fails()
+        next(generator)
+        with pytest.raises(KeyError):
+            generator.close()
+
+
+def test_yield_from():
+    @CATEGORY.traced
+    def inner():
+        received = yield 1
+        return received
+
+    @CATEGORY.traced
+    def outer():
+        return (yield from inner())
+
+    with record() as recorded:
+        generator = outer()
+        next(generator)
+        with pytest.raises(StopIteration) as stop:
+            generator.send("x")
+    assert stop.value.value == "x"
+    assert nesting(recorded) == [("outer", 0), ("inner", 1)] * 2
+
+
+def test_generators_that_are_awaited():
+    @CATEGORY.traced
+    @types.coroutine
+    def old_style():
+        yield
+        return 5
+
+    async def main():
+        return await old_style()
+
+    coroutine = main()
+    with record():
+        assert coroutine.send(None) is None
+        with pytest.raises(StopIteration) as stop:
+            coroutine.send(None)
+    assert stop.value.value == 5
+
+
+# --- coroutines
+
+
+def test_coroutines():
+    @CATEGORY.traced
+    async def answer(value):
+        await asyncio.sleep(0)
+        if value is None:
+            raise KeyError
+        return value
+
+    async def main():
+        with pytest.raises(KeyError):
+            await answer(None)
+        return await asyncio.gather(answer(1), answer(2))
+
+    assert inspect.iscoroutinefunction(answer)
+    assert asyncio.run(main()) == [1, 2]
+    with record() as recorded:
+        assert asyncio.run(main()) == [1, 2]
+    by_track = {}
+    for event in recorded.events:
+        by_track.setdefault(event.track, []).append(event.kind)
+    assert list(by_track.values()) == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, CATEGORY.traced])
+def test_asynchronous_generators(wrap):
+    log = []
+
+    @wrap
+    async def talk():
+        try:
+            while True:
+                try:
+                    log.append((yield len(log)))
+                except ValueError as error:
+                    log.append(str(error))
+                await asyncio.sleep(0)
+                if log[-1] == "stop":
+                    return
+        finally:
+            await asyncio.sleep(0)
+            log.append("closed")
+
+    async def main():
+        assert inspect.isasyncgenfunction(talk)
+        generator = talk()
+        assert await anext(generator) == 0
+        assert await generator.asend("a") == 1
+        assert await generator.athrow(ValueError("b")) == 2
+        await generator.aclose()
+        assert log == ["a", "b", "closed"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(generator)
+        await talk().aclose()
+        generator = talk()
+        await anext(generator)
+        with pytest.raises(StopAsyncIteration):
+            await generator.asend("stop")
+        generator = talk()
+        await anext(generator)
+        with pytest.raises(KeyError):
+            await generator.athrow(KeyError())
+
+    with record() as recorded:
+        asyncio.run(main())
+    assert recorded.kinds.count("B") == recorded.kinds.count("E")
+
+
+def test_an_asynchronous_generator_left_to_the_loop():
+    log = []
+
+    @CATEGORY.traced
+    async def numbers():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    async def main():
+        async for _ in numbers():
+            break
+
+    with record() as recorded:
+        asyncio.run(main())
+    assert log == ["closed"]
+    assert recorded.kinds.count("B") == recorded.kinds.count("E")

@@ -1,0 +1,230 @@
+"""TracingSession: its states in any order, and what it says of a bad config."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+import stretto
+from stretto.base.errors import ConfigError, SessionError, StrettoError
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from tests.support.recorded_events import config, events_of
+
+CATEGORY = stretto.Category("test.session")
+
+
+def names(trace):
+    return [event.name for event in events_of(trace)]
+
+
+def test_states_in_order():
+    session = stretto.TracingSession(config())
+    session.setup()
+    assert not CATEGORY.enabled
+    session.start()
+    CATEGORY.instant("x")
+    assert session.flush()
+    session.stop()
+    assert not CATEGORY.enabled
+    assert names(session.read()) == ["x"]
+    session.close()
+
+
+def test_an_encoded_config():
+    with stretto.TracingSession(config().encode()) as session:
+        CATEGORY.instant("x")
+        session.stop()
+        assert names(session.read()) == ["x"]
+
+
+def test_stopped_twice_read_twice_closed_twice():
+    session = stretto.TracingSession(config())
+    session.start()
+    CATEGORY.instant("x")
+    session.stop()
+    session.stop()
+    assert names(session.read()) == ["x"]
+    assert names(session.read()) == []
+    session.close()
+    session.close()
+
+
+def test_read_while_it_runs():
+    with stretto.TracingSession(config()) as session:
+        CATEGORY.instant("first")
+        session.flush()
+        first = session.read()
+        CATEGORY.instant("second")
+        session.stop()
+        assert names(first + session.read()) == ["first", "second"]
+
+
+def test_closed_without_stop():
+    session = stretto.TracingSession(config())
+    session.start()
+    assert CATEGORY.enabled
+    session.close()
+    assert not CATEGORY.enabled
+
+
+def test_dropped_it_ends():
+    session = stretto.TracingSession(config())
+    session.start()
+    assert CATEGORY.enabled
+    del session
+    gc.collect()
+    with stretto.TracingSession(config()) as other:  # comes after the end of the first
+        other.stop()
+        assert not CATEGORY.enabled
+
+
+@pytest.mark.parametrize("call", ["stop", "flush", "read", "stats", "wait"])
+def test_calls_before_start_and_after_close(call):
+    session = stretto.TracingSession(config())
+    with pytest.raises(SessionError, match=r"call start\(\) first"):
+        getattr(session, call)()
+    session.start()
+    session.close()
+    with pytest.raises(SessionError, match=r"call start\(\) first"):
+        getattr(session, call)()
+
+
+def test_started_or_set_up_twice():
+    with stretto.TracingSession(config()) as session:
+        with pytest.raises(SessionError):
+            session.setup()
+        with pytest.raises(SessionError):
+            session.start()
+        CATEGORY.instant("goes on")
+        session.stop()
+        assert names(session.read()) == ["goes on"]
+
+
+def test_it_ends_by_itself():
+    made = config()
+    made.duration_ms = 50
+    with stretto.TracingSession(made) as session:
+        CATEGORY.instant("x")
+        session.wait(10)
+        assert not CATEGORY.enabled
+        session.stop()
+        assert names(session.read()) == ["x"]
+
+
+def test_waiting_too_long_for_the_end():
+    with stretto.TracingSession(config()) as session:
+        with pytest.raises(SessionError, match="did not end the session within 0"):
+            session.wait(0)
+        with pytest.raises(SessionError, match=r"within 0\.15 s"):
+            session.wait(0.15)
+
+
+def test_into_a_file(tmp_path):
+    made = config()
+    made.write_into_file = True
+    fd = os.open(tmp_path / "t", os.O_CREAT | os.O_RDWR, 0o600)
+    session = stretto.TracingSession(made)
+    session.setup(fd)
+    session.start()
+    CATEGORY.instant("x")
+    session.stop()
+    session.close()
+    os.close(fd)
+    assert names((tmp_path / "t").read_bytes()) == ["x"]
+
+
+def test_several_sessions_start_and_end_in_any_order():
+    one, two, three = (stretto.TracingSession(config()) for _ in range(3))
+    one.start()
+    CATEGORY.instant("a")
+    two.start()
+    CATEGORY.instant("b")
+    one.stop()
+    three.start()
+    CATEGORY.instant("c")
+    two.stop()
+    three.stop()
+    found = [names(session.read()) for session in (one, two, three)]
+    assert found == [["a", "b"], ["b", "c"], ["c"]]
+    for session in one, two, three:
+        session.close()
+
+
+@pytest.mark.parametrize("wrong", ["text", None, 5, {"buffers": []}, DataSourceConfig()])
+def test_what_is_no_config(wrong):
+    with pytest.raises(ConfigError, match="must be a TraceConfig or bytes, not "):
+        stretto.TracingSession(wrong)
+
+
+def test_bytes_that_are_no_config():
+    with pytest.raises(ConfigError, match="no encoded TraceConfig"):
+        stretto.TracingSession(b"\xff\xff\xff")
+
+
+def test_an_unknown_backend():
+    session = stretto.TracingSession(config(), backend="cloud")
+    with pytest.raises(StrettoError, match=r"no backend 'cloud'; use one of: .*in_process"):
+        session.start()
+    session.close()
+
+
+def test_fields_of_configs_are_checked():
+    with pytest.raises(StrettoError, match="did you mean 'duration_ms'"):
+        TraceConfig(duration_m=5)
+    with pytest.raises(StrettoError):
+        TraceConfig(duration_ms="long")
+    with pytest.raises(StrettoError):
+        TraceConfig(duration_ms=-1)
+
+
+def refused(**changes):
+    made = config()
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def out_of_range():
+    made = config()
+    made.data_sources[0].config.target_buffer = 7
+    return made
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        refused(buffers=[]),
+        refused(buffers=[TraceConfig.BufferConfig(size_kb=0)]),
+        out_of_range(),
+        refused(duration_ms=2**31),
+    ],
+    ids=["no buffer", "buffer of 0", "target_buffer", "duration"],
+)
+def test_configs_that_the_service_refuses(made):
+    session = stretto.TracingSession(made)
+    with pytest.raises(SessionError) as caught:
+        session.start()
+    assert len(str(caught.value)) > 20
+    assert not CATEGORY.enabled
+    session.close()
+    with stretto.TracingSession(config()) as other:
+        CATEGORY.instant("unharmed")
+        other.stop()
+        assert names(other.read()) == ["unharmed"]
+
+
+def test_an_exception_in_the_block_passes():
+    with pytest.raises(KeyError), stretto.TracingSession(config()):
+        raise KeyError
+    assert not CATEGORY.enabled
+
+
+def test_statistics():
+    with stretto.TracingSession(config()) as session:
+        CATEGORY.instant("x")
+        session.flush()
+        stats = session.stats()
+        assert len(stats.buffer_stats) == 1
+        assert stats.buffer_stats[0].bytes_written > 0
