@@ -271,8 +271,7 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
       continue;
     if (!s || s->generation != st_instances[slot].generation)
       announces = true;
-    else if ((!st_sequence_is_current(&s->core) ||
-              st_trace_writer_room(&s->core.writer) < s->core.room_limit) &&
+    else if (st_sequence_will_announce(&s->core) &&
              s->described_epoch != s->core.epoch) {
       s->described_epoch = s->core.epoch;
       announces = true;

@@ -129,6 +129,13 @@ static inline bool st_sequence_is_current(const struct st_sequence* s) {
          s->writer.cur != NULL;
 }
 
+/* Whether st_sequence_prepare, for an event of the usual room, would take
+ * another chunk or announce the state for another reason. */
+static inline bool st_sequence_will_announce(struct st_sequence* s) {
+  return !st_sequence_is_current(s) ||
+         !st_trace_writer_reserve(&s->writer, s->room_limit);
+}
+
 /* Makes sure that `room` more bytes fit into the current chunk and that its
  * state has been announced there.  False: nothing can be written now. */
 bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
