@@ -327,7 +327,10 @@ static PyObject* tuple_of(const uint64_t* values) {
 }
 
 static PyObject* writer_tuple(const struct st_writer_histogram* w) {
-  PyObject* counts = tuple_of(w->counts);
+  uint64_t wide[ST_HISTOGRAM_BUCKETS];
+  for (int i = 0; i < ST_HISTOGRAM_BUCKETS; i++)
+    wide[i] = w->counts[i];
+  PyObject* counts = tuple_of(wide);
   PyObject* sums = counts ? tuple_of(w->sums) : NULL;
   if (!sums) {
     Py_XDECREF(counts);

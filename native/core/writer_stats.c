@@ -23,14 +23,9 @@ static void link_writer(struct st_writer_stats* s, uint32_t index) {
 
 static bool set_capacity(struct st_writer_stats* s, uint32_t capacity) {
   uint32_t* buckets = calloc(capacity, sizeof *buckets);
-  struct st_writer_histogram* writers =
-      buckets ? realloc(s->writers, capacity * sizeof *writers) : NULL;
-  if (!writers) {
-    free(buckets);
+  if (!buckets)
     return false;
-  }
   free(s->buckets);
-  s->writers = writers;
   s->buckets = buckets;
   s->capacity = capacity;
   for (uint32_t i = 0; i < s->count; i++)
@@ -38,11 +33,27 @@ static bool set_capacity(struct st_writer_stats* s, uint32_t capacity) {
   return true;
 }
 
+static bool set_room(struct st_writer_stats* s, uint32_t room) {
+  struct st_writer_histogram* writers =
+      realloc(s->writers, room * sizeof *writers);
+  if (!writers)
+    return false;
+  s->writers = writers;
+  s->room = room;
+  return true;
+}
+
+static bool make_room(struct st_writer_stats* s) {
+  uint32_t capacity = s->capacity ? 2 * s->capacity : FIRST_CAPACITY;
+  if (s->count == s->room &&
+      !set_room(s, s->room + s->room / 4 + FIRST_CAPACITY))
+    return false;
+  return s->count < s->capacity || set_capacity(s, capacity);
+}
+
 static struct st_writer_histogram* add_writer(struct st_writer_stats* s,
                                               uint32_t key) {
-  uint32_t more = s->capacity ? 2 * s->capacity : FIRST_CAPACITY;
-  if (s->count == ST_MAX_WRITER_STATS ||
-      (s->count == s->capacity && !set_capacity(s, more)))
+  if (s->count == ST_MAX_WRITER_STATS || !make_room(s))
     return NULL;
   struct st_writer_histogram* w = &s->writers[s->count];
   memset(w, 0, sizeof *w);
@@ -73,7 +84,7 @@ void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
   while (i < ST_HISTOGRAM_BUCKETS - 1 &&
          payload_size > st_histogram_thresholds[i])
     i++;
-  w->counts[i]++;
+  w->counts[i] += w->counts[i] < UINT32_MAX;
   w->sums[i] += payload_size;
 }
 
@@ -81,7 +92,7 @@ bool st_writer_stats_copy(struct st_writer_stats* to,
                           const struct st_writer_stats* from) {
   if (!from->count)
     return true;
-  if (!set_capacity(to, from->capacity))
+  if (!set_room(to, from->count) || !set_capacity(to, from->capacity))
     return false;
   memcpy(to->writers, from->writers, from->count * sizeof *to->writers);
   to->count = from->count;

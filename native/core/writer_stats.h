@@ -8,8 +8,8 @@
  *   bytes   <=8  <=32  <=128  <=512          <=16384  more
  *
  * Life cycle: all zero is an empty one; add as chunks come in; destroy.
- * Limits: the first 16384 writers; later ones aren't listed.  About 200 bytes
- * for each.
+ * Limits: the first 16384 writers; later ones aren't listed.  144 bytes for
+ * each, and a quarter more for growth.
  *
  * Source: perfetto-abi 5.6, 5.8 (TraceStats.writer_stats).
  */
@@ -30,15 +30,16 @@ extern const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1];
 struct st_writer_histogram {
   uint32_t key;       /* producer << 16 | writer */
   uint32_t hash_next; /* index + 1 */
-  uint64_t counts[ST_HISTOGRAM_BUCKETS];
   uint64_t sums[ST_HISTOGRAM_BUCKETS];
+  uint32_t counts[ST_HISTOGRAM_BUCKETS]; /* of chunks; stops at its maximum */
 };
 
 struct st_writer_stats {
   struct st_writer_histogram* writers;
-  uint32_t* buckets; /* by hash of key: index + 1 */
-  uint32_t count, capacity;
-  uint32_t latest; /* index of the last one that was added to */
+  uint32_t* buckets;    /* by hash of key: index + 1 */
+  uint32_t count, room; /* writers; grows by a quarter: most are dead */
+  uint32_t capacity;    /* buckets; doubles */
+  uint32_t latest;      /* index of the last one that was added to */
 };
 
 /* Lists the writer.  NULL: out of memory, or there are too many. */
