@@ -103,10 +103,14 @@ class Layout:
 
     def extension(self, extension: Extension[Any, Any]) -> Field:
         """The field of an extension; raises ConfigError if it extends another message."""
-        field = extension.field
-        if self.by_key.get(field.name) is not field:
-            raise ConfigError(f"{extension.name} extends {extension.extendee}, not {self.name}")
-        return field
+        field: Field | None = getattr(extension, "field", None)
+        if field is None:
+            raise ConfigError(
+                f"{self.name}[…] takes an extension, not {extension!r}; fields are attributes"
+            )
+        if self.by_key.get(field.name) is field:
+            return field
+        raise ConfigError(f"{extension.name} extends {extension.extendee}, not {self.name}")
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Names of fields in the order of their declaration."""

@@ -68,13 +68,16 @@ class TypedDecoder:
         if isinstance(key, int):
             found = self._fields.get(key)
             return found[-1] if found else None
-        return read(key.field, self._fields.get(key.field.number, []))
+        field = self.LAYOUT.extension(key)
+        return read(field, self._fields.get(field.number, []))
 
     def __contains__(self, key: str | int | Extension[Any, Any]) -> bool:
         """Whether a field was there, by its name, its number, or its extension."""
-        if isinstance(key, str):
-            key = self.LAYOUT.field(key).number
-        return (key if isinstance(key, int) else key.field.number) in self._fields
+        if not isinstance(key, int):
+            layout = self.LAYOUT
+            field = layout.field(key) if isinstance(key, str) else layout.extension(key)
+            key = field.number
+        return key in self._fields
 
     def __iter__(self) -> Iterator[DecodedField]:
         """All fields as they stand on the wire, those of one number together."""

@@ -74,6 +74,16 @@ class TestValues:
             with pytest.raises(ConfigError, match=r"extends .*/Event, not Detail"):
                 use()
 
+    def test_what_is_no_extension(self, modules: tuple[Any, Any]) -> None:
+        extended, _ = modules
+        for use in (
+            lambda: extended.Event()["id"],
+            lambda: "id" in extended.Event(),
+            lambda: list(extended.Event()),
+        ):
+            with pytest.raises(ConfigError, match="takes an extension, not"):
+                use()
+
     def test_merge_copy_and_repr(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         one = extended.Event(id=1)
@@ -173,6 +183,10 @@ class TestDecoder:
         assert decoder[ext.numbers] == [1, -2]
         assert decoder[ext.speed] == 0
         assert decoder[ext.tags] == []
+        with pytest.raises(ConfigError, match="extends"):
+            ext.Detail.Decoder(b"")[ext.tags]
+        with pytest.raises(ConfigError, match="extends"):
+            assert ext.tags in ext.Detail.Decoder(b"")
 
 
 class TestForms:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from stretto.protozero.generator import c_emitter, descriptor_set, proto_parser, stub_emitter
+from stretto.protozero.generator import (
+    c_emitter,
+    descriptor_set,
+    proto_parser,
+    python_emitter,
+    stub_emitter,
+)
 from stretto.protozero.generator.modules import split
 from stretto.protozero.generator.schema import File, Schema, SchemaError
 from tests.support.generated import module_of
@@ -68,11 +74,21 @@ class TestProtoParser:
             ("service A { stream B(C) returns (D); }", "unexpected 'stream'"),
             ("service A { rpc B(C) returns (D); }", "called 'C'"),
             ("message A { optional int32 x = 1 [packed true]; }", "expected '='"),
+            (r'message A { optional bytes x = 1 [default = "\q"]; }', r"1: \\q is no escape"),
+            (r'message A { optional bytes x = 1 [default = "\x"]; }', "expected a string"),
+            ("import x;", "unexpected 'x', expected a string"),
+            ("extend B { optional int32 x = 1; }", "no message or enum is called 'B'"),
+            ("option x = { a: { b: 1 }", "unexpected end of file"),
         ],
     )
     def test_errors_name_file_and_line(self, tmp_path: Path, text: str, complaint: str) -> None:
         with pytest.raises(SchemaError, match=complaint):
             parse(tmp_path, text)
+
+    def test_literals_are_as_in_c(self, tmp_path: Path) -> None:
+        literal = r"""'\x41\101\?\\\?\n"' "é" """
+        text = f"message A {{ optional string x = 1 [default = {literal}]; }}"
+        assert parse(tmp_path, text).messages[0].fields[0].default == 'AA?\\?\n"é'
 
     def test_names_are_looked_up_from_the_inside_out(self, tmp_path: Path) -> None:
         file = parse(
@@ -95,6 +111,16 @@ class TestDescriptorSet:
         file = b"\x22" + varint(len(message)) + message
         with pytest.raises(SchemaError, match="groups are not supported"):
             descriptor_set.read_descriptor_set(b"\x0a" + varint(len(file)) + file)
+
+
+class TestAttributes:
+    def test_two_of_one_name_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "x.proto").write_text(
+            "message A { optional int32 from = 1; optional int32 from_ = 2; }"
+        )
+        _, module = module_of(tmp_path / "x.proto", "x")
+        with pytest.raises(SchemaError, match="A: two fields would have the attribute from_"):
+            python_emitter.emit(module, "a test")
 
 
 class TestModules:

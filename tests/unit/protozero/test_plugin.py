@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,12 @@ class TestPlugin:
         )
         written = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
         assert written == expected(Options(c=True))
+
+
+def test_protoc_finds_the_plugin_by_its_name() -> None:
+    project = tomllib.loads((SAMPLES.parents[2] / "pyproject.toml").read_text())
+    module, _, function = project["project"]["scripts"]["protoc-gen-stretto"].partition(":")
+    assert getattr(importlib.import_module(module), function) is plugin.main
 
 
 class TestOptions:

@@ -354,12 +354,21 @@ class _Parser:
             token = self._take()
             if token[0] not in "'\"":
                 raise self._unexpected(token, ", expected a string")
-            # The characters of a literal of bytes are ASCII, those of a file UTF-8.
-            ascii_only = "".join(f"\\x{c:02x}" if c > 126 else chr(c) for c in token.encode())
-            part: bytes = ast.literal_eval("b" + ascii_only)
-            data += part
+            data += self._literal(token)
             if self._peek()[:1] not in ("'", '"'):
                 return data
+
+    def _literal(self, token: str) -> bytes:
+        # The characters of a literal of bytes are ASCII, those of a file UTF-8.
+        text = "".join(f"\\x{c:02x}" if c > 126 else chr(c) for c in token.encode())
+        text = re.sub(r"\\(.)", lambda match: "?" if match[1] == "?" else match[0], text)
+        if unknown := re.search(r"(?<!\\)(?:\\\\)*(\\[^abfnrtvxX0-7\\'\"])", text):
+            raise self._error(f"{unknown[1]} is no escape")
+        try:
+            data: bytes = ast.literal_eval("b" + text)
+        except (SyntaxError, ValueError):
+            raise self._unexpected(token, ", expected a string") from None
+        return data
 
     def _unexpected(self, token: str, more: str = "") -> SchemaError:
         return self._error(f"unexpected {token!r}{more}")

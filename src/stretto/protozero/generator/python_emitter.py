@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.names import attribute, enum_value
-from stretto.protozero.generator.schema import ENUM, MAP, MESSAGE, walk
+from stretto.protozero.generator.schema import ENUM, MAP, MESSAGE, SchemaError, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +65,9 @@ def _service(name: str, methods: dict[str, int]) -> str:
 
 def _message(message: Message, module: Module) -> str:
     path = module.path(message.name)
+    names = [attribute(field.name) for field in message.fields]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise SchemaError(f"{message.name}: two fields would have the attribute {min(twice)}")
     lines = "\n".join(_field(field, module) for field in message.fields)
     return f'    "{path}": """\\\n{lines}\n""",\n' if lines else f'    "{path}": "",\n'
 
