@@ -125,6 +125,14 @@ bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out);
 /* A contiguous bytes-like object, to be released by PyBuffer_Release. */
 bool st_bind_bytes(PyObject* value, const char* name, Py_buffer* out);
 
+/* A tuple, for PyArg_ParseTuple; else TypeError. */
+static inline bool st_bind_is_row(PyObject* row) {
+  if (PyTuple_Check(row))
+    return true;
+  PyErr_Format(PyExc_TypeError, "expected a tuple, not %R", row);
+  return false;
+}
+
 /* --- counters, as dicts (arguments.c) --- */
 
 /* A uint64_t field of a struct; a list of them ends with a NULL name. */

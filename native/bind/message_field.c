@@ -1,65 +1,17 @@
-/* Fields of generated writers: the methods `set_x` and `add_x`.
- *
- * A field is a small callable that knows its tag, made ready, and the kind of
- * its values.  Its class is that of a method: `writer.set_x(1)` calls it with
- * the writer and the value, without making anything in between.
+/* Fields of generated writers, from Python values to the wire.
  *
  * Values of the kind's exact Python type are encoded at once.  Others go
  * through `check`, a Python function that makes them so or says what is wrong
  * with them; it may run anything, so it comes before the message is touched. */
-#include "message_value.h"
+#include "message_field.h"
 
-#include <structmember.h>
-
-#include "message_writer.h"
 #include "packed.h"
-
-typedef struct {
-  PyObject_HEAD
-  vectorcallfunc call;
-  PyTypeObject* owner;
-  PyObject* name;
-  PyObject* helper;     /* check(value); of a message: its writer, by call */
-  PyTypeObject* writer; /* of a message, once it was needed */
-  uint32_t number;
-  enum value_kind kind;
-  uint64_t small_max; /* ints from 0 to this are their own varints */
-  uint8_t tag_size;
-  uint8_t tag[8]; /* copied whole */
-} FieldObject;
 
 static PyTypeObject* field_type;
 
-/* --- arguments --- */
-
-static bool check_call(const FieldObject* f, PyObject* const* args,
-                       Py_ssize_t got, Py_ssize_t count, PyObject* kwnames) {
-  bool has_self = got > 0 && PyType_IsSubtype(Py_TYPE(args[0]), f->owner);
-  if (has_self && got == count && !(kwnames && PyTuple_GET_SIZE(kwnames)))
-    return true;
-  if (!has_self)
-    PyErr_Format(PyExc_TypeError, "%U is a method of %R", f->name, f->owner);
-  else
-    PyErr_Format(PyExc_TypeError, "%U() takes %s, got %zd arguments", f->name,
-                 count > 1 ? "one value by position" : "no value", got - 1);
-  return false;
-}
-
-/* The writer that a field is called with; NULL: TypeError set. */
-static inline struct message_writer* receiver(const FieldObject* f,
-                                              PyObject* const* args,
-                                              size_t nargsf, PyObject* kwnames,
-                                              Py_ssize_t count) {
-  Py_ssize_t got = PyVectorcall_NARGS(nargsf);
-  bool is_usual = got == count && Py_TYPE(args[0]) == f->owner && !kwnames;
-  if (!is_usual && !check_call(f, args, got, count, kwnames))
-    return NULL;
-  return (struct message_writer*)args[0];
-}
-
 /* --- numbers --- */
 
-static bool checked_to_bits(const FieldObject* f, PyObject* value,
+static bool checked_to_bits(const struct message_field* f, PyObject* value,
                             uint64_t* bits) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
   if (!checked)
@@ -71,12 +23,12 @@ static bool checked_to_bits(const FieldObject* f, PyObject* value,
   return done;
 }
 
-static inline bool to_bits(const FieldObject* f, PyObject* value,
+static inline bool to_bits(const struct message_field* f, PyObject* value,
                            uint64_t* bits) {
   return value_to_bits(f->kind, value, bits) || checked_to_bits(f, value, bits);
 }
 
-static PyObject* append_number(struct message_writer* w, const uint8_t* bytes,
+static PyObject* append_slowly(struct message_writer* w, const uint8_t* bytes,
                                const uint8_t* end) {
   if (!message_writer_append(w, bytes, (size_t)(end - bytes)))
     return NULL;
@@ -86,21 +38,17 @@ static PyObject* append_number(struct message_writer* w, const uint8_t* bytes,
 enum { NUMBER_ROOM = 16 }; /* the whole tag array, and a varint */
 
 /* Tag and value, at p. */
-static inline uint8_t* put_varint(const FieldObject* f, uint8_t* p,
+static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,
                                   uint64_t bits) {
   memcpy(p, f->tag, sizeof f->tag);
   return st_put_varint(p + f->tag_size, bits);
 }
 
-static PyObject* set_varint(PyObject* self, PyObject* const* args,
-                            size_t nargsf, PyObject* kwnames) {
-  const FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 2);
-  if (!w)
-    return NULL;
+static PyObject* append_varint(struct message_field* f,
+                               struct message_writer* w, PyObject* value) {
   uint64_t bits;
-  bool is_small = value_small_int(args[1], &bits) && bits <= f->small_max;
-  if (!is_small && !to_bits(f, args[1], &bits))
+  bool is_small = value_small_int(value, &bits) && bits <= f->small_max;
+  if (!is_small && !to_bits(f, value, &bits))
     return NULL;
   uint8_t* p = message_writer_room(w, NUMBER_ROOM);
   if (p) {
@@ -108,10 +56,10 @@ static PyObject* set_varint(PyObject* self, PyObject* const* args,
     Py_RETURN_NONE;
   }
   uint8_t bytes[NUMBER_ROOM];
-  return append_number(w, bytes, put_varint(f, bytes, bits));
+  return append_slowly(w, bytes, put_varint(f, bytes, bits));
 }
 
-static inline uint8_t* put_fixed(const FieldObject* f, uint8_t* p,
+static inline uint8_t* put_fixed(const struct message_field* f, uint8_t* p,
                                  uint64_t bits) {
   memcpy(p, f->tag, sizeof f->tag);
   memcpy(p + f->tag_size, &bits, sizeof bits);
@@ -119,12 +67,10 @@ static inline uint8_t* put_fixed(const FieldObject* f, uint8_t* p,
   return p + f->tag_size + (is_short ? 4 : 8);
 }
 
-static PyObject* set_fixed(PyObject* self, PyObject* const* args, size_t nargsf,
-                           PyObject* kwnames) {
-  const FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 2);
+static PyObject* append_fixed(struct message_field* f, struct message_writer* w,
+                              PyObject* value) {
   uint64_t bits;
-  if (!w || !to_bits(f, args[1], &bits))
+  if (!to_bits(f, value, &bits))
     return NULL;
   uint8_t* p = message_writer_room(w, NUMBER_ROOM);
   if (p) {
@@ -132,14 +78,18 @@ static PyObject* set_fixed(PyObject* self, PyObject* const* args, size_t nargsf,
     Py_RETURN_NONE;
   }
   uint8_t bytes[NUMBER_ROOM];
-  return append_number(w, bytes, put_fixed(f, bytes, bits));
+  return append_slowly(w, bytes, put_fixed(f, bytes, bits));
 }
 
 /* --- strings and bytes --- */
 
+static PyObject* none_if(bool done) {
+  return done ? Py_NewRef(Py_None) : NULL;
+}
+
 /* Surrogates make strings that only this one can encode. */
-static PyObject* set_checked_string(const FieldObject* f,
-                                    struct message_writer* w, PyObject* value) {
+static bool append_checked_string(const struct message_field* f,
+                                  struct message_writer* w, PyObject* value) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
   PyObject* encoded =
       checked ? PyUnicode_AsEncodedString(checked, "utf-8", "surrogateescape")
@@ -149,30 +99,24 @@ static PyObject* set_checked_string(const FieldObject* f,
                              (size_t)PyBytes_GET_SIZE(encoded));
   Py_XDECREF(encoded);
   Py_XDECREF(checked);
-  return done ? Py_NewRef(Py_None) : NULL;
+  return done;
 }
 
-static PyObject* set_string(PyObject* self, PyObject* const* args,
-                            size_t nargsf, PyObject* kwnames) {
-  const FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 2);
-  if (!w)
-    return NULL;
+static PyObject* append_string(struct message_field* f,
+                               struct message_writer* w, PyObject* value) {
   Py_ssize_t size;
-  const char* utf8 = PyUnicode_CheckExact(args[1])
-                         ? PyUnicode_AsUTF8AndSize(args[1], &size)
+  const char* utf8 = PyUnicode_CheckExact(value)
+                         ? PyUnicode_AsUTF8AndSize(value, &size)
                          : NULL;
-  if (!utf8) {
-    PyErr_Clear();
-    return set_checked_string(f, w, args[1]);
-  }
-  if (!message_writer_append_bytes(w, f->number, utf8, (size_t)size))
-    return NULL;
-  Py_RETURN_NONE;
+  if (utf8)
+    return none_if(
+        message_writer_append_bytes(w, f->number, utf8, (size_t)size));
+  PyErr_Clear();
+  return none_if(append_checked_string(f, w, value));
 }
 
-static bool set_checked_bytes(const FieldObject* f, struct message_writer* w,
-                              PyObject* value) {
+static bool append_checked_bytes(const struct message_field* f,
+                                 struct message_writer* w, PyObject* value) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
   Py_buffer bytes;
   if (!checked)
@@ -187,24 +131,18 @@ static bool set_checked_bytes(const FieldObject* f, struct message_writer* w,
   return done;
 }
 
-static PyObject* set_bytes(PyObject* self, PyObject* const* args, size_t nargsf,
-                           PyObject* kwnames) {
-  const FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 2);
-  if (!w)
-    return NULL;
-  PyObject* value = args[1];
-  bool done =
+static PyObject* append_bytes(struct message_field* f, struct message_writer* w,
+                              PyObject* value) {
+  return none_if(
       PyBytes_CheckExact(value)
           ? message_writer_append_bytes(w, f->number, PyBytes_AS_STRING(value),
                                         (size_t)PyBytes_GET_SIZE(value))
-          : set_checked_bytes(f, w, value);
-  return done ? Py_NewRef(Py_None) : NULL;
+          : append_checked_bytes(f, w, value));
 }
 
 /* --- packed --- */
 
-static bool add_element(const FieldObject* f, struct st_packed* packed,
+static bool add_element(const struct message_field* f, struct st_packed* packed,
                         PyObject* value) {
   uint64_t bits;
   if (!to_bits(f, value, &bits))
@@ -220,8 +158,8 @@ static bool add_element(const FieldObject* f, struct st_packed* packed,
 }
 
 /* A check may change the list that it is called for. */
-static bool add_elements(const FieldObject* f, struct st_packed* packed,
-                         PyObject* values) {
+static bool add_elements(const struct message_field* f,
+                         struct st_packed* packed, PyObject* values) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
     PyObject* value = Py_NewRef(PySequence_Fast_GET_ITEM(values, i));
     bool added = add_element(f, packed, value);
@@ -232,15 +170,16 @@ static bool add_elements(const FieldObject* f, struct st_packed* packed,
   return true;
 }
 
-static PyObject* set_packed(PyObject* self, PyObject* const* args,
-                            size_t nargsf, PyObject* kwnames) {
-  const FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 2);
-  if (!w)
-    return NULL;
-  bool is_text = PyUnicode_Check(args[1]) || PyBytes_Check(args[1]);
-  PyObject* values = is_text ? PyObject_CallOneArg(f->helper, args[1])
-                             : PySequence_Fast(args[1], "expected a list");
+/* Text is a sequence, too, but a check refuses it. */
+static PyObject* elements_of(const struct message_field* f, PyObject* values) {
+  bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);
+  return is_text ? PyObject_CallOneArg(f->helper, values)
+                 : PySequence_Fast(values, "a packed field takes a list");
+}
+
+static PyObject* append_packed(struct message_field* f,
+                               struct message_writer* w, PyObject* list) {
+  PyObject* values = elements_of(f, list);
   if (!values)
     return NULL;
   struct st_packed packed;
@@ -250,12 +189,12 @@ static PyObject* set_packed(PyObject* self, PyObject* const* args,
                                           st_packed_size(&packed));
   st_packed_free(&packed);
   Py_DECREF(values);
-  return done ? Py_NewRef(Py_None) : NULL;
+  return none_if(done);
 }
 
 /* --- messages --- */
 
-static bool find_writer(FieldObject* f) {
+static bool find_writer(struct message_field* f) {
   PyObject* type = PyObject_CallNoArgs(f->helper);
   if (type && PyType_Check(type) &&
       PyType_IsSubtype((PyTypeObject*)type, message_writer_type)) {
@@ -269,99 +208,14 @@ static bool find_writer(FieldObject* f) {
   return false;
 }
 
-static PyObject* open_message(PyObject* self, PyObject* const* args,
-                              size_t nargsf, PyObject* kwnames) {
-  FieldObject* f = (FieldObject*)self;
-  struct message_writer* w = receiver(f, args, nargsf, kwnames, 1);
-  if (!w || (!f->writer && !find_writer(f)))
-    return NULL;
-  return message_writer_open(f->writer, w, f->number);
+static PyObject* open_message(struct message_field* f, struct message_writer* w,
+                              PyObject* Py_UNUSED(none)) {
+  return f->writer || find_writer(f)
+             ? message_writer_open(f->writer, w, f->number)
+             : NULL;
 }
 
-/* --- the type --- */
-
-static PyObject* bind_to(PyObject* self, PyObject* instance,
-                         PyObject* Py_UNUSED(type)) {
-  return instance ? PyMethod_New(self, instance) : Py_NewRef(self);
-}
-
-static int field_traverse(PyObject* self, visitproc visit, void* arg) {
-  FieldObject* f = (FieldObject*)self;
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(f->owner);
-  Py_VISIT(f->helper);
-  Py_VISIT(f->writer);
-  return 0;
-}
-
-static int field_clear(PyObject* self) {
-  FieldObject* f = (FieldObject*)self;
-  Py_CLEAR(f->helper);
-  Py_CLEAR(f->writer);
-  return 0;
-}
-
-static void field_dealloc(PyObject* self) {
-  FieldObject* f = (FieldObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  field_clear(self);
-  Py_CLEAR(f->owner);
-  Py_CLEAR(f->name);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-static PyObject* field_repr(PyObject* self) {
-  FieldObject* f = (FieldObject*)self;
-  return PyUnicode_FromFormat("<method %U of %s>", f->name, f->owner->tp_name);
-}
-
-static PyMemberDef kMembers[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FieldObject, call), READONLY,
-     NULL},
-    {"__name__", T_OBJECT, offsetof(FieldObject, name), READONLY, NULL},
-    {"__objclass__", T_OBJECT, offsetof(FieldObject, owner), READONLY, NULL},
-    {0},
-};
-
-static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "The method of a generated writer that appends one field."},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_descr_get, bind_to},
-    {Py_tp_traverse, field_traverse},
-    {Py_tp_clear, field_clear},
-    {Py_tp_dealloc, field_dealloc},
-    {Py_tp_repr, field_repr},
-    {Py_tp_members, kMembers},
-    {0, NULL},
-};
-
-static PyType_Spec kSpec = {
-    .name = "stretto._native.MessageField",
-    .basicsize = sizeof(FieldObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-             Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
-
-/* --- making writers --- */
-
-static vectorcallfunc call_for(enum value_kind kind, bool is_packed) {
-  if (is_packed)
-    return set_packed;
-  switch (kind) {
-    case VALUE_STRING:
-      return set_string;
-    case VALUE_BYTES:
-      return set_bytes;
-    case VALUE_MESSAGE:
-      return open_message;
-    default:
-      return value_wire_type(kind) == ST_WIRE_VARINT ? set_varint : set_fixed;
-  }
-}
+/* --- making one --- */
 
 static uint64_t small_max(enum value_kind kind) {
   bool is_plain = value_wire_type(kind) == ST_WIRE_VARINT &&
@@ -370,25 +224,39 @@ static uint64_t small_max(enum value_kind kind) {
   return is_plain ? value_max(kind) : 0;
 }
 
-/* From (method, number, kind, is packed, helper). */
-static PyObject* new_field(PyTypeObject* owner, PyObject* row) {
+static void set_append(struct message_field* f, bool is_packed) {
+  if (is_packed)
+    f->append = append_packed;
+  else if (f->kind == VALUE_STRING)
+    f->append = append_string;
+  else if (f->kind == VALUE_BYTES)
+    f->append = append_bytes;
+  else if (f->kind == VALUE_MESSAGE)
+    f->append = open_message;
+  else if (value_wire_type(f->kind) == ST_WIRE_VARINT)
+    f->append = append_varint;
+  else
+    f->append = append_fixed;
+}
+
+struct message_field* message_field_new(PyObject* row) {
   PyObject *name, *helper;
   unsigned number;
   const char* kind_name;
   int is_packed;
-  if (!PyArg_ParseTuple(row, "UIspO", &name, &number, &kind_name, &is_packed,
+  if (!st_bind_is_row(row) ||
+      !PyArg_ParseTuple(row, "UIspO", &name, &number, &kind_name, &is_packed,
                         &helper))
     return NULL;
   enum value_kind kind = value_kind_named(kind_name);
-  if (kind == VALUE_KINDS) {
-    PyErr_Format(PyExc_ValueError, "there is no kind '%s'", kind_name);
+  if (kind == VALUE_KINDS || number < 1 || number > ST_MAX_NUMBER) {
+    PyErr_Format(PyExc_ValueError, "no such kind or number: %R", row);
     return NULL;
   }
-  FieldObject* f = (FieldObject*)field_type->tp_alloc(field_type, 0);
+  struct message_field* f =
+      (struct message_field*)field_type->tp_alloc(field_type, 0);
   if (!f)
     return NULL;
-  f->call = call_for(kind, is_packed);
-  f->owner = (PyTypeObject*)Py_NewRef((PyObject*)owner);
   f->name = Py_NewRef(name);
   f->helper = Py_NewRef(helper);
   f->number = number;
@@ -396,52 +264,47 @@ static PyObject* new_field(PyTypeObject* owner, PyObject* row) {
   f->small_max = small_max(kind);
   uint8_t* end = st_put_tag(f->tag, number, value_wire_type(kind));
   f->tag_size = (uint8_t)(end - f->tag);
-  return (PyObject*)f;
+  set_append(f, is_packed);
+  return f;
 }
 
-static bool add_fields(PyTypeObject* type, PyObject* rows) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-    PyObject* field = new_field(type, PyList_GET_ITEM(rows, i));
-    if (!field)
-      return false;
-    int result =
-        PyObject_SetAttr((PyObject*)type, ((FieldObject*)field)->name, field);
-    Py_DECREF(field);
-    if (result < 0)
-      return false;
-  }
-  return true;
+/* --- the type --- */
+
+static int field_traverse(PyObject* self, visitproc visit, void* arg) {
+  struct message_field* f = (struct message_field*)self;
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(f->helper);
+  Py_VISIT(f->writer);
+  return 0;
 }
 
-static PyObject* make_writer_class(PyObject* Py_UNUSED(module),
-                                   PyObject* args) {
-  const char* name; /* with its module */
-  PyObject* rows;
-  if (!PyArg_ParseTuple(args, "sO!", &name, &PyList_Type, &rows))
-    return NULL;
-  PyType_Slot slots[] = {{0, NULL}};
-  PyType_Spec spec = {.name = name,
-                      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                      .slots = slots};
-  PyTypeObject* type = (PyTypeObject*)PyType_FromSpecWithBases(
-      &spec, (PyObject*)message_writer_type);
-  if (!type)
-    return NULL;
-  type->tp_dealloc = message_writer_type->tp_dealloc;
-  message_writer_finish_type(type);
-  if (!add_fields(type, rows))
-    Py_CLEAR(type);
-  return (PyObject*)type;
+static void field_dealloc(PyObject* self) {
+  struct message_field* f = (struct message_field*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(f->helper);
+  Py_CLEAR(f->writer);
+  Py_CLEAR(f->name);
+  type->tp_free(self);
+  Py_DECREF(type);
 }
 
-static PyMethodDef kFunctions[] = {
-    {"make_writer_class", make_writer_class, METH_VARARGS,
-     "Make a subclass of MessageWriter from rows (method, number, kind, is "
-     "packed, helper)."},
-    {0},
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc, "What a method of a generated writer appends."},
+    {Py_tp_traverse, field_traverse},
+    {Py_tp_dealloc, field_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.MessageField",
+    .basicsize = sizeof(struct message_field),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = kSlots,
 };
 
 int add_message_field_type(PyObject* module) {
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return field_type ? PyModule_AddFunctions(module, kFunctions) : -1;
+  return field_type ? 0 : -1;
 }

@@ -8,8 +8,9 @@
  */
 #include "message_writer.h"
 
+#include "message_field.h"
+
 enum { MAX_FREE = 64 };
-enum { MAX_FIELD = (1 << 29) - 1 };
 
 PyTypeObject* message_writer_type;
 
@@ -189,7 +190,7 @@ static bool field_and_value(const char* function, PyObject* const* args,
                  function);
     return false;
   }
-  if (!st_bind_integer(args[0], "number", 1, MAX_FIELD, &number))
+  if (!st_bind_integer(args[0], "number", 1, ST_MAX_NUMBER, &number))
     return false;
   *field = (uint32_t)number;
   return true;
@@ -435,5 +436,5 @@ int st_bind_add_message_writer(PyObject* module) {
   if (PyModule_AddType(module, message_writer_type) < 0 ||
       PyModule_AddFunctions(module, kFunctions) < 0)
     return -1;
-  return add_message_field_type(module);
+  return add_message_field_type(module) < 0 ? -1 : add_writer_class(module);
 }

@@ -15,6 +15,9 @@ struct message_writer {
 
 extern PyTypeObject* message_writer_type;
 
+/* The largest field number there is. */
+enum { ST_MAX_NUMBER = (1 << 29) - 1 };
+
 /* Opens a message below `parent`.  NULL: exception set. */
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
                               uint32_t field);
@@ -41,6 +44,6 @@ static inline uint8_t* message_writer_room(const struct message_writer* w,
 /* Gives a type made from MessageWriter its fast constructor. */
 void message_writer_finish_type(PyTypeObject* type);
 
-int add_message_field_type(PyObject* module);
+int add_writer_class(PyObject* module);
 
 #endif /* STRETTO_BIND_MESSAGE_WRITER_H_ */

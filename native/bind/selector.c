@@ -20,6 +20,7 @@ enum { MAX_FIELDS = 64, MAX_LEVELS = 32, NO_COLUMN = -1 };
 struct node {
   uint32_t number;
   enum value_kind kind;
+  uint32_t wire_type;
   bool is_repeated;
   int column; /* or NO_COLUMN */
   int child_count;
@@ -51,7 +52,8 @@ static bool read_node(struct node* node, PyObject* row, Py_ssize_t columns,
   const char* kind;
   int is_repeated;
   PyObject* rows;
-  if (!PyArg_ParseTuple(row, "IspiO!", &node->number, &kind, &is_repeated,
+  if (!st_bind_is_row(row) ||
+      !PyArg_ParseTuple(row, "IspiO!", &node->number, &kind, &is_repeated,
                         &node->column, &PyList_Type, &rows))
     return false;
   node->kind = value_kind_named(kind);
@@ -61,6 +63,7 @@ static bool read_node(struct node* node, PyObject* row, Py_ssize_t columns,
     PyErr_Format(PyExc_ValueError, "no such kind or column: %R", row);
     return false;
   }
+  node->wire_type = value_wire_type(node->kind);
   return read_children(node, rows, columns, level + 1);
 }
 
@@ -114,10 +117,9 @@ static bool add_value(PyObject* list, PyObject* value) {
 static bool add_packed(PyObject* list, const struct node* node,
                        const struct st_field* field) {
   const uint8_t* end = field->data + field->size;
-  uint32_t wire_type = value_wire_type(node->kind);
   for (const uint8_t* p = field->data; p < end;) {
     uint64_t bits;
-    p = st_get_element(p, end, wire_type, &bits);
+    p = st_get_element(p, end, node->wire_type, &bits);
     if (!p)
       return true; /* torn: what was whole is there */
     if (!add_value(list, value_from_bits(node->kind, bits)))
@@ -128,7 +130,7 @@ static bool add_packed(PyObject* list, const struct node* node,
 
 static bool add_elements(PyObject* list, const struct node* node,
                          const struct st_field* f) {
-  if (f->wire_type == value_wire_type(node->kind))
+  if (f->wire_type == node->wire_type)
     return add_value(list, value_of(node, f));
   return f->wire_type != ST_WIRE_DELIMITED || add_packed(list, node, f);
 }
@@ -158,7 +160,7 @@ static void find_fields(const struct node* node, const uint8_t* data,
     for (int i = 0; i < node->child_count; i++) {
       const struct node* child = &node->children[i];
       if (child->number == f.number &&
-          (f.wire_type == value_wire_type(child->kind) || child->is_repeated))
+          (f.wire_type == child->wire_type || child->is_repeated))
         last[i] = f;
     }
   }

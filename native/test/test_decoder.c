@@ -112,6 +112,28 @@ static void very_large_fields_are_skipped(void) {
   free(m);
 }
 
+/* Every length of varint, redundant ones too, with any room behind it. */
+static void varints_of_every_length(void) {
+  for (unsigned size = 1; size <= ST_MAX_VARINT; size++) {
+    for (unsigned room = 0; room < 10; room++) {
+      uint8_t* m = malloc(1 + size + room);
+      uint64_t expected = 0;
+      memset(m, 0xFF, 1 + size + room);
+      m[0] = 0x08;
+      for (unsigned i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)(0x11 * (i + 1)) & 0x7F;
+        m[1 + i] = i + 1 < size ? byte | 0x80 : byte;
+        expected |= (uint64_t)byte << (7 * i);
+      }
+      decode(m, 1 + size + room);
+      CHECK(st_decoder_next(&d, &f));
+      CHECK_EQ(f.value, expected);
+      CHECK_EQ(st_decoder_left(&d), room);
+      free(m);
+    }
+  }
+}
+
 static void nothing(void) {
   decode(NULL, 0);
   CHECK(!st_decoder_next(&d, &f));
@@ -124,6 +146,7 @@ int main(void) {
   RUN(every_prefix);
   RUN(big_field_numbers_are_skipped);
   RUN(very_large_fields_are_skipped);
+  RUN(varints_of_every_length);
   RUN(nothing);
   return 0;
 }

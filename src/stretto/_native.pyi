@@ -321,12 +321,20 @@ class MessageWriter:
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exc_info: object) -> None: ...
 
-def make_writer_class(name: str, methods: list[_WriterMethod], /) -> type[MessageWriter]:
-    """Make a subclass of MessageWriter.
+MAX_WRITER_METHODS: Final = 256
 
-    The rows are (method, field number, kind, whether packed, helper). The helper
-    normalizes a value that isn't of the kind's own type, or raises; that of a
-    message takes nothing and gives the class of its writer.
+def make_writer_class(
+    name: str, methods: list[_WriterMethod], namespace: dict[str, Any], /
+) -> type[MessageWriter]:
+    """Make a subclass of MessageWriter that can't be changed or subclassed.
+
+    Args:
+        name: of the class.
+        methods: rows (method, field number, kind, whether packed, helper), at most
+            MAX_WRITER_METHODS. The helper normalizes a value that isn't of the
+            kind's own type, or raises; that of a message takes nothing and gives
+            the class of its writer.
+        namespace: what the class has besides; `__slots__` must be empty.
     """
 
 def raise_on_writer_misuse(raises: bool, /) -> bool:

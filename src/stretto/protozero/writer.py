@@ -34,13 +34,15 @@ from __future__ import annotations
 
 from stretto.protozero.codec import MessageCodec
 from stretto.protozero.field import MapField, RepeatedField
+from stretto.protozero.writer_methods import python_method
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from stretto._native import (
+        MAX_WRITER_METHODS,
         MessageWriter,
         make_writer_class,
         raise_on_writer_misuse,
@@ -48,13 +50,11 @@ if TYPE_CHECKING:
     )
     from stretto.protozero.field import Field
     from stretto.protozero.message import Layout
-
-    WriterMethod: TypeAlias = tuple[str, int, str, bool, Callable[..., Any]]
-    """Method, field number, kind, whether packed, and its helper: what normalizes a value,
-    or, for a message, gives the class of its writer."""
+    from stretto.protozero.writer_methods import WriterMethod
 else:
     try:
         from stretto._native import (
+            MAX_WRITER_METHODS,
             MessageWriter,
             make_writer_class,
             raise_on_writer_misuse,
@@ -62,6 +62,7 @@ else:
         )
     except ImportError:
         from stretto.protozero.writer_pure import (
+            MAX_WRITER_METHODS,
             MessageWriter,
             make_writer_class,
             raise_on_writer_misuse,
@@ -73,15 +74,19 @@ __all__ = ["MessageWriter", "raise_on_writer_misuse", "writer_class", "writer_mi
 
 def writer_class(layout: Layout, module: str) -> type[MessageWriter]:
     """Make the writer of a message class."""
-    fields = layout.by_name.values()
-    methods = [_method(field) for field in fields if not isinstance(field, MapField)]
-    made = make_writer_class(f"{module}.{layout.name}.Writer", methods)
-    made.__module__ = module
-    made.__qualname__ = f"{layout.name}.Writer"
-    for field in fields:
+    namespace: dict[str, Any] = {
+        "__slots__": (),
+        "__module__": module,
+        "__qualname__": f"{layout.name}.Writer",
+    }
+    methods = []
+    for field in layout.by_name.values():
         if isinstance(field, MapField):
-            setattr(made, f"add_{field.proto_name}", _map_adder(field))
-    return made
+            namespace[f"add_{field.proto_name}"] = _map_adder(field)
+        else:
+            methods.append(_method(field))
+    namespace |= {row[0]: python_method(row) for row in methods[MAX_WRITER_METHODS:]}
+    return make_writer_class("Writer", methods[:MAX_WRITER_METHODS], namespace)
 
 
 def _method(field: Field) -> WriterMethod:

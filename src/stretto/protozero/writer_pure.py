@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 
 from stretto.base.errors import LocalProtocolError
-from stretto.protozero.codec import SCALARS
 from stretto.protozero.wire import (
     DELIMITED,
     FIXED32,
@@ -22,15 +21,17 @@ from stretto.protozero.wire import (
     tag,
     varint,
 )
+from stretto.protozero.writer_methods import python_method
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self, TypeVar
 
-    from stretto.protozero.writer import WriterMethod
+    from stretto.protozero.writer_methods import WriterMethod
 
     W = TypeVar("W", bound="MessageWriter")
+
+MAX_WRITER_METHODS = 1 << 29
 
 _MAX_COMPACT_SIZE = 127
 _MAX_NUMBER = (1 << 29) - 1
@@ -212,42 +213,8 @@ def _check_number(number: int) -> None:
         raise ValueError(f"number must be from 1 to {_MAX_NUMBER}, not {number}")
 
 
-def make_writer_class(name: str, methods: list[WriterMethod], /) -> type[MessageWriter]:
+def make_writer_class(
+    name: str, methods: list[WriterMethod], namespace: dict[str, Any], /
+) -> type[MessageWriter]:
     """Make a subclass of MessageWriter."""
-    namespace: dict[str, Any] = {"__slots__": ()}
-    for method, number, kind, packed, helper in methods:
-        if kind == "message":
-            namespace[method] = _opener(number, helper)
-        else:
-            setter = _packed_setter if packed else _setter
-            namespace[method] = setter(number, kind, helper)
-    return type(name.rpartition(".")[2], (MessageWriter,), namespace)
-
-
-def _setter(number: int, kind: str, check: Callable[[Any], Any]) -> Callable[..., None]:
-    codec = SCALARS[kind]
-    prefix, pack = tag(number, codec.wire_type), codec.pack
-
-    def append(self: MessageWriter, value: Any) -> None:
-        self.append_raw(prefix + pack(check(value)))
-
-    return append
-
-
-def _packed_setter(number: int, kind: str, check: Callable[[Any], Any]) -> Callable[..., None]:
-    pack = SCALARS[kind].pack
-
-    def append(self: MessageWriter, values: Any) -> None:
-        if isinstance(values, str | bytes):
-            check(values)
-        self.append_bytes(number, b"".join([pack(check(value)) for value in values]))
-
-    return append
-
-
-def _opener(number: int, find: Callable[[], Any]) -> Callable[..., MessageWriter]:
-    def open_nested(self: MessageWriter) -> MessageWriter:
-        child: MessageWriter = self.nested(number, find())
-        return child
-
-    return open_nested
+    return type(name, (MessageWriter,), {row[0]: python_method(row) for row in methods} | namespace)

@@ -138,6 +138,10 @@ class TestTrees:
         with pytest.raises(ValueError, match=r"column|at most"):
             native.Selector(columns, tree)
 
+    def test_what_is_no_row(self) -> None:
+        with pytest.raises(TypeError, match="tuple"):
+            native.Selector(1, [5])
+
     def test_too_deep(self) -> None:
         tree: list[Any] = [(1, "uint32", False, 0, [])]
         for _ in range(40):

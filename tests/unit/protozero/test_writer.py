@@ -278,15 +278,28 @@ class TestMisuse:
                 method(*arguments)
         writer = TracePacket.Writer()
         for arguments in ((), (1, 2)):
-            with pytest.raises(TypeError, match="takes one value"):
+            with pytest.raises(TypeError, match="exactly one argument"):
                 writer.set_timestamp(*arguments)
         with pytest.raises(TypeError):
             writer.set_timestamp(value=1)
-        with pytest.raises(TypeError, match="no value"):
+        with pytest.raises(TypeError, match="no arguments"):
             writer.set_track_event(1)
         with pytest.raises(TypeError, match="class of writers"):
             writer.nested(1, int)
         assert writer.finish() == b""
+
+    def test_native_classes_stay_as_they_are(self) -> None:
+        made = TracePacket.Writer
+        for name in ("set_timestamp", "__fields__", "new"):
+            with pytest.raises(TypeError, match="immutable"):
+                setattr(made, name, None)
+        with pytest.raises(TypeError, match="base type"):
+            type("Mine", (made,), {})
+        for rows in ([()], [("a", 0, "int32", False, int)], [("a", 1, "?", False, int)], [5]):
+            with pytest.raises((TypeError, ValueError)):
+                native.make_writer_class("Writer", rows, {"__slots__": ()})
+        with pytest.raises(ValueError, match="__slots__"):
+            native.make_writer_class("Writer", [], {})
 
 
 class TestPrimitives:
@@ -609,14 +622,28 @@ class TestGenerated:
         )
         assert made.set_timestamp.__name__ == "set_timestamp"
 
-    def test_subclasses_work_too(self) -> None:
-        class Mine(TracePacket.Writer):
+    def test_the_root_class_can_be_subclassed(self, root: type[Any]) -> None:
+        class Mine(root):  # type: ignore[misc]
             note = ""
 
-        writer = Mine()
-        writer.note = "x"
-        writer.set_timestamp(1)
-        assert writer.finish() == b"\x40\x01"
+        for _ in range(3):
+            writer = Mine()
+            writer.note = "x"
+            writer.nested(1, Mine).append_varint(1, 1)
+            assert writer.finish() == b"\x0a\x02\x08\x01"
+
+    def test_more_fields_than_native_methods(self, implementation: ModuleType) -> None:
+        count = native.MAX_WRITER_METHODS + 3
+        lines = [f"f{n} {n} uint32" for n in range(1, count)]
+        table = Table(__name__, {"Wide": "\n".join([*lines, f"last {count} message:Wide"])}, {})
+        wide = table.find("Wide")
+        writer = wide.Writer()
+        for n in range(1, count):
+            getattr(writer, f"set_f{n}")(n)
+        writer.set_last().set_f1(7)
+        message = wide.decode(writer.finish())
+        assert [getattr(message, f"f{n}") for n in range(1, count)] == list(range(1, count))
+        assert message.last.f1 == 7
 
     def test_classes_can_be_collected(self) -> None:
         def make() -> weakref.ref[type[Any]]:
@@ -625,7 +652,7 @@ class TestGenerated:
                 ("set_a", 1, "int32", False, int),
                 ("set_b", 2, "message", False, lambda: made[0]),
             ]
-            made.append(native.make_writer_class("m.Short", rows))
+            made.append(native.make_writer_class("Short", rows, {"__slots__": ()}))
             writer = made[0]()
             writer.set_b().set_a(1)
             assert writer.finish() == b"\x12\x02\x08\x01"
