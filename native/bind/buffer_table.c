@@ -327,11 +327,9 @@ static PyObject* tuple_of(const uint64_t* values) {
 }
 
 static PyObject* writer_tuple(const struct st_writer_histogram* w) {
-  uint64_t wide[ST_HISTOGRAM_BUCKETS];
-  for (int i = 0; i < ST_HISTOGRAM_BUCKETS; i++)
-    wide[i] = w->counts[i];
-  PyObject* counts = tuple_of(wide);
-  PyObject* sums = counts ? tuple_of(w->sums) : NULL;
+  struct st_histogram histogram = st_writer_histogram_of(w);
+  PyObject* counts = tuple_of(histogram.counts);
+  PyObject* sums = counts ? tuple_of(histogram.sums) : NULL;
   if (!sums) {
     Py_XDECREF(counts);
     return NULL;

@@ -75,17 +75,51 @@ struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
   return w;
 }
 
+static void count(struct st_histogram* h, uint32_t payload_size) {
+  uint32_t i = 0;
+  while (i < ST_HISTOGRAM_BUCKETS - 1 &&
+         payload_size > st_histogram_thresholds[i])
+    i++;
+  h->counts[i]++;
+  h->sums[i] += payload_size;
+}
+
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size) {
   struct st_writer_histogram* w = st_writer_stats_find(s, key);
   if (!w)
     return;
-  uint32_t i = 0;
-  while (i < ST_HISTOGRAM_BUCKETS - 1 &&
-         payload_size > st_histogram_thresholds[i])
-    i++;
-  w->counts[i] += w->counts[i] < UINT32_MAX;
-  w->sums[i] += payload_size;
+  if (!w->histogram && !w->only) {
+    w->only = payload_size + 1;
+    return;
+  }
+  if (!w->histogram) {
+    w->histogram = calloc(1, sizeof *w->histogram);
+    if (!w->histogram)
+      return;
+    count(w->histogram, w->only - 1);
+  }
+  count(w->histogram, payload_size);
+}
+
+struct st_histogram st_writer_histogram_of(
+    const struct st_writer_histogram* w) {
+  struct st_histogram h = {0};
+  if (w->histogram)
+    return *w->histogram;
+  if (w->only)
+    count(&h, w->only - 1);
+  return h;
+}
+
+static bool copy_histogram(struct st_writer_histogram* w) {
+  if (!w->histogram)
+    return true;
+  struct st_histogram* copy = malloc(sizeof *copy);
+  if (copy)
+    *copy = *w->histogram;
+  w->histogram = copy;
+  return copy != NULL;
 }
 
 bool st_writer_stats_copy(struct st_writer_stats* to,
@@ -94,14 +128,19 @@ bool st_writer_stats_copy(struct st_writer_stats* to,
     return true;
   if (!set_room(to, from->count) || !set_capacity(to, from->capacity))
     return false;
-  memcpy(to->writers, from->writers, from->count * sizeof *to->writers);
-  to->count = from->count;
-  for (uint32_t i = 0; i < to->count; i++)
+  bool complete = true;
+  for (uint32_t i = 0; i < from->count; i++) {
+    to->writers[i] = from->writers[i];
+    complete = copy_histogram(&to->writers[i]) && complete;
     link_writer(to, i);
-  return true;
+  }
+  to->count = from->count;
+  return complete;
 }
 
 void st_writer_stats_destroy(struct st_writer_stats* s) {
+  for (uint32_t i = 0; i < s->count; i++)
+    free(s->writers[i].histogram);
   free(s->writers);
   free(s->buckets);
   *s = (struct st_writer_stats){0};

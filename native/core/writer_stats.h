@@ -8,8 +8,8 @@
  *   bytes   <=8  <=32  <=128  <=512          <=16384  more
  *
  * Life cycle: all zero is an empty one; add as chunks come in; destroy.
- * Limits: the first 16384 writers; later ones aren't listed.  144 bytes for
- * each, and a quarter more for growth.
+ * Limits: the first 16384 writers; later ones aren't listed.  40 bytes for
+ * each that wrote one chunk, 200 for others.
  *
  * Source: perfetto-abi 5.6, 5.8 (TraceStats.writer_stats).
  */
@@ -27,11 +27,17 @@ enum {
 /* Upper bounds of all buckets but the last. */
 extern const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1];
 
-struct st_writer_histogram {
-  uint32_t key;       /* producer << 16 | writer */
-  uint32_t hash_next; /* index + 1 */
+struct st_histogram {
+  uint64_t counts[ST_HISTOGRAM_BUCKETS];
   uint64_t sums[ST_HISTOGRAM_BUCKETS];
-  uint32_t counts[ST_HISTOGRAM_BUCKETS]; /* of chunks; stops at its maximum */
+};
+
+/* Most writers of a program with many short threads write one chunk. */
+struct st_writer_histogram {
+  uint32_t key;                   /* producer << 16 | writer */
+  uint32_t hash_next;             /* index + 1 */
+  uint32_t only;                  /* size of the only chunk, plus 1 */
+  struct st_histogram* histogram; /* from the second chunk on */
 };
 
 struct st_writer_stats {
@@ -48,6 +54,8 @@ struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
 /* Counts one complete chunk. */
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size);
+/* All that was counted for the writer. */
+struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
 /* `to` is empty.  False: out of memory. */
 bool st_writer_stats_copy(struct st_writer_stats* to,
                           const struct st_writer_stats* from);
