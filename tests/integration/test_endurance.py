@@ -22,6 +22,7 @@ ENDURANCE = bool(os.environ.get("STRETTO_ENDURANCE"))
 SECONDS = 10 if ENDURANCE else 2
 EVENTS_PER_THREAD = 100_000 if ENDURANCE else 20_000
 BORN = 10_000 if ENDURANCE else 3_000
+WARM = 1_000
 KEPT_PER_DEAD_THREAD = 256
 GROWTH_LIMIT = 8 << 20
 
@@ -155,14 +156,14 @@ def one_after_another(count):
 def test_threads_that_are_born_and_die_leave_nothing(path):
     before = list(TrackEventSource.counts)
     # A small buffer, and every page of the shared memory used: what grows then was kept.
-    with stretto.recording(path, stream=True, buffer="1mb"):
-        one_after_another(600)
+    with stretto.recording(path, stream=True, buffer="256k"):
+        one_after_another(WARM)
         resident = resident_bytes()
         one_after_another(BORN)
         growth = resident_bytes() - resident
-    assert recorded(before) == (BORN + 600, 0)
-    assert path.read_bytes().count(INSTANT) == BORN + 600
-    assert growth < min(GROWTH_LIMIT, BORN * KEPT_PER_DEAD_THREAD + (1 << 20))
+    assert recorded(before) == (BORN + WARM, 0)
+    assert path.read_bytes().count(INSTANT) == BORN + WARM
+    assert growth < min(GROWTH_LIMIT, BORN * KEPT_PER_DEAD_THREAD)
 
 
 def test_writer_ids_are_reused_without_collision():
