@@ -79,6 +79,10 @@ test-python: install
 	STRETTO_TEST_INSTALLED=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS) \
 	    --junitxml=$(RESULTS)/python-$(TAG).xml
 
+.PHONY: endurance
+endurance: install ## the long form of the endurance tests: what the project promises
+	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py
+
 .PHONY: test-native
 test-native: $(VENV)/.ready
 	$(call native,release,--output-junit $(CURDIR)/$(RESULTS)/native-release.xml)
