@@ -209,25 +209,34 @@ def test_streaming_goes_on_after_a_fork(run):
     assert set(parent) == {"before", "after"}
 
 
-def test_fork_in_a_thread_while_the_main_thread_waits_for_the_session(run):
+@pytest.mark.parametrize("waiter", ["main", "another"])
+def test_fork_in_a_thread_while_others_wait_for_the_session(run, waiter):
+    """Who waits starts the tracing thread again, should the main thread be blocked in C."""
     run(
-        """
+        f"""
         import threading, time
         config = recording_config(buffer_bytes=1 << 20)
         config.duration_ms = 700
         session = stretto.TracingSession(config)
         session.start()
-        def work():
+        def fork():
             pid = os.fork()
             if pid == 0:
                 os._exit(0)
             end(pid)
-        thread = threading.Thread(target=work)
-        thread.start()
-        start = time.monotonic()
-        session.wait()
-        assert time.monotonic() - start < 10
-        thread.join()
+        def wait():
+            start = time.monotonic()
+            session.wait(15)
+            assert time.monotonic() - start < 10
+        threads = [threading.Thread(target=fork)]
+        if {waiter!r} == "another":
+            threads.append(threading.Thread(target=wait))
+        for thread in threads:
+            thread.start()
+        if {waiter!r} == "main":
+            wait()
+        for thread in reversed(threads):
+            thread.join()
         session.close()
         """,
         "-W",
