@@ -195,11 +195,13 @@ subprocess.run([sys.executable, "-c", "def child(): pass\\nchild()"])
 subprocess.run(["sh", "-c", sys.executable + " -c 'def below_a_shell(): pass\\nbelow_a_shell()'"])
 """
 MULTIPROCESSING = """
-import multiprocessing, sys
-def work(x): return x + 1
+import multiprocessing, sys, time
+def work(x):
+    time.sleep(0.3)  # so that every worker gets to work
+    return x + 1
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
-        print(pool.map(work, range(4), chunksize=2))
+        print(pool.map(work, range(4), chunksize=1))
 """
 
 

@@ -91,6 +91,20 @@ class FileDrain:
             return
         self._drain()
 
+    def make_room(self) -> None:
+        """Write before more comes in, if a buffer is half full.
+
+        A producer that commits faster than the disk takes it has to wait: what a session
+        streams is never overwritten before it is in the file.
+        """
+        while self.open and self._half_full() and self._step():
+            pass
+
+    def _half_full(self) -> bool:
+        stats = self._session.service.buffers.table.stats
+        buffers = zip(self._session.buffers, self._session.config.buffers, strict=True)
+        return any(stats(ident)["unread"] > buffer.size_kb * 512 for ident, buffer in buffers)
+
     def _on_timer(self) -> None:
         if flushes_before_write(self._session.config):
             self._session.flushes.start(0, PERIODIC, lambda _: self._drain())

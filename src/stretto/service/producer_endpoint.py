@@ -117,6 +117,9 @@ class ProducerEndpoint:
 
     def on_commit(self, flush_request_id: int) -> None:
         """`core` has handled CommitData; the id is 0 if it carried none."""
+        for session in self._sessions():
+            if session.drain is not None:
+                session.drain.make_room()
         if flush_request_id:
             self.notify_flush_complete(flush_request_id)
 

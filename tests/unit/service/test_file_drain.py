@@ -266,6 +266,20 @@ def test_watermark_writes_before_the_period_ends(setup, out):
     assert out.texts() == ["one"]
 
 
+def test_commits_make_room_before_a_buffer_overflows(setup, out):
+    producer, _ = start(setup, out, file_write_period_ms=1_000_000, size_kb=64)
+    endpoint = producer.endpoint
+    (buffer,) = setup.session().buffers
+    for number in range(400):
+        write(producer, f"{number} " + "x" * 1000)
+        endpoint.on_commit(0)
+    assert setup.service.buffers.table.stats(buffer)["chunks_overwritten"] == 0
+    assert len(out.texts()) > 300
+    setup.session().disable()
+    setup.run()
+    assert [text.split()[0] for text in out.texts()] == [str(n) for n in range(400)]
+
+
 def test_watermark_is_gone_after_the_end(setup, out):
     before = len(os.listdir("/proc/self/fd"))
     _, consumer = start(setup, out)

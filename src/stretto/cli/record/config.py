@@ -17,6 +17,9 @@ FASTEST_FILL = 128 << 10
 """Bytes per millisecond: more than a machine writes. In the time that it takes to fill the
 ring at this rate every thread has repeated the names that its events refer to."""
 
+MIN_STREAM_BUFFER_KB = 32 << 10
+"""A producer may hand over all its shared memory, 8 MiB, at once."""
+
 FLUSH_BEFORE_WRITE = 3
 STALL_THEN_DROP = 2
 
@@ -53,6 +56,7 @@ def make_config(options: RecordOptions, *, to_file: bool) -> TraceConfig:
 
 def _stream(config: TraceConfig, options: RecordOptions) -> None:
     config.write_into_file = True
+    config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
     config.flush_period_ms = STREAM_PERIOD_MS  # for readers: the trace isn't out of order
     config.write_flush_mode = FLUSH_BEFORE_WRITE
