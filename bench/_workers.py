@@ -13,8 +13,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EVENTS = 200_000
 SLOW_EVENTS = 20_000

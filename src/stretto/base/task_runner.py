@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-
 class TaskRunner(Protocol):
     """What the service and the protocol drivers need of a loop."""
 
