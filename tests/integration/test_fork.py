@@ -220,6 +220,7 @@ def test_fork_in_a_thread_while_others_wait_for_the_session(run, waiter):
         session = stretto.TracingSession(config)
         session.start()
         def fork():
+            time.sleep(0.2)  # the others wait by now
             pid = os.fork()
             if pid == 0:
                 os._exit(0)
