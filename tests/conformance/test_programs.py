@@ -171,7 +171,7 @@ def test_process_pools(oracle, tmp_path, method):
     assert (run.status, run.stdout) == (plain.status, plain.stdout) == (0, "40425\n40425\n")
     loaded = check_trace(oracle, run.trace, complete=False)
     assert loaded.query("select count(*) from slice where name = 'square'") == [(100,)]
-    assert len(pids(loaded)) >= 4
+    assert len(pids(loaded)) >= 2
 
 
 WORK = """

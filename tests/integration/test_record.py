@@ -229,7 +229,7 @@ class TestChildren:
         assert (run.status, run.stdout) == (0, "[1, 2, 3, 4]\n")
         loaded = check_trace(oracle, run.trace, complete=False)
         assert loaded.query("select count(*) from slice where name = 'work'") == [(4,)]
-        assert len(pids(loaded)) >= 3
+        assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
     def test_the_end_does_not_wait_for_long(self, oracle, trace):
         text = "import os, sys, time\nif os.fork() == 0: time.sleep(30)"

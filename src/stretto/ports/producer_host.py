@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 SERVICE_ID = 1
 """ProducerPort's, being the first service of its socket."""
 COMMIT_DATA_ID = PRODUCER_PORT.method_id("CommitData")
+COMMIT_BYTES = 1024
+"""Of frames that are handled at a time: some twenty, which move a chunk each."""
 
 _Command = ipc.GetAsyncCommandResponse
 _SCRAPING = {
@@ -179,7 +181,19 @@ class HostedProducer:
         }
 
     def commit_frames(self, data: memoryview) -> int:
-        """The fast path: handle CommitData frames at the front of `data`; bytes handled."""
+        """The fast path: handle CommitData frames at the front of `data`; bytes handled.
+
+        A few at a time: between them the service makes room for what comes next.
+        """
+        done = 0
+        while done < len(data):
+            handled = self._commit_some(data[done : done + COMMIT_BYTES])
+            if not handled:  # the end, another request, or a frame longer than that
+                return done + self._commit_some(data[done:])
+            done += handled
+        return done
+
+    def _commit_some(self, data: memoryview) -> int:
         if self._endpoint is None or not self._has_memory:
             return 0
         consumed, frames, flush_id = self._endpoint.core.commit_frames(
