@@ -132,10 +132,11 @@ static bool make_room(struct st_call_stack* s) {
 
 static void begin(struct st_frame* f, PyObject* subject) {
   const struct st_track_event_api* api = st_hooks.api;
-  f->since = *api->start_counter;
   f->mask = PyCode_Check(subject)
                 ? api->begin_code(st_hooks.category, subject, f->timestamp)
                 : api->begin_name(st_hooks.category, subject, f->timestamp);
+  f->since =
+      *api->start_counter; /* sessions may start while that runs Python */
 }
 
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
