@@ -245,6 +245,22 @@ class TestChildren:
         assert "-I, which keeps recorders out" in record_code(trace, text).stderr
 
 
+SUB_INTERPRETER = """
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+interpreters.run_string(interpreters.create(), "import sys; print('sitecustomize' in sys.modules)")
+def f(): pass
+f()
+"""
+
+
+def test_sub_interpreters_are_left_alone(oracle, trace):
+    run = record_code(trace, SUB_INTERPRETER)
+    assert (run.status, run.stdout) == (0, "False\n")
+    assert "not followed" not in run.stderr
+    assert "f" in names(check_trace(oracle, run.trace))
+
+
 class TestWhatIsRecorded:
     def test_events_of_every_kind(self, oracle, trace):
         text = (

@@ -9,6 +9,10 @@ import os
 
 from stretto.cli.record import workspace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 PATIENCE_LOOKS = 2
 """A Python that was seen so often without connecting isn't just starting."""
 
@@ -111,10 +115,11 @@ class Descendants:
         elif _is_python(pid):
             self._strangers[pid] = _Stranger(pid)
 
-    def not_followed(self) -> list[str]:
-        """Pythons that stayed away: a line each."""
+    def not_followed(self, said_why: Container[int] = ()) -> list[str]:
+        """Pythons that stayed away: a line each, but for those that have said why."""
         return [
             f"{pid} ({stranger.command}): {stranger.reason}"
             for pid, stranger in self._strangers.items()
-            if stranger.looks >= PATIENCE_LOOKS or stranger.reason != "it never connected"
+            if pid not in said_why
+            and (stranger.looks >= PATIENCE_LOOKS or stranger.reason != "it never connected")
         ]

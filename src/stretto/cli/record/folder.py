@@ -50,6 +50,7 @@ def create(options: Options) -> Workspace:
     try:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
+        os.mkdir(workspace.failures)
         source = os.path.join(os.path.dirname(__file__), "sitecustomize.py")
         shutil.copyfile(source, os.path.join(workspace.site, "sitecustomize.py"))
         workspace.write_options(options)

@@ -34,7 +34,6 @@ LINGER_MS = 2000
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
-FIRST_SAMPLE_MS = 50
 
 
 class Recorder:
@@ -113,17 +112,15 @@ class Recorder:
 
     def _on_process(self, pid: int) -> None:
         self._descendants.on_connected(pid)
-        self._runner.post_delayed(self._sample, FIRST_SAMPLE_MS)
-
-    def _sample(self) -> None:
         if self._counters is not None:
-            self._counters.sample(self._recording.pids())
+            self._counters.sample([pid])
 
     def _tick(self) -> None:
         if self._program.ended or self._recording.ended:
             return
         self._descendants.look(self._program.pid)
-        self._sample()
+        if self._counters is not None:
+            self._counters.sample(self._recording.pids())
         if self._progress.on:
             collected = sum(b.bytes_written for b in self._recording.stats().buffer_stats)
             pids = self._recording.pids()
@@ -195,9 +192,12 @@ class Recorder:
         return CommandError(f"{error}{where}")
 
     def _not_followed(self, workspace: Workspace) -> list[str]:
-        notes = workspace.read_notes()
-        lines = [f"{pid}: {line}" for pid, said in notes.items() for line in said]
-        return lines + self._descendants.not_followed()
+        said = list(workspace.read_notes().items())
+        # A sub-interpreter of a process that is recorded can't be, and says so.
+        followed = self._descendants.followed
+        said += [(p, why) for p, why in workspace.read_failures().items() if p not in followed]
+        lines = [f"{pid}: {line}" for pid, text in said for line in text]
+        return lines + self._descendants.not_followed(said_why=workspace.read_failures())
 
     def _say(self, text: str) -> None:
         if not self._options.quiet:

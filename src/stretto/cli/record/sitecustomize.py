@@ -17,10 +17,10 @@ def _leave_path(folder: str) -> None:
     sys.path_importer_cache.pop(folder, None)
 
 
-def _note(folder: str, reason: str) -> None:
+def _fail(folder: str, reason: str) -> None:
     try:
-        notes = os.path.join(os.path.dirname(folder), "notes", str(os.getpid()))
-        with open(notes, "a", encoding="utf-8", errors="replace") as file:
+        path = os.path.join(os.path.dirname(folder), "failures", str(os.getpid()))
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
             file.write(reason + "\n")
     except OSError:
         pass  # the recorder has gone
@@ -32,9 +32,9 @@ def _start(folder: str) -> None:
 
         inside.start()
     except ImportError:
-        _note(folder, f"{sys.executable} has no Stretto for Python: install it there")
+        _fail(folder, f"{sys.executable} has no Stretto for Python: install it there")
     except Exception as error:  # noqa: BLE001  # nothing of ours may reach the program
-        _note(folder, f"{type(error).__name__}: {error}")
+        _fail(folder, f"{type(error).__name__}: {error}")
 
 
 _folder = os.path.dirname(__file__)

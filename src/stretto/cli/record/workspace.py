@@ -4,7 +4,8 @@
       producer.sock             the service
       options                   what to record: a line per value, name, tab, value
       site/sitecustomize.py     on PYTHONPATH: the first thing a recorded Python runs
-      notes/PID                 what a process has to say: a line each
+      notes/PID                 what a recorded process has to say: a line each
+      failures/PID              why a Python couldn't be recorded
 
 This module is imported by recorded processes, too, so it is light.
 """
@@ -22,7 +23,7 @@ Options = dict[str, list[str]]
 class Workspace:
     """The paths of the folder."""
 
-    __slots__ = ("folder", "notes", "options", "site", "socket")
+    __slots__ = ("failures", "folder", "notes", "options", "site", "socket")
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -30,6 +31,7 @@ class Workspace:
         self.options = os.path.join(folder, "options")
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")
+        self.failures = os.path.join(folder, "failures")
 
     @classmethod
     def from_environment(cls) -> Workspace | None:
@@ -62,9 +64,18 @@ class Workspace:
             pass
 
     def read_notes(self) -> dict[int, list[str]]:
-        """What the processes said, by pid."""
-        notes = {}
-        for name in os.listdir(self.notes):
-            with open(os.path.join(self.notes, name), encoding="utf-8", errors="replace") as file:
-                notes[int(name)] = list(dict.fromkeys(file.read().splitlines()))
-        return notes
+        """What recorded processes said, by pid."""
+        return _read_lines(self.notes)
+
+    def read_failures(self) -> dict[int, list[str]]:
+        """Why Pythons couldn't be recorded, by pid."""
+        return _read_lines(self.failures)
+
+
+def _read_lines(folder: str) -> dict[int, list[str]]:
+    """The different lines of each file, by its name."""
+    lines = {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            lines[int(name)] = list(dict.fromkeys(file.read().splitlines()))
+    return lines

@@ -77,6 +77,7 @@ def test_reasons(child, monkeypatch, options, environment, reason):
     descendants.look(os.getpid())
     (line,) = [line for line in descendants.not_followed() if line.startswith(f"{pid} ")]
     assert reason in line
+    assert line not in descendants.not_followed(said_why={pid})
 
 
 def test_one_that_starts_late_is_given_time(child):
