@@ -156,9 +156,12 @@ int st_bind_add_message_decoder(PyObject* module) {
   decoder_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   if (!decoder_type || PyModule_AddType(module, decoder_type) < 0)
     return -1;
-  return add_buffer_owner_type(module) < 0 ||
-                 add_decoded_field_type(module) < 0 ||
-                 add_selector_type(module) < 0 || add_tokenizer_type(module) < 0
-             ? -1
-             : 0;
+  static int (*const kParts[])(PyObject*) = {
+      add_buffer_owner_type, add_decoded_field_type, add_typed_decoder_types,
+      add_selector_type, add_tokenizer_type};
+  for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
+    if (kParts[i](module) < 0)
+      return -1;
+  }
+  return 0;
 }

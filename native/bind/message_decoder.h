@@ -1,4 +1,5 @@
-/* The Python types Decoder, DecodedField, Selector and Tokenizer. */
+/* The Python types that read messages: Decoder, DecodedField, generated
+ * decoders, Selector, Tokenizer. */
 #ifndef STRETTO_BIND_MESSAGE_DECODER_H_
 #define STRETTO_BIND_MESSAGE_DECODER_H_
 
@@ -22,5 +23,6 @@ PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);
 int add_decoded_field_type(PyObject* module);
 int add_selector_type(PyObject* module);
 int add_tokenizer_type(PyObject* module);
+int add_typed_decoder_types(PyObject* module);
 
 #endif /* STRETTO_BIND_MESSAGE_DECODER_H_ */

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, fina
 
 from stretto.base.errors import DecodeError
 
+_I = TypeVar("_I", bound=type[IndexedMessage])
 _M = TypeVar("_M", default=bytes)
 _T = TypeVar("_T")
 _W = TypeVar("_W", bound=MessageWriter)
@@ -401,6 +402,39 @@ class Decoder:
     @property
     def error(self) -> DecodeError | None:
         """Why iteration stops before the end."""
+
+class IndexedMessage:
+    """A message with its fields by number (see `stretto.protozero.typed_decoder`)."""
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None: ...
+    def __iter__(self) -> Decoder:
+        """All fields, as they stand on the wire."""
+    def _last(self, number: int, /) -> DecodedField | None:
+        """The last field of a number."""
+    def _all(self, number: int, /) -> list[DecodedField]:
+        """The fields of a number, in the order of the wire."""
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that couldn't be parsed: more than 0 means malformed from there on."""
+
+@final
+class DecoderField:
+    """An attribute of generated decoders: a singular field."""
+
+    def __init__(
+        self,
+        number: int,
+        kind: str,
+        fallback: object,
+        helper: Callable[[], type[IndexedMessage]] | None,
+    ) -> None:
+        """Describe the field; of a message the helper gives the decoder."""
+    def __get__(self, decoder: IndexedMessage | None, _owner: type | None = None) -> Any: ...
+    @property
+    def number(self) -> int: ...
+
+def close_decoder_class(made: _I, /) -> _I:
+    """Make a new subclass of IndexedMessage fast and unchangeable; returns it."""
 
 @final
 class Selector:

@@ -30,10 +30,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar
 
+    from stretto._native import DecoderField, IndexedMessage, close_decoder_class
     from stretto.protozero.codec import Codec
     from stretto.protozero.extension import Extension
     from stretto.protozero.field import Field
     from stretto.protozero.message import Layout
+else:
+    try:
+        from stretto._native import DecoderField, IndexedMessage, close_decoder_class
+    except ImportError:
+        from stretto.protozero.typed_decoder_pure import (
+            DecoderField,
+            IndexedMessage,
+            close_decoder_class,
+        )
 
 _METHODS = {
     **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
@@ -45,20 +55,12 @@ _METHODS = {
 _PACKED = {VARINT: "packed_varints", FIXED32: "packed_fixed32", FIXED64: "packed_fixed64"}
 
 
-class TypedDecoder:
-    """Root of all generated decoders."""
+class TypedDecoder(IndexedMessage):
+    """Root of all generated decoders; `data` must stay as it is while one is used."""
 
-    __slots__ = ("_data", "_last", "bytes_left")
+    __slots__ = ()
 
     LAYOUT: ClassVar[Layout]
-
-    def __init__(self, data: bytes | bytearray | memoryview) -> None:
-        """Find the fields of a message; `data` must stay as it is while this is used."""
-        decoder = Decoder(data)
-        self._data = data
-        self._last = {field.number: field for field in decoder}
-        self.bytes_left: int = decoder.bytes_left
-        """Bytes that couldn't be parsed: more than 0 means malformed from there on."""
 
     def __getitem__(self, key: int | Extension[Any, Any]) -> Any:
         """The last field with a number as it stands on the wire, or None; or an extension's value.
@@ -66,7 +68,7 @@ class TypedDecoder:
         The fields of a number need not be of its schema's wire type.
         """
         if isinstance(key, int):
-            return self._last.get(key)
+            return self._last(key)
         return _getter(self.LAYOUT.extension(key))(self)
 
     def __contains__(self, key: str | int | Extension[Any, Any]) -> bool:
@@ -75,14 +77,10 @@ class TypedDecoder:
             layout = self.LAYOUT
             field = layout.field(key) if isinstance(key, str) else layout.extension(key)
             key = field.number
-        return key in self._last
-
-    def __iter__(self) -> Iterator[DecodedField]:
-        """All fields, as they stand on the wire."""
-        return iter(Decoder(self._data))
+        return self._last(key) is not None
 
     def __repr__(self) -> str:
-        numbers = ", ".join(map(str, self._last))
+        numbers = ", ".join(map(str, dict.fromkeys(field.number for field in self)))
         return f"<{type(self).__qualname__} with the fields {numbers}>"
 
 
@@ -94,25 +92,33 @@ def decoder_class(layout: Layout, module: str) -> type[TypedDecoder]:
         "__qualname__": f"{layout.name}.Decoder",
         "LAYOUT": layout,
     }
-    namespace |= {name: property(_getter(field)) for name, field in layout.by_name.items()}
-    return type("Decoder", (TypedDecoder,), namespace)
+    for name, field in layout.by_name.items():
+        namespace[name] = property(_getter(field)) if field.repeated else _singular(field)
+    return close_decoder_class(type("Decoder", (TypedDecoder,), namespace))
+
+
+def _singular(field: Field) -> DecoderField:
+    codec = field.codec
+    if isinstance(codec, MessageCodec):
+        return DecoderField(field.number, "message", None, lambda: codec.message_class.Decoder)
+    return DecoderField(field.number, codec.kind, field.default, None)
 
 
 def _getter(field: Field) -> Callable[[TypedDecoder], Any]:
-    """What reads a field of a decoder, as its property."""
+    """What reads a field of a decoder that no DecoderField does: several, or an extension."""
     number, codec = field.number, field.codec
     convert = _converter(codec)
 
     def get_map(decoder: TypedDecoder) -> Any:
         assert isinstance(field, MapField)
-        return dict(_entry(field, raw) for raw in decoder if raw.number == number)
+        return dict(_entry(field, raw) for raw in decoder._all(number))  # noqa: SLF001 – theirs
 
     def get_all(decoder: TypedDecoder) -> Any:
-        found = [raw for raw in decoder if raw.number == number]
+        found = decoder._all(number)  # noqa: SLF001
         return [value for raw in found for value in _elements(codec, convert, raw)]
 
     def get_last(decoder: TypedDecoder) -> Any:
-        raw = decoder._last.get(number)  # noqa: SLF001 – as fast as it can be
+        raw = decoder._last(number)  # noqa: SLF001
         return field.default if raw is None else convert(raw)
 
     if isinstance(field, MapField):

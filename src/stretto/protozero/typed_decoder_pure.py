@@ -1,0 +1,72 @@
+"""What `stretto.protozero.typed_decoder` needs of the native core, in Python."""
+
+from __future__ import annotations
+
+from stretto.protozero.decoder_pure import DecodedField, Decoder
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T", bound="type[IndexedMessage]")
+
+_METHODS = {
+    **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
+    **dict.fromkeys(("int64", "sfixed64"), "as_int64"),
+    **dict.fromkeys(("uint32", "fixed32"), "as_uint32"),
+    **dict.fromkeys(("uint64", "fixed64"), "as_uint64"),
+}
+
+
+class IndexedMessage:
+    """A message with its fields by number."""
+
+    __slots__ = ("_data", "_fields", "bytes_left")
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        decoder = Decoder(data)
+        self._data = data
+        self._fields = list(decoder)
+        self.bytes_left: int = decoder.bytes_left
+
+    def _last(self, number: int, /) -> DecodedField | None:
+        found = self._all(number)
+        return found[-1] if found else None
+
+    def _all(self, number: int, /) -> list[DecodedField]:
+        return [field for field in self._fields if field.number == number]
+
+    def __iter__(self) -> Decoder:
+        return Decoder(self._data)
+
+
+class DecoderField:
+    """An attribute of generated decoders: a singular field."""
+
+    __slots__ = ("_fallback", "_helper", "_kind", "number")
+
+    def __init__(
+        self, number: int, kind: str, fallback: Any, helper: Callable[[], Any] | None
+    ) -> None:
+        self.number = number
+        self._kind = kind
+        self._fallback = fallback
+        self._helper = helper
+
+    def __get__(self, decoder: IndexedMessage | None, _owner: type | None = None) -> Any:
+        if decoder is None:
+            return self
+        found = decoder._last(self.number)  # noqa: SLF001
+        if found is None:
+            return self._fallback
+        if self._kind == "message" and self._helper is not None:
+            return self._helper()(found.data)
+        if self._kind == "bytes":
+            return found.data
+        return getattr(found, _METHODS.get(self._kind, f"as_{self._kind}"))()
+
+
+def close_decoder_class(made: T, /) -> T:
+    """What makes native classes fast has no counterpart here."""
+    return made
