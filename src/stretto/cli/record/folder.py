@@ -1,7 +1,12 @@
-"""Makes and removes the private folder, and the environment that leads to it."""
+"""Makes and removes the private folder, and the environment that leads to it.
+
+A recorder holds a lock on its folder. One that is killed leaves the folder behind, unlocked:
+the next recorder removes it.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -11,6 +16,7 @@ from stretto.base.unix_socket import MAX_PATH_BYTES
 from stretto.cli.record.workspace import VARIABLE, Options, Workspace
 
 PREFIX = "stretto-"
+LOCK = "lock"
 
 
 def _candidates() -> list[str]:
@@ -37,6 +43,42 @@ def _make() -> str:
     )
 
 
+def _is_left_behind(folder: str) -> bool:
+    """Whether it is ours, and its recorder is no more."""
+    try:
+        fd = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False  # another user's, or just being made
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(fd).st_uid == os.geteuid()
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def sweep() -> None:
+    """Remove the folders of recorders that were killed."""
+    for place in _candidates():
+        try:
+            names = [name for name in os.listdir(place) if name.startswith(PREFIX)]
+        except OSError:
+            continue
+        for name in names:
+            if _is_left_behind(path := os.path.join(place, name)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _lock(folder: str) -> int:
+    fd = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+_locks: dict[str, int] = {}
+
+
 def create(options: Options) -> Workspace:
     """A new workspace.
 
@@ -46,8 +88,10 @@ def create(options: Options) -> Workspace:
     Raises:
         CommandError: it can't be made.
     """
+    sweep()
     workspace = Workspace(_make())
     try:
+        _locks[workspace.folder] = _lock(workspace.folder)
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
@@ -63,6 +107,9 @@ def create(options: Options) -> Workspace:
 def remove(workspace: Workspace) -> None:
     """Remove it with all that is in it. Processes that live on do without."""
     shutil.rmtree(workspace.folder, ignore_errors=True)
+    lock = _locks.pop(workspace.folder, -1)
+    if lock >= 0:
+        os.close(lock)
 
 
 def environment(workspace: Workspace) -> dict[str, str]:

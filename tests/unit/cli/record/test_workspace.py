@@ -62,6 +62,20 @@ def test_no_place(monkeypatch, tmp_path):
         folder.create({})
 
 
+def test_what_a_killed_recorder_left_is_removed(workspace, tmp_path):
+    left = tmp_path / "stretto-left"
+    left.mkdir()
+    folder.sweep()
+    assert left.exists(), "it may be about to get its lock"
+    (left / folder.LOCK).write_text("")
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another" / folder.LOCK).write_text("")
+    folder.sweep()
+    assert not left.exists()
+    assert os.path.exists(workspace.folder), "its recorder lives"
+    assert (tmp_path / "another").exists()
+
+
 def test_a_long_folder_is_passed_over(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
     assert all(len(place) < 80 for place in folder._candidates())
