@@ -180,6 +180,20 @@ def our_decode(packets: list[bytes]) -> Body:
     return body
 
 
+def our_decode_by_attributes(packets: list[bytes]) -> Body:
+    from stretto.protos.trace import TracePacket
+
+    decoder = TracePacket.Decoder
+
+    def body() -> None:
+        for data in packets:
+            packet = decoder(data)
+            event = packet.track_event
+            _ = (packet.timestamp, event.type, event.track_uuid, event.name_iid)
+
+    return body
+
+
 def make_trace(packets: list[bytes]) -> bytes:
     return b"".join(b"\x0a" + bytes([len(packet)]) + packet for packet in packets)
 
@@ -210,6 +224,11 @@ def main() -> None:
         "simple": (our_simple(), google_simple(simple), MESSAGES),
         "nested": (our_nested(), google_nested(nested), MESSAGES),
         "decode": (our_decode(packets), google_decode(packets), len(packets)),
+        "decode_attributes": (
+            our_decode_by_attributes(packets),
+            google_decode(packets),
+            len(packets),
+        ),
     }
     figures = {}
     for name, (ours, peer, count) in pairs.items():

@@ -6,7 +6,8 @@ Simple is two 32-bit and two 64-bit integers and a string of 32 bytes; Nested is
 levels deep. `native` compares C with C++ libprotobuf on an arena, `light` C with a loop that
 just puts the bytes, `python` our writers with google.protobuf. `decode` takes timestamp, type,
 track and name from each packet of a trace of track events, ours by a selector, google's by its
-attributes; `tokenizer` splits 100 MB of it, beside a peer that does 1 GB/s.
+attributes; in `decode_attributes` both use attributes. `tokenizer` splits 100 MB of it, beside
+a peer that does 1 GB/s.
 
 Rounds go through all of them in turn; figures are medians, in CPU time. `target` is the most
 that `ratio` may be. The C++ side needs g++, protoc and libprotobuf's headers (Debian:
@@ -162,7 +163,7 @@ def main() -> int:
             print(json.dumps(line))
         else:
             goal = f"  (target {line['target']})" if line["target"] else ""
-            head = f"{line['name']:20} {line['ours']:>9} {line['peer']:>9}"
+            head = f"{line['name']:25} {line['ours']:>9} {line['peer']:>9}"
             print(f"{head} {line['unit']}  x{line['ratio']}{goal}")
     return 0
 
