@@ -22,15 +22,15 @@ thread, and each thread writes a sequence of its own. What `on_*` raises is repo
 from __future__ import annotations
 
 from _thread import _local
-from typing import TYPE_CHECKING, ClassVar
 
 from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.protozero import wire
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self
+    from typing import Any, ClassVar, Self
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
     from stretto.protos.trace import TracePacket

@@ -7,8 +7,8 @@ Callbacks arrive on a tracing thread of the backend, one at a time.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -11,16 +11,24 @@ faster than the file is written waits for it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
 
 from stretto.base.errors import ConfigError, TransportError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
+    from typing import Protocol
 
     from stretto.client.tracing_session import TracingSession
     from stretto.protos.config import TraceConfig
+
+    class Recorder(Protocol):
+        """What records children, too: a process of its own (stretto.backends.recorder)."""
+
+        def stop(self) -> None: ...
+        def abandon(self) -> None: ...
+
 
 _UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 MAX_BUFFER_BYTES = 4 * 1024**3 - 4096
@@ -88,13 +96,6 @@ def open_output(path: str | os.PathLike[str]) -> int:
         reason = error.strerror or str(error)
         message = f"Cannot write the trace to {os.fspath(path)!r}: {reason}. Choose another path."
         raise TransportError(message) from error
-
-
-class Recorder(Protocol):
-    """What records children, too: a process of its own (stretto.backends.recorder)."""
-
-    def stop(self) -> None: ...
-    def abandon(self) -> None: ...
 
 
 start_recorder: list[Callable[[str, Sequence[str]], Recorder]] = []

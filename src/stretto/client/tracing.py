@@ -6,12 +6,11 @@ import. After a fork the child starts clean: it has the data sources, and no con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import StrettoError
 from stretto.client.backend import make_backend
 from stretto.client.producer_connection import ProducerConnection
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.client.backend import Backend
     from stretto.client.data_source import DataSource

@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import ConfigError, SessionError, StrettoError
 from stretto.client import fork
 from stretto.client.tracing import tracing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self

@@ -9,15 +9,15 @@ own track.) Loops that bring their own handles (uvloop) show creation only.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import stretto
 from stretto.client.track_event import slots
 from stretto.profilers.patch import Patch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from typing import TypeGuard
+    from typing import Any, TypeGuard
     from weakref import WeakKeyDictionary
 
 category = stretto.Category("python.asyncio", "steps of asyncio tasks", ["slow"])

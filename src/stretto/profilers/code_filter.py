@@ -12,8 +12,8 @@ of the rest `include` decides, where it is given. Stretto's own code is never tr
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import CodeType

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import stretto
 from stretto.client.track_event import slots
 from stretto.profilers.patch import Patch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import ExceptHookArgs
     from types import TracebackType

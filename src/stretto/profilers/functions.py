@@ -7,16 +7,16 @@ a suspended generator or coroutine ends its slice, a resumed one begins it again
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
 

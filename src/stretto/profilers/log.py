@@ -6,12 +6,11 @@ be called; levels, handlers, filters and what they print stay as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import stretto
 from stretto.client.track_event import slots
 from stretto.profilers.patch import Patch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger, LogRecord
 

@@ -7,12 +7,13 @@ the module, and has the module's loader call us back; the module gets to see its
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
     Callback = Callable[[ModuleType], object]
 

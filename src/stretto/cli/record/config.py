@@ -21,7 +21,7 @@ MIN_STREAM_BUFFER_KB = 32 << 10
 """A producer may hand over all its shared memory, 8 MiB, at once."""
 
 FLUSH_BEFORE_WRITE = 3
-STALL_THEN_DROP = 2
+STALL_THEN_DROP = 3
 
 
 def clear_period_ms(buffer_bytes: int) -> int:
