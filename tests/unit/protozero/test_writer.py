@@ -504,6 +504,12 @@ class TestDestinations:
             root(io.BytesIO()).finish()
 
 
+@pytest.fixture
+def sample_native() -> type[Message]:
+    table = Table(__name__, {"Nested": "int_val 1 int32\nstr_val 2 string"}, {})
+    return table.find("Nested")
+
+
 class TestNativeDestinations:
     """What only the native side can do: write before the message ends."""
 
@@ -533,6 +539,17 @@ class TestNativeDestinations:
         body = redundant * 30
         head = b"\x08\x01\x12" + wire.redundant_varint(len(body))
         assert file.getvalue() == head + body + wire.bytes_field(1, bytes(70_000))
+
+    def test_the_worked_example_where_it_can_not_move(self, sample_native: type[Message]) -> None:
+        """The message lies in two slices: its length stays redundant."""
+        file = io.BytesIO()
+        with native.MessageWriter(file) as root:
+            root.append_bytes(9, bytes(65536 - 8 - 4))
+            with root.nested(3, sample_native.Writer) as nested:
+                nested.set_int_val(42)
+                nested.set_str_val("foo")
+        written = file.getvalue()[-12:]
+        assert written == bytes.fromhex("1a 87808000 082a 1203") + b"foo"
 
     def test_errors_of_the_file(self) -> None:
         class Broken(io.RawIOBase):
