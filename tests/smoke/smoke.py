@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -50,8 +51,25 @@ def check_native() -> None:
         path = Path(folder, "smoke.pftrace")
         record(path)
         data = path.read_bytes()
-    check(b"smoke" in data, "the recording lacks its slice")
-    check(b"inside" in data, "the recording lacks its instant")
+        check(b"smoke" in data, "the recording lacks its slice")
+        check(b"inside" in data, "the recording lacks its instant")
+        check_commands(Path(folder))
+    for heavy in ("google.protobuf", "asyncio"):
+        check(heavy not in sys.modules, f"recording() has loaded {heavy}")
+
+
+def check_commands(folder: Path) -> None:
+    """`stretto record` records a program, and `stretto traced` explains itself."""
+    command = str(Path(sys.executable).with_name("stretto"))
+    script, trace = folder / "program.py", folder / "recorded.pftrace"
+    script.write_text("def called(): pass\ncalled()\nraise SystemExit(3)\n")
+    recorded = subprocess.run([command, "record", "-o", str(trace), str(script)], check=False)
+    check(recorded.returncode == 3, f"record ended with {recorded.returncode}, not with 3")
+    check(b"called" in trace.read_bytes(), "the recorded program's call is not in its trace")
+    explained = subprocess.run(
+        [command, "traced", "--help"], check=False, capture_output=True, text=True
+    )
+    check(explained.returncode == 0 and explained.stdout, "`stretto traced --help` says nothing")
 
 
 def check_pure() -> None:
