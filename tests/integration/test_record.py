@@ -127,6 +127,29 @@ class TestTransparent:
         assert (run.status, run.stderr) == (0, "")
 
 
+CLOSES_EVERYTHING = """
+import os, sys, time
+def f(): pass
+f()
+os.closerange(3, 4096)
+files = [os.open(f"{sys.argv[1]}/{n}", os.O_RDWR | os.O_CREAT) for n in range(300)]
+for _ in range(100_000): f()
+if os.fork() == 0: os._exit(0)
+os.wait()
+before = time.process_time(); time.sleep(0.5); spent = time.process_time() - before
+print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
+"""
+
+
+def test_a_program_that_closes_all_descriptors(oracle, tmp_path, trace):
+    """As daemons do: nothing of ours reaches the files that come then, and nothing spins."""
+    (tmp_path / "files").mkdir()
+    run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
+    assert (run.status, run.stdout) == (0, "3 0 True\n")
+    assert "closed all its descriptors" in run.stderr
+    assert "f" in names(check_trace(oracle, run.trace, complete=False))
+
+
 def python_path() -> list[str]:
     return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
