@@ -6,8 +6,6 @@ Callbacks arrive on a tracing thread of the backend, one at a time.
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,14 +17,17 @@ if TYPE_CHECKING:
 
 
 class _Unraisable:
-    """What `sys.unraisablehook` takes: an exception that nobody is there to catch."""
+    """Has the interpreter report an exception that nobody is there to catch.
 
-    def __init__(self, error: BaseException, where: object) -> None:
-        self.exc_type = type(error)
-        self.exc_value = error
-        self.exc_traceback = error.__traceback__
-        self.err_msg = "Exception ignored in a tracing callback"
-        self.object = where
+    `sys.unraisablehook` takes nothing but what the interpreter makes itself, as it does for
+    what a `__del__` raises.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        raise self.error
 
 
 def call_safely(callback: Callable[..., object], *args: object) -> None:
@@ -34,7 +35,7 @@ def call_safely(callback: Callable[..., object], *args: object) -> None:
     try:
         callback(*args)
     except Exception as error:  # noqa: BLE001  # the program's code may raise anything
-        sys.unraisablehook(_Unraisable(error, callback))  # type: ignore[arg-type]
+        _Unraisable(error)
 
 
 class ProducerConnection:

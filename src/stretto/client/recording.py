@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 MAX_BUFFER_BYTES = 4 * 1024**3 - 4096
 STREAM_PERIOD_MS = 500
+FLUSH_PERIOD_MS = 5000
+"""Without it the trace processor takes a file for one whose events may be out of order."""
 STALL_THEN_DROP = 3
 """DataSourceConfig.BufferExhaustedPolicy."""
 
@@ -80,6 +82,7 @@ def recording_config(
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
         config.write_into_file = True
         config.file_write_period_ms = STREAM_PERIOD_MS
+        config.flush_period_ms = FLUSH_PERIOD_MS
     return config
 
 

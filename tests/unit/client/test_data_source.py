@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import ClassVar
 
@@ -218,3 +220,35 @@ def test_a_session_may_be_used_in_callbacks_of_the_program():
     Nested.register()
     with stretto.TracingSession(made_config("test.data_source.nested")) as session:
         session.stop()
+
+
+OUTSIDE_PYTEST = """
+import stretto
+from stretto.protos.config import DataSourceConfig, TraceConfig
+
+class Failing(stretto.DataSource):
+    name = "test.failing"
+
+    def on_start(self):
+        raise RuntimeError("told to fail")
+
+Failing.register()
+source = TraceConfig.DataSource(config=DataSourceConfig(name=Failing.name))
+buffer = TraceConfig.BufferConfig(size_kb=64)
+with stretto.TracingSession(TraceConfig(buffers=[buffer], data_sources=[source])) as session:
+    session.stop()
+    print(len(session.read()) > 0)
+"""
+
+
+def test_what_a_callback_raises_outside_of_pytest():
+    """Pytest has a hook of its own, which takes what the interpreter's doesn't."""
+    run = subprocess.run(
+        [sys.executable, "-c", OUTSIDE_PYTEST],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "True\n")
+    assert "told to fail" in run.stderr
