@@ -86,5 +86,14 @@ def _end(workspace: Workspace) -> None:
         if not _backend.connected and os.path.exists(workspace.socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
         _backend.close()
+    if lost := _lost_events():
+        problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:
         workspace.note(problems)
+
+
+def _lost_events() -> int:
+    """Events of this process that found no chunk: a thread's last ones leave no mark."""
+    from stretto.client.track_event.source import TrackEventSource
+
+    return TrackEventSource.counts[1]

@@ -79,6 +79,8 @@ class Output:
     """
 
     def __init__(self, path: str, *, ring: bool) -> None:
+        if not path:
+            raise CommandError("record: -o needs a file name, or `-` for standard output.", 2)
         self.path = path
         self.to_stdout = path == "-"
         self.direct = self.to_stdout or _is_special(path)

@@ -86,3 +86,8 @@ def test_devices_are_written_directly():
     output.finish()
     assert output.size() == 0
     output.close()
+
+
+def test_an_empty_name_is_refused():
+    with pytest.raises(CommandError, match="file name"):
+        Output("", ring=True)
