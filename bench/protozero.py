@@ -57,7 +57,7 @@ def run(*command: str) -> str:
         raise MissingToolError(f"{command[0]} isn't installed") from None
     except subprocess.CalledProcessError as error:
         lines = error.stderr.strip().splitlines() or ["no output"]
-        raise MissingToolError(f"{Path(command[0]).name} failed: {lines[0]}") from None
+        raise MissingToolError(f"{Path(command[0]).name} failed: {lines[-1]}") from None
     return done.stdout
 
 
