@@ -235,6 +235,8 @@ static enum look find_end(struct st_trace_buffer* b, struct chain* chain) {
   if (link == LINK_LAST) {
     st_stats(b)->readaheads_succeeded++;
     chain->last = number;
+    /* Now: what is lost from here on is lost behind this packet. */
+    set_writer(b, s->key, take_loss(s));
     return LOOK_CHAIN;
   }
   st_stats(b)->readaheads_failed++;
@@ -260,13 +262,6 @@ static struct st_record* chain_record(struct st_trace_buffer* b,
   return r->chunk_id == chain->first_id + i ? r : NULL;
 }
 
-static const uint8_t* fragment_at(const struct st_trace_buffer* b,
-                                  const struct st_record* r, uint32_t offset,
-                                  uint64_t* size) {
-  const uint8_t* payload = st_record_payload(b, r);
-  return st_get_fragment(payload + offset, payload + r->end, size);
-}
-
 static bool reserve_whole(struct st_reader* reader, size_t size) {
   if (size <= reader->whole_capacity)
     return true;
@@ -279,80 +274,65 @@ static bool reserve_whole(struct st_reader* reader, size_t size) {
   return true;
 }
 
-/* Appends one record's fragment to the packet.  *number: the next record. */
-static bool copy_fragment(struct st_trace_buffer* b, const struct chain* chain,
+/* Appends one record's fragment, unless there is no `room`, and notes it as read:
+ * who evicts the record then counts only what follows. */
+static bool append_fragment(struct st_trace_buffer* b,
+                            const struct chain* chain, uint32_t number,
+                            bool room, size_t* size) {
+  struct st_record* r = st_record_at(&b->index, number);
+  struct st_sequence* s = st_sequence_of(&b->index, r);
+  const uint8_t* payload = st_record_payload(b, r);
+  const uint8_t* p = payload + (number == chain->first ? r->last : 0);
+  bool empty = !r->end;
+  uint64_t n = 0;
+  const uint8_t* data = room ? st_get_fragment(p, payload + r->end, &n) : NULL;
+  if (data) {
+    memcpy(b->reader.whole + *size, data, n);
+    *size += n;
+  }
+  if (number != chain->first)
+    st_sequence_pass(s, r->chunk_id);
+  if (data && number == chain->last)
+    r->read = (uint16_t)(data + n - payload);
+  if (!data || number != chain->last || r->read == r->end)
+    finish_record(b, s, number);
+  return data || empty;
+}
+
+/* Moves the fragment in the chain's `i`th record.  *number: the next record. */
+static bool take_fragment(struct st_trace_buffer* b, const struct chain* chain,
                           uint32_t i, uint32_t* number, size_t* size) {
-  struct st_reader* reader = &b->reader;
-  if (!reserve_whole(reader, *size + ST_MAX_RECORD + ST_READ_SLACK))
-    return false;
-  bool copied = false;
+  size_t needed = *size + ST_MAX_RECORD + ST_READ_SLACK;
+  bool room = reserve_whole(&b->reader, needed), taken = false;
   pthread_mutex_lock(&b->mutex);
   const struct st_record* r = chain_record(b, chain, *number, i);
-  if (r && !r->end) {
-    copied = true;
-  } else if (r) {
-    uint64_t n = 0;
-    uint32_t offset = *number == chain->first ? r->last : 0;
-    const uint8_t* data = fragment_at(b, r, offset, &n);
-    if (data) {
-      memcpy(reader->whole + *size, data, n);
-      *size += n;
-      copied = true;
-    }
-  }
-  if (r && *number != chain->last)
-    *number = r->next;
-  pthread_mutex_unlock(&b->mutex);
-  return copied;
-}
-
-/* Notes all fragments as read, copied or not. */
-static void consume_chain(struct st_trace_buffer* b,
-                          const struct chain* chain) {
-  struct st_index* x = &b->index;
-  bool more = true;
-  uint32_t number = chain->first;
-  for (uint32_t i = 0; more; i++) {
-    struct st_record* r = chain_record(b, chain, number, i);
-    if (!r)
-      return; /* evicted meanwhile, and counted by that */
-    struct st_sequence* s = st_sequence_of(x, r);
+  if (r) {
     uint32_t next = r->next;
-    more = number != chain->last;
-    if (number != chain->first)
-      st_sequence_pass(s, r->chunk_id);
-    uint64_t n;
-    const uint8_t* data = more ? NULL : fragment_at(b, r, 0, &n);
-    if (data)
-      r->read = (uint16_t)(data + n - st_record_payload(b, r));
-    if (!data || r->read == r->end)
-      finish_record(b, s, number);
-    number = next;
+    taken = append_fragment(b, chain, *number, room, size);
+    *number = next;
   }
+  pthread_mutex_unlock(&b->mutex);
+  return taken;
 }
 
-/* False: part of the packet went away while it was copied. */
-static bool reassemble(struct st_trace_buffer* b, struct chain* chain,
+/* False: part of the packet went away while it was copied.  Its other records
+ * continue what nobody has, and are read as that. */
+static bool reassemble(struct st_trace_buffer* b, const struct chain* chain,
                        struct st_packet* out) {
+  struct st_reader* reader = &b->reader;
   size_t size = 0;
   uint32_t number = chain->first;
   bool whole = true, more = true;
   for (uint32_t i = 0; whole && more; i++) {
     more = number != chain->last;
-    whole = copy_fragment(b, chain, i, &number, &size);
+    whole = take_fragment(b, chain, i, &number, &size);
   }
-  pthread_mutex_lock(&b->mutex);
-  struct st_sequence* s = st_sequence_find(&b->index, chain->key);
-  if (s && whole)
-    set_writer(b, chain->key, take_loss(s));
-  if (s && !whole)
-    s->loss |= ST_LOSS_REASSEMBLY_GAP;
-  consume_chain(b, chain);
-  pthread_mutex_unlock(&b->mutex);
+  if (!whole)
+    reader->packet.loss |= ST_LOSS_REASSEMBLY_GAP;
   if (!whole || !size)
     return false;
-  *out = b->reader.packet;
-  out->data = b->reader.whole;
+  *out = reader->packet;
+  out->data = reader->whole;
   out->size = size;
   return true;
 }

@@ -298,7 +298,8 @@ enum { WRITERS = 3, CHUNKS = 2000, PACKETS = 20 };
 static struct st_trace_buffer* shared;
 static _Atomic int running;
 
-/* Packets of four bytes that count up; every fifth one is in two chunks. */
+/* Packets of four bytes that count up; every other chunk ends with half of
+ * one.  Behind its other half there is more that can be lost. */
 static void* write_chunks(void* arg) {
   uint16_t writer = (uint16_t)(intptr_t)arg;
   uint8_t payload[256];
@@ -313,7 +314,7 @@ static void* write_chunks(void* arg) {
                               .payload = payload};
     for (; c.fragments < PACKETS; c.fragments++) {
       bool rest = halved && c.fragments == 0;
-      bool half = id % 5 == 0 && c.fragments == PACKETS - 1;
+      bool half = id % 2 == 0 && c.fragments == PACKETS - 1;
       size_t from = rest ? 2 : 0, size = rest || half ? 2 : 4;
       *p++ = (uint8_t)size;
       memcpy(p, (uint8_t*)&number + from, size);
@@ -333,46 +334,59 @@ static void* write_chunks(void* arg) {
   return NULL;
 }
 
-/* One reader and several writers of a ring: whole packets, in order, and
- * every hole is marked. */
-static void threads(void) {
-  for (size_t size = 4096; size <= 1 << 20; size *= 16) {
-    shared = ring(size);
-    pthread_t threads[WRITERS];
-    uint32_t next[WRITERS + 1] = {0};
-    atomic_store(&running, WRITERS);
-    for (intptr_t i = 0; i < WRITERS; i++)
-      CHECK(!pthread_create(&threads[i], NULL, write_chunks, (void*)(i + 1)));
-    for (bool last = false; !last;) {
-      last = !atomic_load(&running);
-      if (size == 65536) {
-        struct st_trace_buffer* clone = st_trace_buffer_clone(shared);
-        begin_read(clone);
-        while (st_trace_buffer_read_packet(clone, &got))
-          CHECK_EQ(got.size, 4);
-        st_trace_buffer_destroy(clone);
-      }
-      begin_read(shared);
-      while (st_trace_buffer_read_packet(shared, &got)) {
-        uint32_t number;
-        CHECK_EQ(got.size, 4);
-        memcpy(&number, got.data, 4);
-        uint32_t expected = next[got.writer_id];
-        CHECK(number == expected || (number > expected && got.loss));
-        next[got.writer_id] = number + 1;
-      }
-    }
-    for (int i = 0; i < WRITERS; i++)
-      pthread_join(threads[i], NULL);
-    struct st_buffer_stats s = stats_of(shared);
-    CHECK_EQ(s.abi_violations, 0);
-    CHECK_EQ(s.chunks_discarded, 0);
-    CHECK_EQ(s.chunks_written, WRITERS * CHUNKS);
-    if (size == 1 << 20)
-      CHECK_EQ(s.chunks_overwritten, 0);
-    CHECK_EQ(st_trace_buffer_unread(shared), 0);
-    st_trace_buffer_destroy(shared);
+/* Whole packets, in order, and every hole is marked. */
+static void check_packets(uint32_t* next) {
+  begin_read(shared);
+  while (st_trace_buffer_read_packet(shared, &got)) {
+    uint32_t number;
+    CHECK_EQ(got.size, 4);
+    memcpy(&number, got.data, 4);
+    uint32_t expected = next[got.writer_id];
+    CHECK(number == expected || (number > expected && got.loss));
+    next[got.writer_id] = number + 1;
   }
+}
+
+static void check_clone(void) {
+  struct st_trace_buffer* clone = st_trace_buffer_clone(shared);
+  begin_read(clone);
+  while (st_trace_buffer_read_packet(clone, &got))
+    CHECK_EQ(got.size, 4);
+  st_trace_buffer_destroy(clone);
+}
+
+/* One reader and several writers of a ring. */
+static void read_while_written(size_t size) {
+  shared = ring(size);
+  pthread_t threads[WRITERS];
+  uint32_t next[WRITERS + 1] = {0};
+  atomic_store(&running, WRITERS);
+  for (intptr_t i = 0; i < WRITERS; i++)
+    CHECK(!pthread_create(&threads[i], NULL, write_chunks, (void*)(i + 1)));
+  for (bool last = false; !last;) {
+    last = !atomic_load(&running);
+    if (size == 65536)
+      check_clone();
+    check_packets(next);
+  }
+  for (int i = 0; i < WRITERS; i++)
+    pthread_join(threads[i], NULL);
+  struct st_buffer_stats s = stats_of(shared);
+  CHECK_EQ(s.abi_violations, 0);
+  CHECK_EQ(s.chunks_discarded, 0);
+  CHECK_EQ(s.chunks_written, WRITERS * CHUNKS);
+  if (size == 1 << 20)
+    CHECK_EQ(s.chunks_overwritten, 0);
+  CHECK_EQ(st_trace_buffer_unread(shared), 0);
+  st_trace_buffer_destroy(shared);
+}
+
+/* Small rings are written over while a packet is put together. */
+static void threads(void) {
+  for (int i = 0; i < 20; i++)
+    read_while_written(4096);
+  read_while_written(65536);
+  read_while_written(1 << 20);
 }
 
 int main(void) {
