@@ -28,6 +28,9 @@ HIGH_FD = 768
 numbers, and below the usual limit of 1024."""
 
 _UCRED = struct.Struct("iII")
+_GID = struct.Struct("I")
+_SO_PEERGROUPS = 59  # the socket module doesn't have it
+_MAX_OPTION_BYTES = 1024
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
 # Plain numbers: the operators of IntFlag are Python functions, and would be in every trace.
@@ -58,14 +61,15 @@ def parse_address(address: str) -> str | bytes:
 
 
 class PeerCredentials:
-    """Who connected, as the kernel says it."""
+    """Who connected, as the kernel says it; `groups` are those besides `gid`."""
 
-    __slots__ = ("gid", "pid", "uid")
+    __slots__ = ("gid", "groups", "pid", "uid")
 
-    def __init__(self, pid: int, uid: int, gid: int) -> None:
+    def __init__(self, pid: int, uid: int, gid: int, groups: tuple[int, ...] = ()) -> None:
         self.pid = pid
         self.uid = uid
         self.gid = gid
+        self.groups = groups
 
 
 class UnixSocket:
@@ -178,7 +182,15 @@ class UnixSocket:
     def peer_credentials(self) -> PeerCredentials:
         """The peer's identity at the time it connected."""
         raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        return PeerCredentials(*_UCRED.unpack(raw))
+        pid, uid, gid = _UCRED.unpack(raw)
+        return PeerCredentials(pid, uid, gid, self._peer_groups())
+
+    def _peer_groups(self) -> tuple[int, ...]:
+        try:
+            raw = self._socket.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
+        except OSError:
+            return ()  # a kernel before 4.13, or a user in more groups than that
+        return tuple(gid for (gid,) in _GID.iter_unpack(raw))
 
     def shutdown(self) -> None:
         """End both directions for every process that holds this connection."""

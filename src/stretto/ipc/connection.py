@@ -54,7 +54,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_end", "_fast_path", "_machine", "_on_closed", "_queue", "_reader", "_runner", "_writing",
+        "_end", "_fast_path", "_machine", "_on_closed", "_on_drained", "_queue", "_reader",
+        "_runner", "_writing",
     )  # fmt: skip
 
     def __init__(
@@ -71,18 +72,26 @@ class Connection:
         self._reader = FrameReader()
         self._machine: Machine | None = None
         self._fast_path: Callable[[memoryview], int] | None = None
+        self._on_drained: Callable[[], object] | None = None
         self._writing = False
 
-    def start(self, machine: Machine, fast_path: Callable[[memoryview], int] | None = None) -> None:
+    def start(
+        self,
+        machine: Machine,
+        fast_path: Callable[[memoryview], int] | None = None,
+        on_drained: Callable[[], object] | None = None,
+    ) -> None:
         """Begin to receive.
 
         Args:
             machine: Gets each frame's payload.
             fast_path: Looks at received bytes before they are cut into frames,
                 and returns how many it handled (whole frames).
+            on_drained: Called when the peer has read some of what waited for it.
         """
         self._machine = machine
         self._fast_path = fast_path
+        self._on_drained = on_drained
         self._watch()
 
     @property
@@ -150,6 +159,8 @@ class Connection:
     def _on_writable(self) -> None:
         self._queue.drain()
         self._watch_writable()
+        if self._on_drained is not None:
+            self._on_drained()
 
     def _on_readable(self) -> None:
         try:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stretto import _native
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
@@ -152,6 +152,14 @@ class ConsumerEndpoint(Protocol):
         A session that writes into a file is copied into `fd`, which stays the caller's."""
 
     def disconnect(self) -> None: ...
+
+
+class HostedConsumerEndpoint(ConsumerEndpoint, Protocol):
+    """The service's endpoint for a consumer behind a socket: what the port's host calls."""
+
+    def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
+        """What `read_buffers` would deliver, at the caller's pace: trace bytes, and whether
+        there are more; at least one such pair."""
 
 
 class RelayEndpoint(Protocol):

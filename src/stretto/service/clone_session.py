@@ -64,7 +64,7 @@ def start_clone(
 def _find_source(
     service: TracingService, consumer: ConsumerEndpoint, request: CloneSessionRequest
 ) -> TracingSession:
-    if consumer.session is not None:
+    if consumer.session is not None or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers before it clones one.")
     source = _select(list(service.sessions.values()), request)
     if source is None:

@@ -15,7 +15,7 @@ from stretto.service.session_factory import create_session, decode_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from stretto.ports.endpoints import Consumer
     from stretto.protos.ipc import (
@@ -134,20 +134,30 @@ class ConsumerEndpoint:
 
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
         """Deliver what the trace has got since the last read, `bytes_per_task` at a time."""
-        session = self.session
-        if session is None or session.writes_file:
-            self._post(lambda: self._consumer.on_trace_data(b"", False))
-            return
-        self._post(lambda: self._read_some(session, bytes_per_task))
+        pieces = self.trace_pieces(bytes_per_task)
+        self._post(lambda: self._deliver(pieces))
 
-    def _read_some(self, session: TracingSession, limit: int) -> None:
-        if session is not self.session:
-            self._consumer.on_trace_data(b"", False)
-            return
-        data, has_more = session.reader.read(limit)
+    def _deliver(self, pieces: Iterator[tuple[bytes, bool]]) -> None:
+        data, has_more = next(pieces)
         self._consumer.on_trace_data(data, has_more)
         if has_more:
-            self._post(lambda: self._read_some(session, limit))
+            self._post(lambda: self._deliver(pieces))
+
+    def trace_pieces(self, piece_bytes: int = READ_BYTES_PER_TASK) -> Iterator[tuple[bytes, bool]]:
+        """The same for a reader that sets its own pace.
+
+        Args:
+            piece_bytes: About so much is read at a time; a packet stays whole.
+
+        Returns:
+            Trace bytes, and whether there are more; at least one such pair.
+        """
+        session, has_more = self.session, True
+        while has_more:
+            data, has_more = b"", False
+            if session and session is self.session and not session.writes_file:
+                data, has_more = session.reader.read(piece_bytes)
+            yield data, has_more
 
     def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
         """The answer is the encoded TraceStats, or None without a session."""

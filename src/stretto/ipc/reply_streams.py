@@ -1,0 +1,86 @@
+"""Answers in many parts, sent as fast as the client reads and no faster.
+
+    handler --add--> | stream | stream | --one part--> outgoing queue --> socket
+                         ^                                  |
+                         +------ while little waits --------+
+
+Rules
+- One after the other, each part a task of its own: other connections get their turn.
+- Parts are made when there is room for them. A client that doesn't read costs
+  what its queue may hold, and is not hung up on for that.
+- An empty reply, without `has_more`, ends a stream.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import StrettoError
+from stretto.ipc.service import Raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stretto.base.task_runner import TaskRunner
+    from stretto.ipc.connection import Connection
+    from stretto.ipc.host import Deferred
+    from stretto.ipc.service import Message
+
+MAX_QUEUED_BYTES = 256 << 10
+"""No further part is made while more than this waits for the client."""
+
+MAX_STREAMS = 16
+"""Of one connection, unfinished."""
+
+
+class ReplyStreams:
+    """What one client is still to be sent.
+
+    Args:
+        runner: The connection's.
+        connection: To the client; `resume` is its `on_drained`.
+    """
+
+    __slots__ = ("_connection", "_posted", "_runner", "_streams")
+
+    def __init__(self, runner: TaskRunner, connection: Connection) -> None:
+        self._runner = runner
+        self._connection = connection
+        self._streams: deque[tuple[Iterator[Message], Deferred]] = deque()
+        self._posted = False
+
+    def add(self, parts: Iterator[Message], deferred: Deferred) -> None:
+        """Answer with each of `parts`; reject if too many streams wait already."""
+        if len(self._streams) >= MAX_STREAMS:
+            deferred.reject()
+        elif deferred.pending:
+            self._streams.append((parts, deferred))
+            self.resume()
+
+    def resume(self) -> None:
+        """Go on if there is something to send, and room for it."""
+        has_room = self._connection.pending_bytes <= MAX_QUEUED_BYTES
+        if self._streams and has_room and not self._posted:
+            self._posted = True
+            self._runner.post(self._send_part)
+
+    def close(self) -> None:
+        """Forget everything: the client has gone."""
+        self._streams.clear()
+
+    def _send_part(self) -> None:
+        self._posted = False
+        if not self._streams:
+            return
+        parts, deferred = self._streams[0]
+        try:
+            part = next(parts, None)
+        except StrettoError:
+            self._streams.popleft()
+            deferred.reject()
+        else:
+            if part is None:
+                self._streams.popleft()
+            deferred.resolve(part or Raw(), has_more=part is not None)
+        self.resume()

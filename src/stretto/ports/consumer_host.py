@@ -1,0 +1,336 @@
+"""ConsumerPort, the service's side: remote consumers become endpoints of the service.
+
+    socket --> ConsumerHost --> one HostedConsumer per connection
+                                  requests  --> service's endpoint
+                                  its calls <-- service: the end of the session, events
+                                  the trace <-- pulled, as fast as the consumer reads
+
+Rules
+- Who connects is checked first (`peer_rule`), and hung up on if it may not.
+- EnableTracing is answered when its session ends, or can't begin.
+- What can be large (trace, service state) goes as a stream with back-pressure:
+  see `ipc.reply_streams`. A consumer that lets other answers pile up until its
+  queue is full is hung up on: the service never waits.
+- A connection is a consumer: when it ends, its session ends, unless detached.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.ipc.connection import Connection
+from stretto.ipc.frames import MAX_FRAME_BYTES
+from stretto.ipc.host import HostConnection, HostedService
+from stretto.ipc.listener import Listener
+from stretto.ipc.reply_streams import ReplyStreams
+from stretto.ipc.service import Raw
+from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.ports.peer_rule import PeerRule
+from stretto.ports.split_message import split_message, without_field
+from stretto.ports.trace_slices import pack_slices
+from stretto.protos import ipc
+from stretto.protozero.wire import bytes_field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Protocol
+
+    from stretto.base.task_runner import TaskRunner
+    from stretto.base.unix_socket import PeerCredentials, UnixListener, UnixSocket
+    from stretto.ipc.connection import SocketOutbox
+    from stretto.ipc.host import Deferred, Handler
+    from stretto.ports.endpoints import Consumer, HostedConsumerEndpoint
+    from stretto.protos.trace import TracingServiceState
+
+    class ConnectConsumer(Protocol):
+        """`TracingService.connect_consumer`."""
+
+        def __call__(self, consumer: Consumer, uid: int) -> HostedConsumerEndpoint: ...
+
+
+MAX_PART_BYTES = MAX_FRAME_BYTES - 128
+"""Of an encoded message inside a reply."""
+
+_CONFIG = _STATS = _STATE = 1
+"""Numbers of the only field of their replies."""
+_WRITER_STATS = 18
+
+_NO_BUGREPORTS = (
+    "SaveTraceForBugreport is deprecated. Use CloneSession(kBugreportSessionId) instead."
+)
+
+
+class ConsumerHost:
+    """Accepts consumers.
+
+    Args:
+        runner: The service's.
+        connect: Makes the service's endpoint for a consumer.
+        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
+        may_connect: Says who may be a consumer: by default root and this process's user.
+    """
+
+    __slots__ = ("_connect", "_connections", "_listeners", "_make_queue", "_may_connect", "_runner")
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        connect: ConnectConsumer,
+        make_queue: Callable[[int], SocketOutbox] | None = None,
+        *,
+        may_connect: Callable[[PeerCredentials], bool] | None = None,
+    ) -> None:
+        self._runner = runner
+        self._connect = connect
+        self._make_queue = make_queue or _native_queue
+        self._may_connect = may_connect or PeerRule()
+        self._listeners: list[Listener] = []
+        self._connections: set[Connection] = set()
+
+    def listen(self, socket: UnixListener) -> None:
+        """Accept consumers on one more socket, which belongs to this object from now on."""
+        self._listeners.append(Listener(socket, self._runner, self.add_connection))
+
+    def add_connection(self, end: UnixSocket) -> None:
+        """Serve a consumer on a connected socket, which belongs to this object from now on."""
+        peer = end.peer_credentials()
+        if not self._may_connect(peer):
+            end.close()
+            return
+
+        def on_closed() -> None:
+            self._connections.discard(connection)
+            streams.close()
+            consumer.disconnected()
+
+        queue = self._make_queue(end.fileno())
+        connection = Connection(end, self._runner, queue, on_closed)
+        streams = ReplyStreams(self._runner, connection)
+        consumer = HostedConsumer(self._connect, peer.uid, streams)
+        machine = HostConnection([consumer.service], connection, connection.close_soon)
+        consumer.take_fd = machine.take_fd
+        self._connections.add(connection)
+        connection.start(machine, on_drained=streams.resume)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._connections)
+
+    def close(self) -> None:
+        """Accept nobody any more, and hang up on everybody."""
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        for connection in tuple(self._connections):
+            connection.close()
+
+
+class HostedConsumer:
+    """A consumer at the other end of a connection; what the service calls `Consumer`.
+
+    Args:
+        connect: Makes the service's endpoint.
+        uid: Whose process it is.
+        streams: Send it what is large.
+
+    Attributes:
+        take_fd: Gives the descriptor that came with a request, or -1.
+    """
+
+    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_streams", "service", "take_fd")
+
+    def __init__(self, connect: ConnectConsumer, uid: int, streams: ReplyStreams) -> None:
+        self._streams = streams
+        self._enabling: Deferred | None = None
+        self._ended: str | None = None  # An end that nobody has asked for yet.
+        self._events: Deferred | None = None
+        self.take_fd: Callable[[], int] = lambda: -1
+        self.service = HostedService(CONSUMER_PORT, self._handlers())
+        self._endpoint = connect(self, uid)
+
+    def _handlers(self) -> dict[str, Handler]:
+        return {
+            "EnableTracing": self._enable_tracing,
+            "DisableTracing": self._disable_tracing,
+            "ReadBuffers": self._read_buffers,
+            "FreeBuffers": self._free_buffers,
+            "Flush": self._flush,
+            "StartTracing": self._start_tracing,
+            "ChangeTraceConfig": self._change_trace_config,
+            "Detach": self._detach,
+            "Attach": self._attach,
+            "GetTraceStats": self._get_trace_stats,
+            "ObserveEvents": self._observe_events,
+            "QueryServiceState": self._query_service_state,
+            "QueryCapabilities": self._query_capabilities,
+            "SaveTraceForBugreport": self._save_trace_for_bugreport,
+            "CloneSession": self._clone_session,
+        }
+
+    def disconnected(self) -> None:
+        """The connection has ended."""
+        self._enabling = self._events = None
+        self._endpoint.disconnect()
+
+    # --- requests about the session
+
+    def _enable_tracing(self, request: ipc.EnableTracingRequest, deferred: Deferred) -> None:
+        if self._enabling is not None:
+            self._enabling.reject()  # As in Perfetto, the last one is told.
+        self._enabling = deferred
+        if request.attach_notification_only:
+            if self._ended is not None:
+                self.on_tracing_disabled(self._ended)
+            return
+        self._ended = None
+        config = request.trace_config.encode() if request.trace_config else b""
+        self._with_fd(lambda fd: self._endpoint.enable_tracing(config, fd))
+
+    def _with_fd(self, use: Callable[[int | None], object]) -> None:
+        fd = self.take_fd()
+        try:
+            use(fd if fd >= 0 else None)
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _start_tracing(self, _request: ipc.StartTracingRequest, deferred: Deferred) -> None:
+        self._endpoint.start_tracing()
+        deferred.resolve(ipc.StartTracingResponse())
+
+    def _change_trace_config(
+        self, request: ipc.ChangeTraceConfigRequest, deferred: Deferred
+    ) -> None:
+        self._endpoint.change_trace_config(
+            request.trace_config.encode() if request.trace_config else b""
+        )
+        deferred.resolve(ipc.ChangeTraceConfigResponse())
+
+    def _disable_tracing(self, _request: ipc.DisableTracingRequest, deferred: Deferred) -> None:
+        self._endpoint.disable_tracing()
+        deferred.resolve(ipc.DisableTracingResponse())
+
+    def _free_buffers(self, _request: ipc.FreeBuffersRequest, deferred: Deferred) -> None:
+        self._endpoint.free_buffers()
+        deferred.resolve(ipc.FreeBuffersResponse())
+
+    def _flush(self, request: ipc.FlushRequest, deferred: Deferred) -> None:
+        def on_flushed(success: bool) -> None:
+            if success:
+                deferred.resolve(ipc.FlushResponse())
+            else:
+                deferred.reject()
+
+        self._endpoint.flush(request.timeout_ms, on_flushed, request.flags)
+
+    def _detach(self, request: ipc.DetachRequest, deferred: Deferred) -> None:
+        def on_detached(success: bool) -> None:
+            if success:
+                deferred.resolve(ipc.DetachResponse())
+            else:
+                deferred.reject()
+
+        self._endpoint.detach(request.key, on_detached)
+
+    def _attach(self, request: ipc.AttachRequest, deferred: Deferred) -> None:
+        def on_attached(config: bytes | None) -> None:
+            if config is None:
+                deferred.reject()
+            else:
+                deferred.resolve(Raw(bytes_field(_CONFIG, config)))
+
+        self._ended = None
+        self._endpoint.attach(request.key, on_attached)
+
+    def _clone_session(self, request: ipc.CloneSessionRequest, deferred: Deferred) -> None:
+        self._with_fd(lambda fd: self._endpoint.clone_session(request, fd, deferred.resolve))
+
+    # --- requests for data
+
+    def _read_buffers(self, _request: ipc.ReadBuffersRequest, deferred: Deferred) -> None:
+        self._streams.add(self._trace_replies(), deferred)
+
+    def _trace_replies(self) -> Iterator[Raw]:
+        for data, _has_more in self._endpoint.trace_pieces():
+            for reply in pack_slices(data):
+                yield Raw(reply)
+
+    def _get_trace_stats(self, _request: ipc.GetTraceStatsRequest, deferred: Deferred) -> None:
+        def on_stats(stats: bytes | None) -> None:
+            if stats is None:
+                deferred.reject()
+                return
+            if len(stats) > MAX_PART_BYTES:  # Thousands of writers; all else is small.
+                stats = without_field(stats, _WRITER_STATS)
+            deferred.resolve(Raw(bytes_field(_STATS, stats)))
+
+        self._endpoint.get_trace_stats(on_stats)
+
+    def _query_service_state(
+        self, request: ipc.QueryServiceStateRequest, deferred: Deferred
+    ) -> None:
+        def on_state(state: TracingServiceState) -> None:
+            parts = split_message(state.encode(), MAX_PART_BYTES)
+            self._streams.add((Raw(bytes_field(_STATE, part)) for part in parts), deferred)
+
+        self._endpoint.query_service_state(on_state, sessions_only=request.sessions_only)
+
+    def _query_capabilities(
+        self, _request: ipc.QueryCapabilitiesRequest, deferred: Deferred
+    ) -> None:
+        self._endpoint.query_capabilities(
+            lambda told: deferred.resolve(ipc.QueryCapabilitiesResponse(capabilities=told))
+        )
+
+    def _save_trace_for_bugreport(
+        self, _request: ipc.SaveTraceForBugreportRequest, deferred: Deferred
+    ) -> None:
+        deferred.resolve(ipc.SaveTraceForBugreportResponse(success=False, msg=_NO_BUGREPORTS))
+
+    def _observe_events(self, request: ipc.ObserveEventsRequest, deferred: Deferred) -> None:
+        if self._events is not None:
+            self._events.resolve(ipc.ObserveEventsResponse())
+        self._events = deferred
+        types = 0
+        for each in request.events_to_observe:
+            types |= each
+        self._endpoint.observe_events(types, self._on_events)
+        if not request.events_to_observe:
+            deferred.resolve(ipc.ObserveEventsResponse())
+            self._events = None
+
+    def _on_events(self, events: ipc.ObservableEvents) -> None:
+        if self._events is None:
+            return
+        for part in split_message(events.encode(), MAX_PART_BYTES):
+            told = ipc.ObserveEventsResponse(events=ipc.ObservableEvents.decode(part))
+            self._events.resolve(told, has_more=True)
+
+    # --- calls of the service (Consumer)
+
+    def on_connect(self) -> None:
+        """Nothing goes over the wire: the consumer knows by the reply to its bind."""
+
+    def on_disconnect(self) -> None:
+        """Nothing goes over the wire: the consumer knows by our hanging up."""
+
+    def on_tracing_disabled(self, error: str) -> None:
+        deferred, self._enabling = self._enabling, None
+        if deferred is None:
+            self._ended = error
+            return
+        response = ipc.EnableTracingResponse(disabled=True)
+        if error:
+            response.error = error
+        deferred.resolve(response)
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        """Never called: the trace is pulled."""
+
+
+def _native_queue(fd: int) -> SocketOutbox:
+    from stretto import _native
+
+    return _native.SendQueue(fd)

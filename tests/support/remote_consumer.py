@@ -1,0 +1,66 @@
+"""A consumer at the far end of a socket, which speaks the protocol frame by frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.base.unix_socket import UnixSocket
+from stretto.ipc.client import Client, ServiceProxy
+from stretto.ipc.connection import Connection
+from stretto.ipc.service import Raw
+from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.protos import ipc
+from tests.support.plain_queue import PlainQueue
+
+if TYPE_CHECKING:
+    from stretto.base.task_runner import TaskRunner
+    from stretto.ports.consumer_host import ConsumerHost
+
+
+class Replies(list[Any]):
+    """What came on one request: each reply, and None for a rejection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_more = True
+
+    def add(self, reply: Any, has_more: bool) -> None:
+        self.append(reply.data if isinstance(reply, Raw) else reply)
+        self.has_more = has_more
+
+
+class RemoteConsumer:
+    """Bound to ConsumerPort on a runner that the test drives.
+
+    Args:
+        runner: Both ends'.
+        host: Where it connects.
+    """
+
+    def __init__(self, runner: TaskRunner, host: ConsumerHost) -> None:
+        end, near = UnixSocket.pair()
+        self.hung_up = False
+        self.connection = Connection(end, runner, PlainQueue(end), self._on_closed)
+        self.client = Client(self.connection)
+        self.connection.start(self.client)
+        self.proxy: ServiceProxy | None = None
+        self.client.bind(CONSUMER_PORT, self._on_bound)
+        host.add_connection(near)
+
+    def _on_bound(self, proxy: ServiceProxy | None) -> None:
+        self.proxy = proxy
+
+    def _on_closed(self) -> None:
+        self.hung_up = True
+
+    def call(self, name: str, fd: int = -1, **fields: Any) -> Replies:
+        """Send a request; the replies come when the runner runs."""
+        assert self.proxy is not None
+        replies = Replies()
+        request = getattr(ipc, f"{name}Request")(**fields)
+        self.proxy.invoke(name, request, replies.add, fd)
+        return replies
+
+    def close(self) -> None:
+        """Hang up."""
+        self.connection.close()

@@ -1,0 +1,45 @@
+"""Parts of a message, put together, are the message."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.ports.split_message import split_message, without_field
+from stretto.protos.config import DataSourceDescriptor
+from stretto.protos.trace import TracingServiceState
+
+
+def state(*name_sizes: int) -> TracingServiceState:
+    sources = [
+        TracingServiceState.DataSource(
+            ds_descriptor=DataSourceDescriptor(name="n" * size), producer_id=1
+        )
+        for size in name_sizes
+    ]
+    return TracingServiceState(num_sessions=3, data_sources=sources, tracing_service_version="v")
+
+
+@pytest.mark.parametrize("limit", [20, 50, 10_000])
+def test_parts_together_are_the_message(limit: int) -> None:
+    whole = state(*range(10))
+    parts = list(split_message(whole.encode(), limit))
+    assert all(0 < len(part) <= limit for part in parts)
+    assert TracingServiceState.decode(b"".join(parts)) == whole
+
+
+def test_each_part_is_as_full_as_can_be() -> None:
+    assert len(list(split_message(state(*[5] * 8).encode(), 10_000))) == 1
+
+
+def test_what_fits_nowhere_is_left_out() -> None:
+    parts = list(split_message(state(5, 100, 6).encode(), 50))
+    assert TracingServiceState.decode(b"".join(parts)) == state(5, 6)
+
+
+def test_nothing_is_one_empty_part() -> None:
+    assert list(split_message(b"", 50)) == [b""]
+
+
+def test_without_field() -> None:
+    left = without_field(state(1, 2, 3).encode(), 2)
+    assert TracingServiceState.decode(left) == state()
