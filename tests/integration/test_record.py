@@ -191,7 +191,22 @@ class TestEndings:
         loaded = check_trace(oracle, run.trace)
         assert {"inner", "outer", "uncaught exception"} <= names(loaded)
 
+    def test_hanging_up_is_not_recorded(self, oracle, trace):
+        """The recorder reads the memory for the last time in the middle of it."""
+        run = record_code(trace, HANGS_UP_SLOWLY)
+        assert "slow_close" not in names(check_trace(oracle, run.trace))
 
+
+HANGS_UP_SLOWLY = """
+import atexit, os, signal, socket, time
+close, recorder = socket.socket.close, os.getppid()
+def slow_close(end):
+    os.kill(recorder, signal.SIGCONT)
+    time.sleep(0.3)
+    close(end)
+socket.socket.close = slow_close
+atexit.register(os.kill, recorder, signal.SIGSTOP)
+"""
 FORKS = """
 import os
 def in_child(): pass

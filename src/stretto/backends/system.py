@@ -80,9 +80,14 @@ class SystemBackend:
         return self._client is not None and self._client.connected
 
     def close(self) -> None:
-        """Hang up, and stop recording. What was written stays with the service."""
+        """Stop recording, and hang up. What was written stays with the service.
+
+        In this order: the service reads our memory a last time when we hang up, and hanging up
+        calls functions that may be recorded themselves.
+        """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:
+            producer.stop()
             client.disconnect()
             producer.on_disconnect()
 

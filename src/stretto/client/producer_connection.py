@@ -64,6 +64,11 @@ class ProducerConnection:
         if self.endpoint is not None and source.name in self._types:
             self.endpoint.update_data_source(source.descriptor())
 
+    def stop(self) -> None:
+        """End all instances while the connection still stands: what they write last arrives."""
+        for instance_id in list(self._instances):
+            self._end(instance_id)
+
     def abandon(self) -> None:
         """Forget everything, after a fork: it all belongs to the parent."""
         for instance in self._instances.values():
@@ -81,8 +86,7 @@ class ProducerConnection:
 
     def on_disconnect(self) -> None:
         """The service is gone: all sessions have ended."""
-        for instance_id in list(self._instances):
-            self._end(instance_id)
+        self.stop()
         if self._arbiter is not None:
             self._arbiter.disable()
         self.endpoint = self._arbiter = None
