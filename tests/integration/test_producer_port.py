@@ -152,6 +152,10 @@ class TestHandshake:
                 "shm_size_hint": 1 << 22,
                 "sdk_version": "1",
                 "smb_scraping": False,
+                "machine_id": 0,
+                "machine_name": "",
+                "shm_emulation": False,
+                "shm_fd": -1,
             }
         ]
         client_of(producer).disconnect()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stretto.base.memory import create_sealed_memfd
 from stretto.base.unix_socket import UnixSocket
 from stretto.ipc.frames import encode_frame
 from stretto.ports.producer_host import ProducerHost
@@ -15,9 +15,11 @@ from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
 from stretto.protos.ipc import IPCFrame
+from stretto.protos.trace import SystemInfo
 from stretto.service.tracing_service import TracingService
 from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.remote_end import remote_end
 
 small = st.integers(0, 5)
 numbers = st.one_of(small, st.integers(0, 2**32 - 1))
@@ -29,7 +31,12 @@ descriptors = st.builds(
     will_notify_on_start=st.booleans(),
 )
 moves = st.builds(
-    ipc.CommitDataRequest.ChunksToMove, page=numbers, chunk=numbers, target_buffer=numbers
+    ipc.CommitDataRequest.ChunksToMove,
+    page=numbers,
+    chunk=numbers,
+    target_buffer=numbers,
+    data=st.one_of(st.none(), st.binary(max_size=40)),
+    chunk_incomplete=st.booleans(),
 )
 patches = st.builds(
     ipc.CommitDataRequest.ChunkToPatch,
@@ -50,6 +57,7 @@ arguments = {
         shared_memory_page_size_hint_bytes=numbers,
         shared_memory_size_hint_bytes=numbers,
         smb_scraping_mode=small,
+        producer_provided_shmem=st.booleans(),
     ),
     "RegisterDataSource": st.builds(
         ipc.RegisterDataSourceRequest, data_source_descriptor=descriptors
@@ -78,6 +86,37 @@ arguments = {
 }
 
 
+relay_arguments = {
+    "InitRelay": st.builds(
+        ipc.InitRelayRequest, system_info=st.builds(SystemInfo, machine_name=st.text(max_size=5))
+    ),
+    "SyncClock": st.builds(
+        ipc.SyncClockRequest,
+        phase=small,
+        clocks=st.lists(
+            st.builds(ipc.SyncClockRequest.Clock, clock_id=numbers, timestamp=numbers), max_size=70
+        ),
+    ),
+}
+identities = st.builds(
+    IPCFrame.SetPeerIdentity,
+    pid=st.integers(-5, 5),
+    uid=st.integers(-5, 5),
+    machine_id_hint=st.sampled_from(["", "box"]),
+    machine_name=st.text(max_size=5),
+)
+
+
+def relay_request(name: str, args: bytes, drop_reply: bool) -> bytes:
+    call = IPCFrame.InvokeMethod(
+        service_id=2,
+        method_id=ipc.RELAY_PORT_METHODS[name],
+        args_proto=args,
+        drop_reply=drop_reply,
+    )
+    return encode_frame(IPCFrame(request_id=1, msg_invoke_method=call))
+
+
 def request(name: str, args: bytes, drop_reply: bool = False) -> bytes:
     call = IPCFrame.InvokeMethod(
         service_id=1,
@@ -90,6 +129,13 @@ def request(name: str, args: bytes, drop_reply: bool = False) -> bytes:
 
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return encode_frame(IPCFrame(set_peer_identity=draw(identities)))
+    if kind == 1:
+        name = draw(st.sampled_from(sorted(relay_arguments)))
+        args = draw(relay_arguments[name].map(lambda each: each.encode()))
+        return relay_request(name, args, draw(st.booleans()))
     name = draw(st.sampled_from(sorted(arguments)))
     args = draw(st.one_of(arguments[name].map(lambda each: each.encode()), st.binary(max_size=20)))
     return request(name, args, draw(st.booleans()))
@@ -116,26 +162,43 @@ class Consumer:
     def on_trace_data(self, data: bytes, has_more: bool) -> None: ...
 
 
+def shared_memory(kind: int) -> int:
+    """A descriptor to offer: none, fit memory, memory that can shrink, no memory at all."""
+    if kind == 0:
+        return -1
+    if kind == 1:
+        return create_sealed_memfd(64 * 4096)
+    if kind == 2:
+        fd = os.memfd_create("open")
+        os.ftruncate(fd, 64 * 4096)
+        return fd
+    return os.open("/dev/null", os.O_RDONLY)
+
+
 class World:
     """A service that records `wanted`, behind a socket."""
 
     def __init__(self) -> None:
         self.runner = FakeTaskRunner(FakeClock())
         self.service = TracingService(self.runner, self.runner.clock)
-        self.host = ProducerHost(self.runner, self.service.connect_producer)
+        self.host = ProducerHost(
+            self.runner,
+            self.service.connect_producer,
+            connect_relay=self.service.connect_relay,
+        )
         consumer = self.service.connect_consumer(Consumer(), uid=0)
         source = TraceConfig.DataSource(config=DataSourceConfig(name="wanted"))
         config = TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], data_sources=[source])
         consumer.enable_tracing(config.encode())
 
-    def join(self) -> UnixSocket:
+    def join(self, *, remote: bool = False) -> UnixSocket:
         far, near = UnixSocket.pair()
-        self.host.add_connection(near)
+        self.host.add_connection(remote_end(near) if remote else near, relays=True)
         return far
 
-    def send(self, far: UnixSocket, data: bytes) -> list[IPCFrame]:
+    def send(self, far: UnixSocket, data: bytes, fd: int = -1) -> list[IPCFrame]:
         if data:
-            far.send(data)
+            far.send(data, fd)
         self.runner.run_until_idle()
         return self.answers(far)
 
@@ -156,25 +219,37 @@ def is_served(world: World, far: UnixSocket) -> bool:
     return any(reply is not None and reply.success for reply in replies)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(requests(), max_size=12), st.booleans(), st.binary(max_size=30))
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(requests(), st.integers(0, 12)), max_size=12),
+    st.booleans(),
+    st.booleans(),
+    st.binary(max_size=30),
+)
 def test_other_producers_are_undisturbed(
-    hostile: list[bytes], well_behaved_start: bool, garbage: bytes
+    hostile: list[tuple[bytes, int]], well_behaved_start: bool, remote: bool, garbage: bytes
 ) -> None:
+    fds_before = len(os.listdir("/proc/self/fd"))
     world = World()
-    good, bad = world.join(), world.join()
+    good, bad = world.join(), world.join(remote=remote)
     for frame in START:
         world.send(good, frame)
-    stream: list[Any] = [*(START if well_behaved_start else ()), *hostile, garbage]
-    for data in stream:
+    start = [(frame, 0) for frame in START] if well_behaved_start else []
+    for data, memory in [*start, *hostile, (garbage, 0)]:
+        fd = shared_memory(memory if memory < 4 else 0)
         if world.host.connection_count == 2:
-            world.send(bad, data)
+            world.send(bad, data, fd)
+        if fd >= 0:
+            os.close(fd)
     bad.close()
     world.runner.advance(10_000)
     assert world.host.connection_count == 1
     assert len(world.service.producers) == 1
+    assert world.service.relays == []
     assert is_served(world, good)
     good.close()
     world.runner.run_until_idle()
     assert not world.service.producers
     world.host.close()
+    del world
+    assert len(os.listdir("/proc/self/fd")) == fds_before

@@ -40,6 +40,7 @@ class PlainEndpoint:
         self.producer = producer
         self.core = _native.ProducerEndpointCore(service.table, producer_id)
         self.memory = -1
+        self.producer_provided_shm = False
         self.instances = 0
         self.flushed = 0
         self.log: list[tuple[Any, ...]] = []

@@ -16,6 +16,8 @@ MEMFD_NAME = "perfetto_shmem"
 REQUIRED_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 MAX_SHM_BYTES = 32 * 1024 * 1024
 """The service's limit for one producer's shared memory (perfetto-abi 1.2)."""
+MAX_BLOCK_BYTES = 65536
+"""The largest pages that common kernels have; what is larger is reserved from a pool."""
 
 
 def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
@@ -56,7 +58,7 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
         max_bytes: More is refused.
 
     Raises:
-        TransportError: Not a memfd, not sealed, empty or too large.
+        TransportError: Not a memfd, not sealed, in huge pages, empty or too large.
     """
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
@@ -69,7 +71,13 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
             f"the peer's shared memory isn't sealed (seals {seals:#x}): "
             "it must carry F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL"
         )
-    size = os.fstat(fd).st_size
+    status = os.fstat(fd)
+    if status.st_blksize > MAX_BLOCK_BYTES:
+        raise TransportError(
+            "the peer's shared memory lies in huge pages, which may run out under our feet: "
+            "it must come from memfd_create without MFD_HUGETLB"
+        )
+    size = status.st_size
     if not 0 < size <= max_bytes:
         raise TransportError(
             f"the peer's shared memory has {size} bytes: it must have 1 to {max_bytes}"

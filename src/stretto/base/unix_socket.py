@@ -1,44 +1,30 @@
-"""Unix stream sockets that carry file descriptors and know who is at the other end.
+"""Unix stream sockets: they carry file descriptors, and know who is at the other end.
 
-Addresses are Perfetto's: a path, or `@name` for an abstract one (Linux). All
-sockets are close-on-exec and non-blocking; a peer that died raises no SIGPIPE.
-One descriptor may travel with a message, and arrives with its first bytes.
+Addresses are Perfetto's: a path, or `@name` for an abstract one (Linux).
 
-Source: perfetto-abi 2.1, 2.2, 2.5.
+Source: perfetto-abi 2.2, 2.5.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import select
 import socket
 import stat
 import struct
 import time
 
 from stretto.base.errors import TransportError
+from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, moved_up
 
 MAX_PATH_BYTES = 106
 """Longest address: sun_path has 108 bytes, and Perfetto keeps it below 107."""
-
-HIGH_FD = 768
-"""Where connections to a service lie: out of the way of programs that close or count the low
-numbers, and below the usual limit of 1024."""
 
 _UCRED = struct.Struct("iII")
 _GID = struct.Struct("I")
 _SO_PEERGROUPS = 59  # the socket module doesn't have it
 _MAX_OPTION_BYTES = 1024
-_FD = struct.Struct("i")
-_FD_SPACE = socket.CMSG_SPACE(_FD.size)
-# Plain numbers: the operators of IntFlag are Python functions, and would be in every trace.
-_SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-_RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
-_CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
 _CONNECT_RETRY_MS = 5
-_BACKLOG = 128
 
 
 def parse_address(address: str) -> str | bytes:
@@ -72,18 +58,14 @@ class PeerCredentials:
         self.groups = groups
 
 
-class UnixSocket:
-    """One end of a connection.
+class UnixSocket(StreamSocket):
+    """One end of a connection between processes of one machine.
 
     Args:
-        end: A connected stream socket; belongs to this object from now on.
+        end: A connected unix stream socket; belongs to this object from now on.
     """
 
-    __slots__ = ("_socket",)
-
-    def __init__(self, end: socket.socket) -> None:
-        end.setblocking(False)
-        self._socket = end
+    __slots__ = ()
 
     @classmethod
     def connect(cls, address: str, timeout_ms: float = 5000) -> UnixSocket:
@@ -104,7 +86,7 @@ class UnixSocket:
             while True:
                 try:
                     end.connect(target)
-                    return cls(_moved_up(end))
+                    return cls(moved_up(end))
                 except BlockingIOError:
                     # The backlog is full. Nothing can be polled for that.
                     if time.monotonic() >= deadline:
@@ -122,63 +104,6 @@ class UnixSocket:
         one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return cls(one), cls(other)
 
-    def fileno(self) -> int:
-        """The descriptor, -1 after `close`."""
-        return self._socket.fileno()
-
-    def send(self, data: bytes | memoryview, fd: int = -1) -> int:
-        """Send what the kernel takes now.
-
-        Args:
-            data: Not empty.
-            fd: Travels with the first byte; stays the caller's.
-
-        Returns:
-            Bytes that were taken; 0: none, try again when writable.
-
-        Raises:
-            TransportError: The peer has gone.
-        """
-        ancillary = [] if fd < 0 else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _FD.pack(fd))]
-        try:
-            return self._socket.sendmsg([data], ancillary, _SEND_FLAGS)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise TransportError(f"can't send: {error.strerror}; the peer has gone") from error
-
-    def recv_into(self, buffer: memoryview) -> tuple[int, int] | None:
-        """Receive what is there.
-
-        Args:
-            buffer: Filled from its start; not empty.
-
-        Returns:
-            Bytes (0: the peer closed) and a descriptor (-1: none), which is the
-            caller's; None if nothing is there yet.
-
-        Raises:
-            TransportError: The connection broke, or more than one descriptor came.
-        """
-        try:
-            size, ancillary, flags, _ = self._socket.recvmsg_into([buffer], _FD_SPACE, _RECV_FLAGS)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            raise TransportError(f"can't receive: {error.strerror}; the peer has gone") from error
-        fds = _descriptors(ancillary)
-        if flags & _CUT_SHORT or len(fds) > 1:
-            for fd in fds:
-                os.close(fd)
-            raise TransportError("the peer sent more than one descriptor with a message")
-        return size, fds[0] if fds else -1
-
-    def wait_readable(self, timeout_ms: float) -> bool:
-        """Block until there is input or the peer has gone; False after the time-out."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(max(0, timeout_ms)))
-
     def peer_credentials(self) -> PeerCredentials:
         """The peer's identity at the time it connected."""
         raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
@@ -192,22 +117,8 @@ class UnixSocket:
             return ()  # a kernel before 4.13, or a user in more groups than that
         return tuple(gid for (gid,) in _GID.iter_unpack(raw))
 
-    def shutdown(self) -> None:
-        """End both directions for every process that holds this connection."""
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # it is down already
 
-    def close(self) -> None:
-        """Close our descriptor; harmless if it is closed, by the program behind our back too."""
-        try:
-            self._socket.close()
-        except OSError:
-            pass  # the number isn't ours any more
-
-
-class UnixListener:
+class UnixListener(StreamListener):
     """A socket that accepts connections.
 
     Args:
@@ -219,17 +130,16 @@ class UnixListener:
         TransportError: The address can't be used.
     """
 
-    __slots__ = ("_inode", "_socket", "address")
+    __slots__ = ("_inode",)
 
     def __init__(self, address: str, mode: int = 0o600) -> None:
         target = parse_address(address)
-        self.address = address
         self._inode: tuple[int, int] | None = None
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self._socket.setblocking(False)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        super().__init__(listening, address)
         try:
             self._bind(target, mode)
-            self._socket.listen(_BACKLOG)
+            self._socket.listen(BACKLOG)
         except OSError as error:
             self._socket.close()
             raise TransportError(
@@ -249,24 +159,7 @@ class UnixListener:
         os.chmod(target, mode)
         self._inode = _inode(target)
 
-    def fileno(self) -> int:
-        """The descriptor, -1 after `close`."""
-        return self._socket.fileno()
-
-    def accept(self) -> UnixSocket | None:
-        """The next connection; None if there is none now.
-
-        Raises:
-            TransportError: No descriptors left, or the like.
-        """
-        try:
-            end, _ = self._socket.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return None
-        except OSError as error:
-            raise TransportError(
-                f"can't accept on {self.address}: {error.strerror}; raise `ulimit -n`"
-            ) from error
+    def _connection(self, end: socket.socket) -> UnixSocket:
         return UnixSocket(end)
 
     def close(self) -> None:
@@ -276,25 +169,6 @@ class UnixListener:
         self._socket.close()
         if self._inode is not None and _inode(self.address) == self._inode:
             os.unlink(self.address)
-
-
-def _moved_up(end: socket.socket) -> socket.socket:
-    """The socket under a high number, or as it is where there is no room."""
-    try:
-        fd = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
-    except OSError:
-        return end
-    end.close()
-    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
-
-
-def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    fds: list[int] = []
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            whole = len(data) - len(data) % _FD.size
-            fds.extend(fd for (fd,) in _FD.iter_unpack(data[:whole]))
-    return fds
 
 
 def _remove_stale_socket(path: str) -> None:

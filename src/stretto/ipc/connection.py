@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from stretto.base.stream_socket import StreamSocket
     from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import UnixSocket
     from stretto.ipc.service import Outbox
 
     class Machine(Protocol):
@@ -60,12 +60,12 @@ class Connection:
 
     def __init__(
         self,
-        end: UnixSocket,
+        end: StreamSocket,
         runner: TaskRunner,
         queue: SocketOutbox,
         on_closed: Callable[[], object],
     ) -> None:
-        self._end: UnixSocket | None = end
+        self._end: StreamSocket | None = end
         self._runner = runner
         self._queue = queue
         self._on_closed = on_closed

@@ -90,24 +90,23 @@ class HostConnection:
         services: What the socket offers; their ids count from 1 in this order.
         outbox: Takes the frames to the client.
         on_refused: The outbox took a frame no more; the connection should end.
-        fast_path: Looks at received bytes before they are cut into frames, and
-            returns how many it handled (whole frames).
+        on_identity: Gets what a client says of itself (SetPeerIdentity).
     """
 
-    __slots__ = ("_on_refused", "_outbox", "_parked_fd", "_services", "fast_path")
+    __slots__ = ("_on_identity", "_on_refused", "_outbox", "_parked_fd", "_services")
 
     def __init__(
         self,
         services: Sequence[HostedService],
         outbox: Outbox,
         on_refused: Callable[[], object],
-        fast_path: Callable[[memoryview], int] | None = None,
+        on_identity: Callable[[IPCFrame.SetPeerIdentity], object] | None = None,
     ) -> None:
         self._services = tuple(services)
         self._outbox = outbox
         self._on_refused = on_refused
         self._parked_fd = ParkedFd()
-        self.fast_path = fast_path
+        self._on_identity = on_identity
 
     def park_fd(self, fd: int) -> None:
         """A descriptor arrived (-1: none)."""
@@ -120,9 +119,12 @@ class HostConnection:
     def receive(self, payload: bytes) -> None:
         """Handle the payload of one frame."""
         frame = decode_payload(payload)
-        if frame is None or frame.set_peer_identity is not None:
-            return  # the kernel tells who is at the other end of a unix socket
-        if frame.msg_bind_service is not None:
+        if frame is None:
+            return
+        if frame.set_peer_identity is not None:
+            if self._on_identity is not None:
+                self._on_identity(frame.set_peer_identity)
+        elif frame.msg_bind_service is not None:
             self._bind(frame.request_id, frame.msg_bind_service.service_name)
         elif frame.msg_invoke_method is not None:
             self._invoke(frame.request_id, frame.msg_invoke_method)

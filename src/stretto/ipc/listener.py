@@ -9,8 +9,8 @@ from stretto.base.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import UnixListener, UnixSocket
 
 RETRY_MS = 100
 """How long a listener rests when the process has no descriptor left."""
@@ -29,11 +29,11 @@ class Listener:
 
     def __init__(
         self,
-        socket: UnixListener,
+        socket: StreamListener,
         runner: TaskRunner,
-        on_connection: Callable[[UnixSocket], object],
+        on_connection: Callable[[StreamSocket], object],
     ) -> None:
-        self._socket: UnixListener | None = socket
+        self._socket: StreamListener | None = socket
         self._runner = runner
         self._on_connection = on_connection
         self._watch()

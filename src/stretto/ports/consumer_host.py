@@ -6,7 +6,9 @@
                                   the trace <-- pulled, as fast as the consumer reads
 
 Rules
-- Who connects is checked first (`peer_rule`), and hung up on if it may not.
+- Who connects is checked first (`peer_rule`), and hung up on if it may not. Over
+  a network nobody can be checked: that has to be allowed on its own, and such a
+  consumer is nobody's user, who starts sessions and owns no files.
 - EnableTracing is answered when its session ends, or can't begin.
 - What can be large (trace, service state) goes as a stream with back-pressure:
   see `ipc.reply_streams`. A consumer that lets other answers pile up until its
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
+    from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import PeerCredentials, UnixListener, UnixSocket
+    from stretto.base.unix_socket import PeerCredentials
     from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
     from stretto.ports.endpoints import Consumer, HostedConsumerEndpoint
@@ -56,6 +59,9 @@ _CONFIG = _STATS = _STATE = 1
 """Numbers of the only field of their replies."""
 _WRITER_STATS = 18
 
+NOBODY = 65534
+"""The user of consumers over a network."""
+
 _NO_BUGREPORTS = (
     "SaveTraceForBugreport is deprecated. Use CloneSession(kBugreportSessionId) instead."
 )
@@ -69,9 +75,13 @@ class ConsumerHost:
         connect: Makes the service's endpoint for a consumer.
         make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
         may_connect: Says who may be a consumer: by default root and this process's user.
+        allow_network: Whoever reaches a TCP or vsock listener may be one, too.
     """
 
-    __slots__ = ("_connect", "_connections", "_listeners", "_make_queue", "_may_connect", "_runner")
+    __slots__ = (
+        "_allow_network", "_connect", "_connections", "_listeners", "_make_queue", "_may_connect",
+        "_runner",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,22 +90,24 @@ class ConsumerHost:
         make_queue: Callable[[int], SocketOutbox] | None = None,
         *,
         may_connect: Callable[[PeerCredentials], bool] | None = None,
+        allow_network: bool = False,
     ) -> None:
         self._runner = runner
         self._connect = connect
         self._make_queue = make_queue or _native_queue
         self._may_connect = may_connect or PeerRule()
+        self._allow_network = allow_network
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
 
-    def listen(self, socket: UnixListener) -> None:
+    def listen(self, socket: StreamListener) -> None:
         """Accept consumers on one more socket, which belongs to this object from now on."""
         self._listeners.append(Listener(socket, self._runner, self.add_connection))
 
-    def add_connection(self, end: UnixSocket) -> None:
+    def add_connection(self, end: StreamSocket) -> None:
         """Serve a consumer on a connected socket, which belongs to this object from now on."""
         peer = end.peer_credentials()
-        if not self._may_connect(peer):
+        if not (self._may_connect(peer) if peer else self._allow_network):
             end.close()
             return
 
@@ -107,7 +119,7 @@ class ConsumerHost:
         queue = self._make_queue(end.fileno())
         connection = Connection(end, self._runner, queue, on_closed)
         streams = ReplyStreams(self._runner, connection)
-        consumer = HostedConsumer(self._connect, peer.uid, streams)
+        consumer = HostedConsumer(self._connect, peer.uid if peer else NOBODY, streams)
         machine = HostConnection([consumer.service], connection, connection.close_soon)
         consumer.take_fd = machine.take_fd
         self._connections.add(connection)

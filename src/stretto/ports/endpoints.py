@@ -81,6 +81,8 @@ class HostedProducerEndpoint(ProducerEndpoint, Protocol):
     """The service's endpoint for a producer behind a socket: what the port's host calls."""
 
     core: _native.ProducerEndpointCore
+    producer_provided_shm: bool
+    """Whether the memory that it brought was taken."""
 
     def on_commit(self, flush_request_id: int) -> None:
         """`core` has handled CommitData; `flush_request_id` is 0 if it carried none."""

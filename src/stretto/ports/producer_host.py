@@ -8,7 +8,11 @@
 Rules
 - A producer exists from its InitializeConnection on; whatever comes before is
   rejected, and so is a second one.
-- Who it is says the kernel, never the producer.
+- Who it is says the kernel, never the producer; over a network, where nobody
+  knows, it says so itself (`peer`).
+- A producer may bring its memory with InitializeConnection; it is taken if it is
+  sealed and of a legal size, else it gets ours. Over a network there is none, and
+  chunks come inside CommitData.
 - Commands that come before GetAsyncCommand are lost as in Perfetto, except the
   shared memory: it is announced as soon as the stream exists.
 - A producer that doesn't read until its queue is full is hung up on: the
@@ -24,7 +28,9 @@ from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection, HostedService
 from stretto.ipc.listener import Listener
+from stretto.ports.peer import Peer, peer_of
 from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.ports.relay_host import HostedRelay
 from stretto.protos import ipc
 
 if TYPE_CHECKING:
@@ -32,12 +38,13 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from stretto import _native
+    from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import PeerCredentials, UnixListener, UnixSocket
     from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
     from stretto.ipc.service import Raw
     from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.ports.relay_host import ConnectRelay
     from stretto.protos.config import DataSourceConfig
 
     class ConnectProducer(Protocol):
@@ -54,6 +61,10 @@ if TYPE_CHECKING:
             shm_size_hint: int,
             sdk_version: str,
             smb_scraping: bool,
+            machine_id: int,
+            machine_name: str,
+            shm_emulation: bool,
+            shm_fd: int,
         ) -> HostedProducerEndpoint:
             """The endpoint of a new producer.
 
@@ -84,10 +95,12 @@ class ProducerHost:
         make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
         scrape_by_default: Scrape the memory of producers that don't say whether
             it may be.
+        connect_relay: Makes the service's endpoint for a relay, on sockets that are for them.
     """
 
     __slots__ = (
-        "_connect", "_connections", "_listeners", "_make_queue", "_runner", "_scrape_by_default",
+        "_connect", "_connect_relay", "_connections", "_listeners", "_make_queue", "_runner",
+        "_scrape_by_default",
     )  # fmt: skip
 
     def __init__(
@@ -97,29 +110,47 @@ class ProducerHost:
         make_queue: Callable[[int], SocketOutbox] | None = None,
         *,
         scrape_by_default: bool = False,
+        connect_relay: ConnectRelay | None = None,
     ) -> None:
         self._runner = runner
         self._connect = connect
+        self._connect_relay = connect_relay
         self._scrape_by_default = scrape_by_default
         self._make_queue = make_queue or _native_queue
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
 
-    def listen(self, socket: UnixListener) -> None:
-        """Accept producers on one more socket, which belongs to this object from now on."""
-        self._listeners.append(Listener(socket, self._runner, self.add_connection))
+    def listen(self, socket: StreamListener, *, relays: bool = False) -> None:
+        """Accept producers on one more socket, which belongs to this object from now on.
 
-    def add_connection(self, end: UnixSocket) -> None:
+        Args:
+            socket: Of any kind.
+            relays: Accept relays of other machines, too.
+        """
+
+        def accept(end: StreamSocket) -> None:
+            self.add_connection(end, relays=relays)
+
+        self._listeners.append(Listener(socket, self._runner, accept))
+
+    def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
         """Serve a producer on a connected socket, which belongs to this object from now on."""
-        producer = HostedProducer(self._connect, end.peer_credentials(), self._scrape_by_default)
+        peer = peer_of(end)
+        producer = HostedProducer(self._connect, peer, self._scrape_by_default)
+        hosted: list[HostedProducer | HostedRelay] = [producer]
+        if relays and self._connect_relay is not None:
+            hosted.append(HostedRelay(self._connect_relay, peer))
 
         def on_closed() -> None:
             self._connections.discard(connection)
-            producer.disconnected()
+            for each in hosted:
+                each.disconnected()
 
         queue = self._make_queue(end.fileno())
         connection = Connection(end, self._runner, queue, on_closed)
-        machine = HostConnection([producer.service], connection, connection.close_soon)
+        services = [each.service for each in hosted]
+        machine = HostConnection(services, connection, connection.close_soon, peer.introduce)
+        producer.take_fd = machine.take_fd
         self._connections.add(connection)
         connection.start(machine, producer.commit_frames)
 
@@ -144,16 +175,17 @@ class HostedProducer:
         connect: Makes the service's endpoint.
         peer: Who it is.
         scrape_by_default: Where it doesn't say whether its memory may be scraped.
+
+    Attributes:
+        take_fd: Gives the descriptor that came last, -1 if none did; the connection's.
     """
 
     __slots__ = (
         "_commands", "_connect", "_endpoint", "_has_memory", "_peer", "_scrape_by_default",
-        "_setup", "service",
+        "_setup", "service", "take_fd",
     )  # fmt: skip
 
-    def __init__(
-        self, connect: ConnectProducer, peer: PeerCredentials, scrape_by_default: bool
-    ) -> None:
+    def __init__(self, connect: ConnectProducer, peer: Peer, scrape_by_default: bool) -> None:
         self._connect = connect
         self._peer = peer
         self._scrape_by_default = scrape_by_default
@@ -162,6 +194,7 @@ class HostedProducer:
         self._has_memory = False
         # Memory that waits for the stream: (our descriptor, page size).
         self._setup: tuple[int, int] | None = None
+        self.take_fd: Callable[[], int] = lambda: -1
         self.service = HostedService(PRODUCER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
@@ -223,18 +256,37 @@ class HostedProducer:
     ) -> None:
         if self._endpoint is not None:
             raise RemoteProtocolError("a second InitializeConnection")
+        fd = self.take_fd()
+        try:
+            self._connect_with(request, fd if request.producer_provided_shmem else -1)
+        finally:
+            if fd >= 0:
+                os.close(fd)
+        deferred.resolve(
+            ipc.InitializeConnectionResponse(
+                using_shmem_provided_by_producer=self._has_memory,
+                direct_smb_patching_supported=True,
+                use_shmem_emulation=self._peer.is_remote,
+            )
+        )
+
+    def _connect_with(self, request: ipc.InitializeConnectionRequest, shm_fd: int) -> None:
+        peer = self._peer
         self._endpoint = self._connect(
             self,
-            uid=self._peer.uid,
-            pid=self._peer.pid,
+            uid=peer.uid,
+            pid=peer.pid,
             name=request.producer_name,
             page_size_hint=request.shared_memory_page_size_hint_bytes,
             shm_size_hint=request.shared_memory_size_hint_bytes,
             sdk_version=request.sdk_version,
             smb_scraping=_SCRAPING.get(request.smb_scraping_mode, self._scrape_by_default),
+            machine_id=peer.machine_id,
+            machine_name=peer.machine_name,
+            shm_emulation=peer.is_remote,
+            shm_fd=-1 if peer.is_remote else shm_fd,
         )
-        # The memory is ours; and patches may go to it directly.
-        deferred.resolve(ipc.InitializeConnectionResponse(direct_smb_patching_supported=True))
+        self._has_memory = self._endpoint.producer_provided_shm
 
     def _register_data_source(
         self, request: ipc.RegisterDataSourceRequest, deferred: Deferred

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 
 from stretto import _native
-from stretto.base.errors import StrettoError
-from stretto.base.memory import create_sealed_memfd
+from stretto.base.errors import StrettoError, TransportError
+from stretto.base.memory import checked_memfd_size, create_sealed_memfd
 from stretto.service.shm_geometry import valid_geometry, wished_geometry
 
 TYPE_CHECKING = False
@@ -204,12 +204,12 @@ class ProducerEndpoint:
             fd: A sealed memfd; stays the caller's.
         """
         try:
-            size = os.fstat(fd).st_size
+            size = checked_memfd_size(fd)
             page_size = self._page_size_hint
             if valid_geometry(size, page_size) != (size, page_size):
                 return
             self.core.attach_fd(fd, size, page_size)
-        except (OSError, ValueError):
+        except (OSError, ValueError, TransportError):
             return
         self.producer_provided_shm = True
 

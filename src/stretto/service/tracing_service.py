@@ -141,7 +141,9 @@ class TracingService:
             SessionError: 65535 producers are connected, or only the service's own user's
                 may be.
         """
-        if self.lockdown and uid != self.uid:
+        remote = shm_emulation or (machine_id != 0 and not in_process)
+        # What a remote producer says of its user is no more than a claim.
+        if self.lockdown and (uid != self.uid or remote):
             raise SessionError(
                 "The service is locked down: a config with lockdown_mode LOCKDOWN_CLEAR opens it."
             )
@@ -162,7 +164,7 @@ class TracingService:
             sdk_version=sdk_version,
             machine_id=machine_id,
             machine_name=machine_name if machine_id else self.machine_name,
-            shm_emulation=shm_emulation or (machine_id != 0 and not in_process),
+            shm_emulation=remote,
         )
         if shm_fd >= 0:
             endpoint.offer_shared_memory(shm_fd)
@@ -270,7 +272,7 @@ class TracingService:
         source: RegisteredDataSource,
         entry: TraceConfig.DataSource,
     ) -> None:
-        if self.lockdown and source.producer.uid != self.uid:
+        if self.lockdown and (source.producer.uid != self.uid or source.producer.shm_emulation):
             return
         if source.matches(entry, all_machines=session.config.trace_all_machines):
             session.instances.add(source, entry)

@@ -89,6 +89,18 @@ class TestCheck:
         for end in ends:
             os.close(end)
 
+    def test_huge_pages_are_refused(self) -> None:
+        try:
+            flags = os.MFD_ALLOW_SEALING | os.MFD_HUGETLB
+            fd = os.memfd_create("test", flags)
+        except OSError as error:
+            pytest.skip(f"no huge pages here: {error}")
+        os.ftruncate(fd, 2 << 20)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS)
+        with pytest.raises(TransportError, match="huge pages"):
+            checked_memfd_size(fd)
+        os.close(fd)
+
     def test_too_large(self, fd: int) -> None:
         with pytest.raises(TransportError, match="1 to 4096"):
             checked_memfd_size(fd, 4096)

@@ -12,7 +12,7 @@ import pytest
 
 from stretto.base.unix_socket import PeerCredentials, UnixSocket
 from stretto.ipc.reply_streams import MAX_QUEUED_BYTES
-from stretto.ports.consumer_host import MAX_PART_BYTES, ConsumerHost
+from stretto.ports.consumer_host import MAX_PART_BYTES, NOBODY, ConsumerHost
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
@@ -22,6 +22,7 @@ from stretto.protos.trace import TraceStats, TracingServiceState
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.plain_queue import PlainQueue
 from tests.support.remote_consumer import RemoteConsumer, Replies
+from tests.support.remote_end import remote_end
 from tests.support.service_setup import Setup, make_config, texts
 
 
@@ -116,6 +117,21 @@ class TestConnection:
         assert remote.proxy is None
         assert [peer.pid for peer in asked] == [os.getpid()]
         assert world.connected_as == []
+
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_over_a_network_only_where_that_is_allowed(self, world: World, allowed: bool) -> None:
+        host = ConsumerHost(world.runner, world.connect, allow_network=allowed)
+
+        class Network:
+            def add_connection(self, end: UnixSocket) -> None:
+                host.add_connection(remote_end(end))
+
+        remote = RemoteConsumer(world.runner, Network())
+        world.run()
+        assert remote.hung_up is not allowed
+        assert world.connected_as == ([NOBODY] if allowed else [])
+        remote.close()
+        host.close()
 
     def test_its_session_ends_with_it(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote)

@@ -10,10 +10,10 @@ import pytest
 
 from stretto.base.errors import SessionError
 from stretto.base.memory import create_sealed_memfd
-from stretto.base.unix_socket import PeerCredentials
 from stretto.ipc.client import Client, ServiceProxy
 from stretto.ipc.host import HostConnection
 from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+from stretto.ports.peer import Peer
 from stretto.ports.producer_host import COMMIT_DATA_ID, SERVICE_ID, HostedProducer
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
@@ -21,7 +21,7 @@ from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.testing.connection_pair import ConnectionPair
 from stretto.testing.fake_task_runner import FakeTaskRunner
 
-PEER = PeerCredentials(pid=4321, uid=1000, gid=1000)
+PEER = Peer(uid=1000, pid=4321)
 
 
 class FakeCore:
@@ -47,6 +47,7 @@ class FakeEndpoint:
     def __init__(self, log: list[Any]) -> None:
         self.core = FakeCore()
         self.log = log
+        self.producer_provided_shm = False
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args: self.log.append((name, *args))
@@ -59,15 +60,17 @@ class FakeEndpoint:
 class Talk:
     """A remote producer's client and its hosted producer."""
 
-    def __init__(self) -> None:
+    def __init__(self, peer: Peer = PEER) -> None:
         self.log: list[Any] = []
         self.runner = FakeTaskRunner()
         self.pair = ConnectionPair(self.runner)
         self.endpoint = FakeEndpoint(self.log)
         self.refuse = False
-        self.hosted = HostedProducer(self.connect, PEER, scrape_by_default=False)
+        self.takes_memory = True
+        self.hosted = HostedProducer(self.connect, peer, scrape_by_default=False)
         self.client = Client(self.pair.client_outbox)
         host = HostConnection([self.hosted.service], self.pair.host_outbox, lambda: None)
+        self.hosted.take_fd = host.take_fd
         self.pair.connect(self.client, host)
         bound: list[ServiceProxy | None] = []
         self.client.bind(PRODUCER_PORT, bound.append)
@@ -80,6 +83,7 @@ class Talk:
         if self.refuse:
             raise SessionError("there are 65535 producers")
         self.log.append(("connect", details))
+        self.endpoint.producer_provided_shm = details["shm_fd"] >= 0 and self.takes_memory
         return self.endpoint  # type: ignore[return-value]
 
     def call(self, name: str, request: Any) -> list[Any]:
@@ -176,6 +180,10 @@ class TestInitialize:
                     "shm_size_hint": 1 << 22,
                     "sdk_version": "v58",
                     "smb_scraping": True,
+                    "machine_id": 0,
+                    "machine_name": "",
+                    "shm_emulation": False,
+                    "shm_fd": -1,
                 },
             )
         ]
@@ -194,6 +202,61 @@ class TestInitialize:
         talk.refuse = True
         assert talk.initialize() == [None]
         assert talk.call("Sync", ipc.SyncRequest()) == [None]
+
+
+class TestMemoryOfTheProducer:
+    def offer(self, talk: Talk, memory: int, provided: bool = True) -> Any:
+        replies: list[Any] = []
+        request = ipc.InitializeConnectionRequest(
+            shared_memory_page_size_hint_bytes=4096, producer_provided_shmem=provided
+        )
+        talk.proxy.invoke(
+            "InitializeConnection", request, lambda reply, _more: replies.append(reply), memory
+        )
+        talk.runner.run_until_idle()
+        return replies[0]
+
+    def test_is_taken(self, talk: Talk, memory: int) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        reply = self.offer(talk, memory)
+        assert reply.using_shmem_provided_by_producer
+        assert not reply.use_shmem_emulation
+        assert talk.log[0][1]["shm_fd"] >= 0
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_commits_count_at_once(self, talk: Talk, memory: int) -> None:
+        self.offer(talk, memory)
+        assert talk.hosted.commit_frames(memoryview(b"frames")) == 6
+
+    def test_is_refused_by_the_service(self, talk: Talk, memory: int) -> None:
+        talk.takes_memory = False
+        assert not self.offer(talk, memory).using_shmem_provided_by_producer
+        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+
+    def test_a_descriptor_that_nobody_announced(self, talk: Talk, memory: int) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        assert not self.offer(talk, memory, provided=False).using_shmem_provided_by_producer
+        assert talk.log[0][1]["shm_fd"] == -1
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_an_announcement_without_a_descriptor(self, talk: Talk) -> None:
+        (reply,) = talk.initialize(producer_provided_shmem=True)
+        assert not reply.using_shmem_provided_by_producer
+
+
+class TestRemote:
+    def test_its_chunks_come_inside_of_messages(self, memory: int) -> None:
+        peer = Peer(address="127.0.0.1:1")
+        peer.introduce(
+            ipc.IPCFrame.SetPeerIdentity(pid=5, uid=6, machine_id_hint="a", machine_name="A")
+        )
+        talk = Talk(peer)
+        (reply,) = talk.initialize(producer_provided_shmem=True)
+        assert reply.use_shmem_emulation
+        told = talk.log[0][1]
+        assert (told["uid"], told["pid"]) == (6, 5)
+        assert (told["machine_id"], told["machine_name"]) == (0x8601EC8C, "A")
+        assert (told["shm_emulation"], told["shm_fd"]) == (True, -1)
 
 
 class TestRequests:

@@ -69,6 +69,15 @@ class TestLockdown:
         assert ("start", "ds") in theirs.calls
         setup.producer("ds", uid=5)
 
+    @pytest.mark.parametrize("remote", [{"machine_id": 9}, {"shm_emulation": True}])
+    def test_lockdown_is_no_matter_of_claims(self, setup, remote):
+        remote = {"uid": UID, "in_process": False} | remote
+        before = setup.producer("ds", **remote)
+        setup.enable(make_config("ds", lockdown_mode=SET, trace_all_machines=True))
+        assert ("start", "ds") not in before.calls
+        with pytest.raises(SessionError, match="locked down"):
+            setup.producer("ds", **remote)
+
 
 class TestBoost:
     class Scheduler:

@@ -15,6 +15,7 @@ import sys
 from _thread import get_ident, get_native_id
 
 from stretto import _native
+from stretto.base.hashes import fnv1a
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -23,23 +24,12 @@ if TYPE_CHECKING:
     from threading import Thread
     from types import FrameType, ModuleType
 
-_FNV_OFFSET = 0xCBF29CE484222325
-_FNV_PRIME = 0x100000001B3
-_U64 = (1 << 64) - 1
 MAX_CMDLINE_BYTES = 1024
 
 # TrackDescriptor, ProcessDescriptor, ThreadDescriptor
 _UUID, _PROCESS, _THREAD, _PARENT_UUID = 1, 3, 4, 5
 _PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME = 1, 2, 6
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
-
-
-def fnv1a(data: bytes) -> int:
-    """FNV-1a, 64 bits."""
-    value = _FNV_OFFSET
-    for byte in data:
-        value = ((value ^ byte) * _FNV_PRIME) & _U64
-    return value
 
 
 def _process_start_time() -> int:

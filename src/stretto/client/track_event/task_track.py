@@ -14,7 +14,7 @@ import sys
 from itertools import count
 
 from stretto import _native
-from stretto.client.track_event import process
+from stretto.base.hashes import fnv1a
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def _task_name(task: Task[Any]) -> str:
 def _make_track(task: Task[Any]) -> _native.Track:
     parent = _native.thread_track()
     seed = b"task" + next(_numbers).to_bytes(8, "little") + parent.uuid.to_bytes(8, "little")
-    uuid = process.fnv1a(seed)
+    uuid = fnv1a(seed)
     descriptor = wire.varint_field(_UUID, uuid)
     descriptor += wire.bytes_field(_NAME, _task_name(task).encode("utf-8", "replace"))
     descriptor += wire.varint_field(_PARENT_UUID, parent.uuid)

@@ -1,0 +1,86 @@
+"""Socket addresses as Perfetto writes them.
+
+    /run/perfetto/producer.sock    a unix socket         @name    an abstract one
+    localhost:32278  [::1]:32278   TCP                   vsock://2:32278    cid and port
+
+What ends in `:number` is TCP, unless there is a slash in it. A service may be given several
+addresses, with commas between them; a client takes one.
+
+Source: perfetto-abi 2.2.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import TransportError
+
+MAX_PORT = 65535
+MAX_VSOCK_NUMBER = (1 << 32) - 1
+ANY_CID = MAX_VSOCK_NUMBER
+"""Listens on all ids of the machine; written as -1, too."""
+
+_VSOCK = "vsock://"
+
+
+def split_addresses(text: str) -> list[str]:
+    """The addresses of a list.
+
+    Raises:
+        TransportError: There is none, or an empty one.
+    """
+    addresses = [address.strip() for address in text.split(",")]
+    if not all(addresses):
+        raise TransportError(
+            f"socket addresses {text!r}: give one or more, with single commas between them"
+        )
+    return addresses
+
+
+def is_network(address: str) -> bool:
+    """Whether an address is TCP's or vsock's: no memory is shared, nobody vouches for peers."""
+    return address.startswith(_VSOCK) or _is_tcp(address)
+
+
+def parse_tcp(address: str) -> tuple[str, int] | None:
+    """(host, port) of `host:port` or `[IPv6]:port`; None if the address is of another kind.
+
+    Raises:
+        TransportError: It has no host, or an impossible port.
+    """
+    if not _is_tcp(address):
+        return None
+    host, _, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not host or int(port) > MAX_PORT:
+        raise TransportError(
+            f"socket address {address!r}: give host:port or [IPv6]:port, "
+            f"with a port of at most {MAX_PORT}"
+        )
+    return host, int(port)
+
+
+def parse_vsock(address: str) -> tuple[int, int] | None:
+    """(cid, port) of `vsock://cid:port`; None if the address is of another kind.
+
+    Raises:
+        TransportError: These are no numbers, or too large.
+    """
+    if not address.startswith(_VSOCK):
+        return None
+    cid, _, port = address.removeprefix(_VSOCK).rpartition(":")
+    numbers = [ANY_CID if word == "-1" else _number(word) for word in (cid, port)]
+    if any(not 0 <= number <= MAX_VSOCK_NUMBER for number in numbers):
+        raise TransportError(f"socket address {address!r}: give vsock://cid:port, two numbers")
+    return numbers[0], numbers[1]
+
+
+def _is_tcp(address: str) -> bool:
+    if address.startswith("@") or "/" in address:
+        return False
+    _, colon, port = address.rpartition(":")
+    return bool(colon) and _number(port) >= 0
+
+
+def _number(word: str) -> int:
+    """The number that a word of digits is; -1: it is none."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 10 else -1

@@ -1,0 +1,191 @@
+"""Stream sockets of any family: what `ipc` needs of a connection, and of a listener.
+
+`unix_socket` and `network_socket` make them; `sockets` picks by address. All sockets are
+close-on-exec and non-blocking; a peer that died raises no SIGPIPE. One descriptor may travel
+with a message, and arrives with its first bytes (unix sockets only).
+
+Source: perfetto-abi 2.1.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import struct
+
+from stretto.base.errors import TransportError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.base.unix_socket import PeerCredentials
+
+HIGH_FD = 768
+"""Where connections to a service lie: out of the way of programs that close or count the low
+numbers, and below the usual limit of 1024."""
+
+BACKLOG = 128
+
+_FD = struct.Struct("i")
+_FD_SPACE = socket.CMSG_SPACE(_FD.size)
+# Plain numbers: the operators of IntFlag are Python functions, and would be in every trace.
+_SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+_RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+_CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
+
+
+class StreamSocket:
+    """One end of a connection.
+
+    Args:
+        end: A connected stream socket; belongs to this object from now on.
+    """
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._socket = end
+
+    def fileno(self) -> int:
+        """The descriptor, -1 after `close`."""
+        return self._socket.fileno()
+
+    @property
+    def local_name(self) -> str:
+        """This end's address where it is one of a network, else ""."""
+        return ""
+
+    def peer_credentials(self) -> PeerCredentials | None:
+        """Who is at the other end, as the kernel says it; None where it doesn't know."""
+        return None
+
+    def send(self, data: bytes | memoryview, fd: int = -1) -> int:
+        """Send what the kernel takes now.
+
+        Args:
+            data: Not empty.
+            fd: Travels with the first byte; stays the caller's.
+
+        Returns:
+            Bytes that were taken; 0: none, try again when writable.
+
+        Raises:
+            TransportError: The peer has gone.
+        """
+        ancillary = [] if fd < 0 else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _FD.pack(fd))]
+        try:
+            return self._socket.sendmsg([data], ancillary, _SEND_FLAGS)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise TransportError(f"can't send: {error.strerror}; the peer has gone") from error
+
+    def recv_into(self, buffer: memoryview) -> tuple[int, int] | None:
+        """Receive what is there.
+
+        Args:
+            buffer: Filled from its start; not empty.
+
+        Returns:
+            Bytes (0: the peer closed) and a descriptor (-1: none), which is the
+            caller's; None if nothing is there yet.
+
+        Raises:
+            TransportError: The connection broke, or more than one descriptor came.
+        """
+        try:
+            size, ancillary, flags, _ = self._socket.recvmsg_into([buffer], _FD_SPACE, _RECV_FLAGS)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise TransportError(f"can't receive: {error.strerror}; the peer has gone") from error
+        fds = _descriptors(ancillary)
+        if flags & _CUT_SHORT or len(fds) > 1:
+            for fd in fds:
+                os.close(fd)
+            raise TransportError("the peer sent more than one descriptor with a message")
+        return size, fds[0] if fds else -1
+
+    def wait_readable(self, timeout_ms: float) -> bool:
+        """Block until there is input or the peer has gone; False after the time-out."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(max(0, timeout_ms)))
+
+    def shutdown(self) -> None:
+        """End both directions for every process that holds this connection."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it is down already
+
+    def close(self) -> None:
+        """Close our descriptor; harmless if it is closed, by the program behind our back too."""
+        try:
+            self._socket.close()
+        except OSError:
+            pass  # the number isn't ours any more
+
+
+class StreamListener:
+    """A socket that accepts connections.
+
+    Args:
+        listening: Belongs to this object from now on.
+        address: As errors shall name it.
+    """
+
+    __slots__ = ("_socket", "address")
+
+    def __init__(self, listening: socket.socket, address: str) -> None:
+        listening.setblocking(False)
+        self._socket = listening
+        self.address = address
+
+    def fileno(self) -> int:
+        """The descriptor, -1 after `close`."""
+        return self._socket.fileno()
+
+    def accept(self) -> StreamSocket | None:
+        """The next connection; None if there is none now.
+
+        Raises:
+            TransportError: No descriptors left, or the like.
+        """
+        try:
+            end, _ = self._socket.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return None
+        except OSError as error:
+            raise TransportError(
+                f"can't accept on {self.address}: {error.strerror}; raise `ulimit -n`"
+            ) from error
+        return self._connection(end)
+
+    def _connection(self, end: socket.socket) -> StreamSocket:
+        return StreamSocket(end)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+
+
+def moved_up(end: socket.socket) -> socket.socket:
+    """The socket under a high number (`HIGH_FD`), or as it is where there is no room."""
+    try:
+        fd = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    except OSError:
+        return end
+    end.close()
+    return socket.socket(end.family, socket.SOCK_STREAM, 0, fd)
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    fds: list[int] = []
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            whole = len(data) - len(data) % _FD.size
+            fds.extend(fd for (fd,) in _FD.iter_unpack(data[:whole]))
+    return fds

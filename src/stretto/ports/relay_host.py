@@ -1,0 +1,73 @@
+"""RelayPort, the service's side: what the relay of another machine says of its machine.
+
+    relay --SetPeerIdentity-->  its machine's id and name       (`peer`)
+          --InitRelay-------->  its system's description
+          --SyncClock-------->  its clocks; ours are read at once, then it is answered
+
+It is the second service of those producer sockets where it is switched on. A relay exists
+from its first request on, until its connection ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.ipc.host import HostedService
+from stretto.ports.relay_port import RELAY_PORT
+from stretto.protos import ipc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.ipc.host import Deferred, Handler
+    from stretto.ports.endpoints import RelayEndpoint
+    from stretto.ports.peer import Peer
+
+    ConnectRelay = Callable[[int], RelayEndpoint]
+    """`TracingService.connect_relay`: makes the endpoint for the relay of a machine."""
+
+MAX_CLOCKS = 64
+"""Of one snapshot. Machines have ten; the rest is left out."""
+
+
+class HostedRelay:
+    """A relay at the other end of a connection.
+
+    Args:
+        connect: Makes the service's endpoint.
+        peer: Who it is.
+    """
+
+    __slots__ = ("_connect", "_endpoint", "_peer", "service")
+
+    def __init__(self, connect: ConnectRelay, peer: Peer) -> None:
+        self._connect = connect
+        self._peer = peer
+        self._endpoint: RelayEndpoint | None = None
+        handlers: dict[str, Handler] = {
+            "InitRelay": self._init_relay,
+            "SyncClock": self._sync_clock,
+        }
+        self.service = HostedService(RELAY_PORT, handlers)
+
+    def disconnected(self) -> None:
+        """The connection has ended."""
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            endpoint.disconnect()
+
+    def _connected(self) -> RelayEndpoint:
+        if self._endpoint is None:
+            self._endpoint = self._connect(self._peer.machine_id)
+        return self._endpoint
+
+    def _init_relay(self, request: ipc.InitRelayRequest, deferred: Deferred) -> None:
+        if request.system_info is not None:
+            self._connected().init_relay(request.system_info.encode())
+        deferred.resolve(ipc.InitRelayResponse())
+
+    def _sync_clock(self, request: ipc.SyncClockRequest, deferred: Deferred) -> None:
+        clocks = [(clock.clock_id, clock.timestamp) for clock in request.clocks[:MAX_CLOCKS]]
+        is_update = request.phase == ipc.SyncClockRequest.UPDATE
+        self._connected().sync_clock(clocks, update=is_update)
+        deferred.resolve(ipc.SyncClockResponse())

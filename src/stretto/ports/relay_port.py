@@ -1,0 +1,17 @@
+"""RelayPort: the service's socket interface for relays of other machines.
+
+Source: perfetto-abi 2.8.
+"""
+
+from __future__ import annotations
+
+from stretto.ipc.service import Method, ServiceDescriptor
+from stretto.protos import ipc
+
+RELAY_PORT = ServiceDescriptor(
+    "RelayPort",
+    (
+        Method("InitRelay", ipc.InitRelayRequest, ipc.InitRelayResponse),
+        Method("SyncClock", ipc.SyncClockRequest, ipc.SyncClockResponse),
+    ),
+)

@@ -1,0 +1,119 @@
+"""RelayPort, the service's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stretto.ipc.client import Client, ServiceProxy
+from stretto.ipc.host import HostConnection
+from stretto.ipc.service import Raw
+from stretto.ports.endpoints import RelayEndpoint
+from stretto.ports.peer import Peer, machine_id
+from stretto.ports.relay_host import MAX_CLOCKS, HostedRelay
+from stretto.ports.relay_port import RELAY_PORT
+from stretto.protos import ipc
+from stretto.protos.ipc import IPCFrame
+from stretto.protos.trace import SystemInfo
+from stretto.testing.connection_pair import ConnectionPair
+from stretto.testing.fake_task_runner import FakeTaskRunner
+
+
+class Endpoint:
+    """Writes down what the service is told."""
+
+    def __init__(self, log: list[Any], machine: int) -> None:
+        self.log = log
+        log.append(("connect", machine))
+
+    def init_relay(self, system_info: bytes) -> None:
+        self.log.append(("init", SystemInfo.decode(system_info)))
+
+    def sync_clock(self, clocks: Any, *, update: bool) -> None:
+        self.log.append(("sync", clocks, update))
+
+    def disconnect(self) -> None:
+        self.log.append(("disconnect",))
+
+
+class Talk:
+    """A relay's client and its hosted relay, which is the socket's only service here."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.runner = FakeTaskRunner()
+        self.pair = ConnectionPair(self.runner)
+        self.peer = Peer(address="192.0.2.1:10")
+        self.hosted = HostedRelay(self.connect, self.peer)
+        self.client = Client(self.pair.client_outbox)
+        self.host = HostConnection(
+            [self.hosted.service], self.pair.host_outbox, lambda: None, self.peer.introduce
+        )
+        self.pair.connect(self.client, self.host)
+
+    def connect(self, machine: int) -> RelayEndpoint:
+        return Endpoint(self.log, machine)
+
+    def introduce(self) -> None:
+        self.host.receive(
+            IPCFrame(set_peer_identity=IPCFrame.SetPeerIdentity(machine_id_hint="box")).encode()
+        )
+
+    def call(self, name: str, request: Any) -> list[Any]:
+        bound: list[ServiceProxy | None] = []
+        self.client.bind(RELAY_PORT, bound.append)
+        self.runner.run_until_idle()
+        assert bound[0] is not None
+        replies: list[Any] = []
+        bound[0].invoke(name, request, lambda reply, _more: replies.append(reply))
+        self.runner.run_until_idle()
+        return replies
+
+
+@pytest.fixture
+def talk() -> Talk:
+    return Talk()
+
+
+def sync(phase: int, *clocks: tuple[int, int]) -> ipc.SyncClockRequest:
+    made = [ipc.SyncClockRequest.Clock(clock_id=key, timestamp=time) for key, time in clocks]
+    return ipc.SyncClockRequest(phase=phase, clocks=made)
+
+
+def test_methods_have_perfettos_ids() -> None:
+    assert {name: RELAY_PORT.method_id(name) for name in RELAY_PORT.by_name} == (
+        ipc.RELAY_PORT_METHODS
+    )
+
+
+def test_a_relay_of_a_machine(talk: Talk) -> None:
+    talk.introduce()
+    assert talk.call("InitRelay", ipc.InitRelayRequest(system_info=SystemInfo(machine_name="b")))
+    assert talk.call("SyncClock", sync(ipc.SyncClockRequest.PING, (6, 100), (1, 2**64 - 1)))
+    assert talk.call("SyncClock", sync(ipc.SyncClockRequest.UPDATE, (6, 101)))
+    talk.hosted.disconnected()
+    talk.hosted.disconnected()
+    assert talk.log == [
+        ("connect", machine_id("box", "")),
+        ("init", SystemInfo(machine_name="b")),
+        ("sync", [(6, 100), (1, 2**64 - 1)], False),
+        ("sync", [(6, 101)], True),
+        ("disconnect",),
+    ]
+
+
+def test_one_that_says_nothing_of_its_system_is_none_yet(talk: Talk) -> None:
+    assert talk.call("InitRelay", ipc.InitRelayRequest()) != [None]
+    talk.hosted.disconnected()
+    assert talk.log == []
+
+
+def test_clocks_are_bounded(talk: Talk) -> None:
+    talk.call("SyncClock", sync(1, *[(number, number) for number in range(1000)]))
+    assert len(talk.log[-1][1]) == MAX_CLOCKS
+
+
+def test_a_description_that_is_none_is_refused(talk: Talk) -> None:
+    assert talk.call("InitRelay", Raw(b"\x0a\x02\x0a\xff")) == [None]
+    assert talk.log == []
