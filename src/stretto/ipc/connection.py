@@ -9,11 +9,10 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
 
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
@@ -114,6 +113,12 @@ class Connection:
         if self._machine is not None:
             self._machine.close()
         self._on_closed()
+
+    def abandon(self) -> None:
+        """In the child of a fork: close our copy of the socket, and touch nothing else."""
+        if self._end is not None:
+            self._end.close()
+            self._end = None
 
     def close_soon(self) -> None:
         """Hang up when the caller's caller is done: it may be looping over connections."""

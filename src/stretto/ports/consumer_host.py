@@ -28,8 +28,8 @@ from stretto.ipc.listener import Listener
 from stretto.ipc.reply_streams import ReplyStreams
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.ports.encoded_message import split_message, without_field
 from stretto.ports.peer_rule import PeerRule
-from stretto.ports.split_message import split_message, without_field
 from stretto.ports.trace_slices import pack_slices
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field

@@ -1,10 +1,11 @@
-"""Parts of a message, put together, are the message."""
+"""Encoded messages in parts, and parts of encoded messages."""
 
 from __future__ import annotations
 
 import pytest
 
-from stretto.ports.split_message import split_message, without_field
+from stretto.base.errors import DecodeError
+from stretto.ports.encoded_message import field_bytes, split_message, without_field
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.trace import TracingServiceState
 
@@ -43,3 +44,11 @@ def test_nothing_is_one_empty_part() -> None:
 def test_without_field() -> None:
     left = without_field(state(1, 2, 3).encode(), 2)
     assert TracingServiceState.decode(left) == state()
+
+
+def test_field_bytes() -> None:
+    encoded = b"\x08\x05" + b"\x0a\x02ab" + b"\x12\x01x" + b"\x0a\x01c"
+    assert field_bytes(encoded, 1) == b"abc"
+    assert field_bytes(encoded, 3) == b""
+    with pytest.raises(DecodeError):
+        field_bytes(b"\x0a\x05ab", 1)

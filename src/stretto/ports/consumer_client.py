@@ -1,0 +1,362 @@
+"""ConsumerPort, the consumer's side: the service behind a socket, as an endpoint.
+
+    caller --requests--> SendQueue --> socket
+    Consumer's callbacks, answers <-- task runner <-- socket
+
+Life cycle
+    connect       the socket; requests may be made at once, and wait for the bind
+    on_connect    the service offers ConsumerPort; what waited is sent
+    disconnect    the end; the session with it, unless it is detached
+    abandon       in the child of a fork: the connection is the parent's
+
+Rules
+- Everything runs on the task runner's thread.
+- The service must run as our own user or as root: nobody else may have us trust
+  what they call a trace.
+- When the connection ends, requests that wait are not answered: `on_disconnect`
+  is the answer to all of them, and `error` says why.
+- A service that is too old for a request answers as one that has refused it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto import _native
+from stretto.base.errors import DecodeError, LocalProtocolError, TransportError
+from stretto.base.unix_socket import UnixSocket
+from stretto.ipc.client import MAX_ARGS_BYTES, Client
+from stretto.ipc.connection import Connection
+from stretto.ipc.service import Raw
+from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.ports.encoded_message import field_bytes
+from stretto.ports.trace_slices import SliceJoiner
+from stretto.protos import ipc
+from stretto.protos.trace import TracingServiceState
+from stretto.protozero.wire import bytes_field
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stretto.base.task_runner import TaskRunner
+    from stretto.ipc.client import ServiceProxy
+    from stretto.ipc.service import Message
+    from stretto.ports.endpoints import Consumer
+
+    OnReply = Callable[[Any, bool], object]
+
+MAX_STATE_BYTES = 64 << 20
+"""Of a service's state; a larger one is nonsense."""
+
+_CONFIG = _STATS = _STATE = 1
+"""Numbers of the only field of their messages."""
+
+_HUNG_UP = "the tracing service hung up: it was stopped, or its log says why"
+_REFUSED = (
+    "the tracing service hung up at once: it lets in its own user, root, and the members of "
+    "the group that it was given; be one of them, or run as its user"
+)
+
+_Capabilities = ipc.TracingServiceCapabilities
+
+
+class ConsumerClient:
+    """A `ConsumerEndpoint` over a socket.
+
+    Args:
+        end: Connected to a service; belongs to this object from now on.
+        consumer: Gets the callbacks.
+        runner: Where everything runs.
+        timeout_ms: How long the service may take to offer its ConsumerPort.
+
+    Attributes:
+        error: Why the connection has ended, and what to do; empty while it lives, and
+            when we have ended it.
+    """
+
+    __slots__ = (
+        "_client", "_connection", "_consumer", "_deadline", "_leaving", "_observer", "_proxy",
+        "_runner", "_waiting", "error",
+    )  # fmt: skip
+
+    def __init__(
+        self, end: UnixSocket, consumer: Consumer, runner: TaskRunner, timeout_ms: float = 5000
+    ) -> None:
+        self.error = ""
+        self._consumer = consumer
+        self._runner = runner
+        self._leaving = False
+        self._proxy: ServiceProxy | None = None
+        self._observer: object = None
+        self._waiting: list[tuple[str, Raw, OnReply, int]] = []
+        queue = _native.SendQueue(end.fileno())
+        self._connection = Connection(end, runner, queue, self._on_closed)
+        self._client = Client(self._connection)
+        self._deadline = runner.post_delayed(self._on_timeout, timeout_ms)
+        self._connection.start(self._client)
+        self._client.bind(CONSUMER_PORT, self._on_bound)
+
+    @classmethod
+    def connect(
+        cls, address: str, consumer: Consumer, runner: TaskRunner, timeout_ms: float = 5000
+    ) -> ConsumerClient:
+        """Connect to the consumer socket of a service.
+
+        Args:
+            address: A path or `@name`.
+            consumer: See the class.
+            runner: See the class.
+            timeout_ms: For the connection, and again for the service's first answer.
+
+        Raises:
+            TransportError: There is no service, it lets us not in, or it is another user's.
+        """
+        try:
+            end = UnixSocket.connect(address, timeout_ms)
+        except TransportError as error:
+            raise TransportError(
+                f"{error} Start it (`stretto traced`), or say in PERFETTO_CONSUMER_SOCK_NAME "
+                "where it listens; a service of root's lets the members of one group in"
+            ) from error
+        uid = end.peer_credentials().uid
+        if uid not in (0, os.geteuid()):
+            end.close()
+            raise TransportError(
+                f"the service at {address} runs as user {uid}: it must be ours or root's, "
+                "else what it sends as a trace could be anything"
+            )
+        return cls(end, consumer, runner, timeout_ms)
+
+    # --- the connection
+
+    @property
+    def connected(self) -> bool:
+        """The service offers its ConsumerPort, and neither side has hung up."""
+        return self._proxy is not None and not self._connection.closed
+
+    def disconnect(self) -> None:
+        """Hang up. Harmless if it has ended."""
+        self._leaving = True
+        self._connection.close()
+
+    def abandon(self) -> None:
+        """In the child of a fork: close our copy of the socket, which is the parent's."""
+        self._connection.abandon()
+        self._drop_waiting()
+
+    def _on_bound(self, proxy: ServiceProxy | None) -> None:
+        if self._connection.closed:
+            return
+        if proxy is None:
+            self._fail("the socket offers no ConsumerPort: give the consumer socket's address")
+            return
+        self._runner.cancel(self._deadline)
+        self._proxy = proxy
+        self._consumer.on_connect()
+        waiting, self._waiting = self._waiting, []
+        for name, request, on_reply, fd in waiting:
+            self._send(proxy, name, request, on_reply, fd)
+            _close(fd)
+
+    def _on_timeout(self) -> None:
+        if not self._connection.closed:
+            self._fail("the tracing service doesn't answer: is it stopped?")
+
+    def _fail(self, error: str) -> None:
+        self.error = self.error or error
+        self._connection.close()
+
+    def _on_closed(self) -> None:
+        self._runner.cancel(self._deadline)
+        self._drop_waiting()
+        if not self._leaving:
+            self.error = self.error or (_HUNG_UP if self._proxy else _REFUSED)
+        self._runner.post(self._consumer.on_disconnect)
+
+    def _drop_waiting(self) -> None:
+        for *_, fd in self._waiting:
+            _close(fd)
+        self._waiting.clear()
+
+    # --- requests
+
+    def _invoke(self, name: str, request: Message, on_reply: OnReply, fd: int = -1) -> None:
+        """Send a request, or keep it until the service is bound.
+
+        Raises:
+            LocalProtocolError: It is too large for a frame.
+        """
+        encoded = Raw(request.encode())
+        if len(encoded.data) > MAX_ARGS_BYTES:
+            raise LocalProtocolError(
+                f"{name} with {len(encoded.data)} bytes: over a socket at most {MAX_ARGS_BYTES} "
+                "are possible"
+            )
+        if self._proxy is not None:
+            self._send(self._proxy, name, encoded, on_reply, fd)
+        elif not self._connection.closed:
+            self._waiting.append((name, encoded, on_reply, os.dup(fd) if fd >= 0 else -1))
+
+    def _send(
+        self, proxy: ServiceProxy, name: str, request: Raw, on_reply: OnReply, fd: int
+    ) -> None:
+        def on_open_reply(reply: Any, has_more: bool) -> None:
+            # What is rejected because the connection has ended isn't answered.
+            if not self._connection.closed:
+                self._guarded(on_reply, reply, has_more)
+
+        if not proxy.method_id(name):  # Too old to know it.
+            self._runner.post(lambda: on_open_reply(None, False))
+        elif not proxy.invoke(name, request, on_open_reply, fd):
+            self._fail("the tracing service reads no more requests: is it stopped?")
+
+    def _guarded(self, on_reply: OnReply, reply: Any, has_more: bool) -> None:
+        try:
+            on_reply(reply, has_more)
+        except DecodeError as error:
+            self._fail(f"the tracing service sent what can't be read ({error}): is it damaged?")
+
+    def _tell(self, name: str, request: Message) -> None:
+        self._invoke(name, request, lambda _reply, _has_more: None)
+
+    # --- ConsumerEndpoint: the session
+
+    def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
+        """Set up a session; `fd` stays the caller's."""
+        request = Raw(bytes_field(_CONFIG, config))
+        try:
+            self._invoke("EnableTracing", request, self._on_ended, -1 if fd is None else fd)
+        except LocalProtocolError as error:
+            refused = ipc.EnableTracingResponse(disabled=True, error=f"The config: {error}")
+            self._runner.post(lambda: self._on_ended(refused, False))
+
+    def _on_ended(self, reply: ipc.EnableTracingResponse | None, _has_more: bool) -> None:
+        if reply is None:
+            reply = ipc.EnableTracingResponse(error="The tracing service refuses the session.")
+        self._consumer.on_tracing_disabled(reply.error)
+
+    def start_tracing(self) -> None:
+        """Start a session that was deferred."""
+        self._tell("StartTracing", ipc.StartTracingRequest())
+
+    def change_trace_config(self, config: bytes) -> None:
+        """Replace the producer filters of the running session's data sources."""
+        self._tell("ChangeTraceConfig", Raw(bytes_field(_CONFIG, config)))
+
+    def disable_tracing(self) -> None:
+        """End the session without a flush; what was written can be read."""
+        self._tell("DisableTracing", ipc.DisableTracingRequest())
+
+    def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
+        """Have the producers commit what they hold; the answer is whether all did in time."""
+        request = ipc.FlushRequest(timeout_ms=timeout_ms, flags=flags)
+        self._invoke("Flush", request, lambda reply, _has_more: callback(reply is not None))
+
+    def free_buffers(self) -> None:
+        """End the session if it runs, and forget it and its data."""
+        self._tell("FreeBuffers", ipc.FreeBuffersRequest())
+
+    def detach(self, key: str, callback: Callable[[bool], None]) -> None:
+        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+        request = ipc.DetachRequest(key=key)
+        self._invoke("Detach", request, lambda reply, _has_more: callback(reply is not None))
+
+    def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
+        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+
+        def on_attached(reply: Raw | None, _has_more: bool) -> None:
+            if reply is not None:
+                notify = ipc.EnableTracingRequest(attach_notification_only=True)
+                self._invoke("EnableTracing", notify, self._on_ended)
+            callback(None if reply is None else field_bytes(reply.data, _CONFIG))
+
+        self._invoke("Attach", ipc.AttachRequest(key=key), on_attached)
+
+    def clone_session(
+        self,
+        request: ipc.CloneSessionRequest,
+        fd: int | None,
+        callback: Callable[[ipc.CloneSessionResponse], None],
+    ) -> None:
+        """Make a copy of another session this consumer's own; `fd` stays the caller's."""
+
+        def on_cloned(reply: ipc.CloneSessionResponse | None, _has_more: bool) -> None:
+            refused = ipc.CloneSessionResponse(
+                success=False, error="The tracing service is too old to clone, or refuses to."
+            )
+            callback(reply or refused)
+
+        self._invoke("CloneSession", request, on_cloned, -1 if fd is None else fd)
+
+    # --- ConsumerEndpoint: its trace, and questions
+
+    def read_buffers(self) -> None:
+        """Have what the trace has got since the last read delivered, as it arrives."""
+        joiner = SliceJoiner()
+
+        def on_slices(reply: Raw | None, has_more: bool) -> None:
+            trace = b"" if reply is None else joiner.add(reply.data)
+            if trace or not has_more:
+                self._consumer.on_trace_data(trace, has_more)
+
+        self._invoke("ReadBuffers", ipc.ReadBuffersRequest(), on_slices)
+
+    def observe_events(self, types: int, callback: Callable[[ipc.ObservableEvents], None]) -> None:
+        """Tell about the session from now on.
+
+        Args:
+            types: Bits of ObservableEvents.Type; 0 for no more.
+            callback: Gets the events; it replaces the one before. A service that is too
+                old for this tells one event with nothing in it.
+        """
+        observer = self._observer = object()
+
+        def on_events(reply: ipc.ObserveEventsResponse | None, _has_more: bool) -> None:
+            if self._observer is not observer:
+                return
+            if reply is None:
+                callback(ipc.ObservableEvents())
+            elif reply.events is not None:
+                callback(reply.events)
+
+        bits = [1 << bit for bit in range(types.bit_length()) if types >> bit & 1]
+        self._invoke("ObserveEvents", ipc.ObserveEventsRequest(events_to_observe=bits), on_events)
+
+    def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
+        """The answer is the encoded TraceStats, or None without a session."""
+
+        def on_stats(reply: Raw | None, _has_more: bool) -> None:
+            callback(None if reply is None else field_bytes(reply.data, _STATS))
+
+        self._invoke("GetTraceStats", ipc.GetTraceStatsRequest(), on_stats)
+
+    def query_service_state(
+        self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
+    ) -> None:
+        """Who is connected and what runs; `sessions_only` leaves producers out."""
+        state = bytearray()
+
+        def on_part(reply: Raw | None, has_more: bool) -> None:
+            state.extend(b"" if reply is None else field_bytes(reply.data, _STATE))
+            if len(state) > MAX_STATE_BYTES:
+                raise DecodeError(f"a state of more than {MAX_STATE_BYTES} bytes")
+            if not has_more:
+                callback(TracingServiceState.decode(bytes(state)))
+
+        request = ipc.QueryServiceStateRequest(sessions_only=sessions_only)
+        self._invoke("QueryServiceState", request, on_part)
+
+    def query_capabilities(self, callback: Callable[[_Capabilities], None]) -> None:
+        """What this service can do; one that can't say so answers with nothing set."""
+
+        def on_told(reply: ipc.QueryCapabilitiesResponse | None, _has_more: bool) -> None:
+            callback((reply and reply.capabilities) or _Capabilities())
+
+        self._invoke("QueryCapabilities", ipc.QueryCapabilitiesRequest(), on_told)
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        os.close(fd)
