@@ -11,6 +11,7 @@
 
 #include "bind.h"
 #include "commit_batch.h"
+#include "loss_marks.h"
 
 struct arbiter {
   PyObject_HEAD
@@ -50,11 +51,11 @@ static void wait_end(void* thread_state) {
 /* --- fork --- */
 
 static void lock_for_fork(void* self) {
-  pthread_mutex_lock(&((struct arbiter*)self)->arbiter.mutex);
+  st_arbiter_lock_for_fork(&((struct arbiter*)self)->arbiter);
 }
 
 static void unlock_after_fork(void* self) {
-  pthread_mutex_unlock(&((struct arbiter*)self)->arbiter.mutex);
+  st_arbiter_unlock_after_fork(&((struct arbiter*)self)->arbiter);
 }
 
 static void give_up_in_child(void* object) {
@@ -258,6 +259,21 @@ static PyObject* arbiter_notify_flush_complete(PyObject* object,
   Py_RETURN_NONE;
 }
 
+static PyObject* arbiter_open_buffer(PyObject* self, PyObject* buffer) {
+  uint16_t id;
+  if (!st_bind_id16(buffer, "target_buffer", &id))
+    return NULL;
+  return PyBool_FromLong(st_loss_marks_open(arbiter_of(self), id));
+}
+
+static PyObject* arbiter_close_buffer(PyObject* self, PyObject* buffer) {
+  uint16_t id;
+  if (!st_bind_id16(buffer, "target_buffer", &id))
+    return NULL;
+  st_loss_marks_close(arbiter_of(self), id);
+  Py_RETURN_NONE;
+}
+
 static PyObject* arbiter_disable(PyObject* self, PyObject* Py_UNUSED(none)) {
   atomic_store(&arbiter_of(self)->disabled, true);
   Py_RETURN_NONE;
@@ -305,6 +321,10 @@ static PyMethodDef kMethods[] = {
     {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
      "Acknowledge a flush, behind all chunks returned so far."},
+    {"open_buffer", arbiter_open_buffer, METH_O,
+     "Keep a chunk for what dying writers of this buffer have lost."},
+    {"close_buffer", arbiter_close_buffer, METH_O,
+     "Give the chunk back, behind all writers of this buffer."},
     {"disable", arbiter_disable, METH_NOARGS, "Hand out no more chunks."},
     {0},
 };

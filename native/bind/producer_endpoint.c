@@ -312,6 +312,15 @@ static PyObject* endpoint_scrape(PyObject* object, PyObject* buffer_ids) {
   Py_RETURN_NONE;
 }
 
+static PyObject* endpoint_adopt_writers(PyObject* object, PyObject* buffer) {
+  struct endpoint* self = (struct endpoint*)object;
+  uint16_t id;
+  if (!st_bind_id16(buffer, "buffer_id", &id))
+    return NULL;
+  st_producer_endpoint_adopt_writers(&self->endpoint, id);
+  Py_RETURN_NONE;
+}
+
 /* --- statistics --- */
 
 #define FIELD(name) \
@@ -346,6 +355,8 @@ static PyMethodDef kMethods[] = {
     {"unregister_writer", endpoint_unregister_writer, METH_O,
      "Forget a writer."},
     {"commit", endpoint_commit, METH_O, "Handle one CommitDataRequest."},
+    {"adopt_writers", endpoint_adopt_writers, METH_O,
+     "The producer has died: scrape writers it never registered into this."},
     {"scrape", endpoint_scrape, METH_O,
      "Copy what registered writers have in flight."},
     {"stats", endpoint_stats, METH_NOARGS, "What was refused."},

@@ -4,8 +4,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "loss_marks.h"
+
 enum {
   MAX_STALLS = 300,
+  BRIEF_STALLS = 6, /* 0 + 8 + 72 + 584 + 4680 + 37448 us */
   MAX_STALL_US = 100000,
   EXHAUSTED_SEARCH_PAGES = 256,
   FIRST_WRITERS_CAPACITY = 64,
@@ -20,18 +23,32 @@ bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
   a->shm = *shm;
   a->sink = sink;
   a->sink_self = sink_self;
-  return pthread_mutex_init(&a->mutex, NULL) == 0;
+  return pthread_mutex_init(&a->loss_mutex, NULL) == 0 &&
+         pthread_mutex_init(&a->mutex, NULL) == 0;
 }
 
 void st_arbiter_destroy(struct st_arbiter* a) {
+  st_loss_marks_destroy(a);
   free(a->next_chunk_id);
   free(a->writer_in_use);
+  pthread_mutex_destroy(&a->loss_mutex);
   pthread_mutex_destroy(&a->mutex);
+}
+
+void st_arbiter_lock_for_fork(struct st_arbiter* a) {
+  pthread_mutex_lock(&a->loss_mutex);
+  pthread_mutex_lock(&a->mutex);
+}
+
+void st_arbiter_unlock_after_fork(struct st_arbiter* a) {
+  pthread_mutex_unlock(&a->mutex);
+  pthread_mutex_unlock(&a->loss_mutex);
 }
 
 void st_arbiter_disable_after_fork(struct st_arbiter* a) {
   atomic_store(&a->disabled, true);
-  /* Another thread of the parent may have held it; that thread isn't here. */
+  /* Another thread of the parent may have held them; it isn't here. */
+  pthread_mutex_init(&a->loss_mutex, NULL);
   pthread_mutex_init(&a->mutex, NULL);
 }
 
@@ -160,7 +177,7 @@ static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
   for (uint32_t i = 0; i < pages; i++) {
     uint32_t page = a->next_page;
     if (take_from_page(a, page, writer_id, chunk_id, packets, out)) {
-      a->exhausted = false;
+      a->exhausted = a->waited_in_vain = false;
       return true;
     }
     a->next_page = (page + 1) % a->shm.num_pages;
@@ -201,6 +218,21 @@ void st_arbiter_wait_for_reader(struct st_arbiter* a, uint16_t target_buffer) {
   }
 }
 
+/* Whether to give up now, after so many stalls; called with the mutex. */
+static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
+                     unsigned stalls) {
+  if (policy == ST_DROP)
+    return true;
+  if (policy == ST_STALL_BRIEFLY) {
+    a->waited_in_vain |= stalls == BRIEF_STALLS;
+    return a->waited_in_vain;
+  }
+  if (stalls < MAX_STALLS)
+    return false;
+  atomic_fetch_add(&a->stalls_exhausted, 1);
+  return true;
+}
+
 struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
                                      uint32_t chunk_id, uint16_t packets,
                                      enum st_exhausted_policy policy) {
@@ -209,15 +241,12 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
   for (unsigned stalls = 0; !is_disabled(a); stalls++) {
     pthread_mutex_lock(&a->mutex);
     bool found = search(a, writer_id, chunk_id, packets, &chunk);
+    bool give_up = !found && gives_up(a, policy, stalls);
     pthread_mutex_unlock(&a->mutex);
     if (found)
       return chunk;
-    if (policy == ST_DROP)
+    if (give_up)
       break;
-    if (stalls == MAX_STALLS) {
-      atomic_fetch_add(&a->stalls_exhausted, 1);
-      break;
-    }
     stall(a, interval);
     interval = next_interval(interval);
   }

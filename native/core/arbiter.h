@@ -14,7 +14,8 @@
  *                blocking (commit_batch.h)
  *
  * Locks: one leaf mutex guards the search position and the writer ids.  The
- * sink is called without it.  The chunk states themselves are lock-free.
+ * sink is called without it.  Another one, taken before it, is for the losses
+ * of writers that have died (loss_marks.h).  The chunk states themselves are lock-free.
  *
  * Search: pages are taken round robin, so that the search starts where the
  * oldest chunks are.  A full search touches every page's header; after one in
@@ -33,6 +34,8 @@
  *
  * Exhaustion policies (source: perfetto-abi 1.7):
  *   drop             no chunk: give up at once
+ *   stall briefly    wait 43 ms at most, and not at all while the last such
+ *                    wait was in vain; a dropping writer's very first chunk
  *   stall            wait until there is one; gives up after stall #300
  *                    (about 30 s) and counts it, where the reference aborts
  *                    the process: tracing never kills the traced program
@@ -57,6 +60,7 @@ enum st_exhausted_policy {
   ST_STALL = 0,
   ST_DROP = 1,
   ST_STALL_THEN_DROP = 2,
+  ST_STALL_BRIEFLY = 3, /* no policy of a session: see trace_writer.h */
 };
 
 /* Ready patches of one chunk (Perfetto's ChunkToPatch). */
@@ -99,9 +103,13 @@ struct st_arbiter {
   struct st_wait_hooks wait_hooks;
   _Atomic bool disabled;
 
+  pthread_mutex_t loss_mutex; /* guards loss_marks; see loss_marks.h */
+  struct st_loss_marks* loss_marks;
+
   pthread_mutex_t mutex; /* guards all below */
   uint32_t next_page;
-  bool exhausted; /* the last search found nothing */
+  bool exhausted;      /* the last search found nothing */
+  bool waited_in_vain; /* ... and nor did a brief stall before it */
   uint16_t last_writer_id;
   uint32_t live_writers;
   uint32_t* next_chunk_id; /* by writer id, grown on demand */
@@ -114,6 +122,10 @@ struct st_arbiter {
 bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
                      const struct st_commit_sink* sink, void* sink_self);
 void st_arbiter_destroy(struct st_arbiter* a);
+
+/* Around fork(), in the parent. */
+void st_arbiter_lock_for_fork(struct st_arbiter* a);
+void st_arbiter_unlock_after_fork(struct st_arbiter* a);
 
 /* In the child of a fork: no chunk is handed out or returned any more. */
 void st_arbiter_disable_after_fork(struct st_arbiter* a);

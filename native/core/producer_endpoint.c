@@ -77,6 +77,13 @@ bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
   return st_producer_endpoint_register_writer(e, writer_id, 0);
 }
 
+void st_producer_endpoint_adopt_writers(struct st_producer_endpoint* e,
+                                        uint16_t buffer) {
+  pthread_mutex_lock(&e->mutex);
+  e->adoptive_buffer = buffer;
+  pthread_mutex_unlock(&e->mutex);
+}
+
 void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
                        uint64_t n) {
   pthread_mutex_lock(&e->mutex);
@@ -173,6 +180,8 @@ static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
   if (!st_is_writer_id(copy->writer_id))
     return 0;
   uint16_t target = e->writer_buffer[copy->writer_id];
+  if (!target)
+    target = e->adoptive_buffer;
   if (!is_allowed(e, target))
     return 0;
   const uint8_t* payload = c.begin + ST_CHUNK_HEADER_SIZE;

@@ -46,9 +46,10 @@ struct st_producer_endpoint {
   struct st_shm shm; /* num_pages 0 until there is memory */
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex;   /* guards all below */
-  uint8_t* allowed;        /* bitmap of 65536 buffer ids */
-  uint16_t* writer_buffer; /* by writer id; 0: not registered */
+  pthread_mutex_t mutex;    /* guards all below */
+  uint8_t* allowed;         /* bitmap of 65536 buffer ids */
+  uint16_t* writer_buffer;  /* by writer id; 0: not registered */
+  uint16_t adoptive_buffer; /* of writers that aren't registered; 0: none */
   struct st_endpoint_stats stats;
 };
 
@@ -66,6 +67,11 @@ bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
                                           uint32_t writer_id, uint32_t buffer);
 bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id);
+
+/* The producer has died, perhaps before it could register all its writers: from
+ * now on those that aren't registered are scraped into this buffer. */
+void st_producer_endpoint_adopt_writers(struct st_producer_endpoint* e,
+                                        uint16_t buffer);
 
 /* Moves one Complete chunk to its buffer and frees it. */
 void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "loss_marks.h"
+
 enum {
   MIN_PACKET_ROOM = ST_SIZE_FIELD + 8, /* less is left unused */
   MAX_COMPACT_FRAGMENT = 127,
@@ -28,14 +30,22 @@ static uint8_t* payload(const struct st_chunk* chunk) {
 
 /* --- chunks --- */
 
-/* A writer is in drop mode from a loss until it has a chunk again. */
+/* A writer is in drop mode from a loss until it has a chunk again.  One that
+ * has written nothing yet waits a little: what it loses may be all there ever
+ * was of a thread. */
+static enum st_exhausted_policy policy_now(const struct st_trace_writer* w) {
+  bool drop_mode = w->dropping && !w->chunk.size;
+  if (w->policy == ST_STALL_THEN_DROP && drop_mode)
+    return ST_DROP;
+  if (w->policy == ST_DROP && w->first_packet && !w->dropping)
+    return ST_STALL_BRIEFLY;
+  return w->policy;
+}
+
 static struct st_chunk acquire(struct st_trace_writer* w, uint32_t chunk_id,
                                uint16_t packets) {
-  enum st_exhausted_policy policy = w->policy;
-  bool drop_mode = w->dropping && !w->chunk.size;
-  if (policy == ST_STALL_THEN_DROP && drop_mode)
-    policy = ST_DROP;
-  if (policy != ST_DROP)
+  enum st_exhausted_policy policy = policy_now(w);
+  if (w->policy != ST_DROP && policy != ST_DROP)
     st_arbiter_wait_for_reader(w->arbiter, w->target_buffer);
   return st_arbiter_get_chunk(w->arbiter, w->writer_id, chunk_id, packets,
                               policy);
@@ -366,6 +376,8 @@ void st_trace_writer_flush(struct st_trace_writer* w) {
 void st_trace_writer_destroy(struct st_trace_writer* w) {
   st_trace_writer_flush(w);
   st_patch_list_clear(&w->patches);
+  if (w->dropping)
+    st_loss_marks_add(w->arbiter, w->target_buffer);
   st_arbiter_remove_writer(w->arbiter, w->writer_id, w->chunk_id);
 }
 

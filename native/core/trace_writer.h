@@ -24,7 +24,8 @@
  *
  * Loss.  When no chunk can be had the packet is dropped and counted, and the
  * writer tries again with the next packet.  The first packet after that
- * carries previous_packet_dropped (field 42) = 257 = PRESENT | SMB_FULL.  A
+ * carries previous_packet_dropped (field 42) = 257 = PRESENT | SMB_FULL; if
+ * there is none until the writer's end, the arbiter says it (loss_marks.h).  A
  * packet cut in its middle has its current fragment's size set to the drop
  * sentinel, ff ff ff 7f.  The very first packet of a writer carries
  * first_packet_on_sequence (87).  Both are the writer's business, not the
@@ -97,7 +98,8 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
                           uint16_t target_buffer,
                           enum st_exhausted_policy policy);
 
-/* Returns the chunk, ships patches, gives the writer id back. */
+/* Returns the chunk, ships patches, has a loss marked that it could not mark
+ * itself, gives the writer id back. */
 void st_trace_writer_destroy(struct st_trace_writer* w);
 
 /* Returns the current chunk, however full, ships ready patches and has the

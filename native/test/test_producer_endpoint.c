@@ -297,6 +297,26 @@ static void scrapes_what_is_in_flight(void) {
   tear_down();
 }
 
+static void scrapes_unregistered_writers_of_the_dead(void) {
+  set_up();
+  const uint16_t ids[] = {BUFFER, OTHER};
+  st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
+  struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
+  struct st_chunk b = write_chunk(1, 7, 0, "b", 0);
+  complete(&a);
+  complete(&b);
+  st_producer_endpoint_adopt_writers(&f.endpoint, 99); /* not allowed */
+  st_producer_endpoint_scrape(&f.endpoint, ids, 1);
+  begin_read(f.buffer);
+  expect_nothing(f.buffer);
+  st_producer_endpoint_adopt_writers(&f.endpoint, BUFFER);
+  st_producer_endpoint_scrape(&f.endpoint, ids, 1);
+  begin_read(f.buffer);
+  expect(f.buffer, 20, 'a');
+  expect_nothing(f.buffer);
+  tear_down();
+}
+
 static void scrapes_only_allowed_buffers(void) {
   set_up();
   const uint16_t ids[] = {BUFFER, OTHER};
@@ -465,6 +485,7 @@ int main(void) {
   RUN(too_many_patches);
   RUN(malformed_requests);
   RUN(scrapes_what_is_in_flight);
+  RUN(scrapes_unregistered_writers_of_the_dead);
   RUN(scrapes_only_allowed_buffers);
   RUN(scrapes_hostile_sizes);
   RUN(emulated_memory);

@@ -152,6 +152,8 @@ class ProducerEndpointCore:
         wanted, incomplete). Returns (bytes consumed, frames, highest flush id).
         """
     def scrape(self, buffer_ids: Iterable[int], /) -> None: ...
+    def adopt_writers(self, buffer_id: int, /) -> None:
+        """The producer has died: scrape the writers that it never registered into this buffer."""
     def stats(self) -> dict[str, int]: ...
 
 # --- producer side ----------------------------------------------------------
@@ -236,6 +238,13 @@ class Arbiter:
 
         In process it does nothing: there the endpoint object is told.
         """
+    def open_buffer(self, target_buffer: int, /) -> bool:
+        """Keep a chunk for what dying writers of this buffer have lost (core/loss_marks.h).
+
+        False: without it.
+        """
+    def close_buffer(self, target_buffer: int, /) -> None:
+        """Give the chunk back, behind all writers of this buffer."""
     def disable(self) -> None:
         """Hand out no more chunks: the service is gone, or this is a fork's child."""
     @property

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 
 import pytest
 
 import stretto
 from stretto.testing.decoded_packets import decode_packets
-from tests.support.slow_service import SlowService
+from tests.support.slow_service import BUFFER, SlowService
 
 CATEGORY = stretto.Category("test.drops")
+SMB_FULL = 1 | 256
 NAMES = [f"name {number}" for number in range(40)]
 
 
@@ -103,3 +106,28 @@ def test_the_trace_says_that_something_was_lost(service):
     assert written + lost == 5001
     assert lost > 0
     assert any(marks)
+
+
+def short_thread() -> None:
+    thread = threading.Thread(target=CATEGORY.instant, args=("short",))
+    thread.start()
+    thread.join()
+
+
+def test_the_loss_of_a_thread_that_has_ended_is_marked(service, oracle):
+    service.arbiter.open_buffer(BUFFER)
+    for _ in range(20):
+        short_thread()
+    while service.arbiter.live_writers > 1:  # join() doesn't wait for the thread's very end
+        time.sleep(0.001)
+    written, lost = service.counts()
+    assert written, "nothing was recorded"
+    assert lost, "the buffer never overflowed: the test shows nothing"
+    trace = service.read()
+    loaded = oracle(trace)
+    assert loaded.query("select count(*) from slice where name = 'short'") == [(written,)]
+    assert loaded.errors() == []
+    marks = [packet.previous_packet_dropped or 0 for packet in decode_packets(trace)]
+    assert sum(mark == SMB_FULL for mark in marks) == lost
+    service.stop()
+    service.arbiter.close_buffer(BUFFER)

@@ -104,6 +104,7 @@ class ProducerConnection:
         instance.arbiter = self._arbiter
         instance.target_buffer = config.target_buffer
         self._instances[instance_id] = instance
+        self._arbiter.open_buffer(instance.target_buffer)
         call_safely(instance.on_setup, config)
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
@@ -125,8 +126,13 @@ class ProducerConnection:
 
     def _end(self, instance_id: int) -> None:
         instance = self._instances.pop(instance_id, None)
-        if instance is not None:
-            call_safely(instance.end)
+        if instance is None:
+            return
+        call_safely(instance.end)
+        target_buffer = instance.target_buffer
+        del instance  # and with it its writers, unless somebody else keeps them
+        if self._arbiter is not None:
+            self._arbiter.close_buffer(target_buffer)
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
         for instance_id in instance_ids:

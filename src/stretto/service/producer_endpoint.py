@@ -273,6 +273,15 @@ class ProducerEndpoint:
         """Whether it sends what its writers have in hand when it answers a flush."""
         return self.shm_emulation and self._smb_scraping
 
+    def adopt_writers(self) -> None:
+        """It hung up: count writers that it never registered to the only buffer it may use.
+
+        A process that was killed may have had the registrations of its last threads still to
+        send.
+        """
+        if len(self._allowed) == 1:
+            self.core.adopt_writers(next(iter(self._allowed)))
+
     def scrape(self, buffer_ids: Iterable[int]) -> None:
         """Copy what the producer's writers have in hand into those of the buffers it uses."""
         if self._smb_scraping and self._has_memory:

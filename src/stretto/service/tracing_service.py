@@ -176,6 +176,7 @@ class TracingService:
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Keep what the producer has written, then forget it (called by its endpoint)."""
+        producer.adopt_writers()
         for session in self.sessions.values():
             producer.scrape(session.buffers)
         for source in [each for each in self.data_sources if each.producer is producer]:
