@@ -55,6 +55,8 @@ class TracingService:
         extension_descriptors: (file name, FileDescriptorSet, by gzip or not) of extensions
             to TracePacket that every trace shall describe.
         scheduler: What `priority_boost` acts on; by default the kernel's.
+        adopt_writers: Scrape what dead producers' writers wrote that never registered, too:
+            for a producer that may write to one buffer only. Perfetto's service doesn't.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class TracingService:
         machine_name: str = "",
         extension_descriptors: Sequence[tuple[str, bytes]] = (),
         scheduler: Scheduler | None = None,
+        adopt_writers: bool = False,
     ) -> None:
         self.task_runner = task_runner
         self.clock = clock
@@ -79,6 +82,7 @@ class TracingService:
         self.file_step_bytes = file_step_bytes
         self.uid = os.getuid() if uid is None else uid
         self.machine_name = machine_name
+        self.adopts_writers = adopt_writers
         self.extension_descriptors = extension_descriptors
         self.packets = ServicePackets(self.uid)
         self.system_info = SystemInfo()
@@ -176,7 +180,8 @@ class TracingService:
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Keep what the producer has written, then forget it (called by its endpoint)."""
-        producer.adopt_writers()
+        if self.adopts_writers:
+            producer.adopt_writers()
         for session in self.sessions.values():
             producer.scrape(session.buffers)
         for source in [each for each in self.data_sources if each.producer is producer]:

@@ -11,7 +11,7 @@ from stretto import _native
 from stretto.protos.config import TraceConfig
 from stretto.service import producer_endpoint
 from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, flush_done
-from tests.support.service_setup import event, make_config, texts
+from tests.support.service_setup import Setup, event, make_config, texts
 
 KB = 1024
 
@@ -214,6 +214,25 @@ class TestScraping:
         producer.endpoint.unregister_trace_writer(1)
         producer.disconnect()
         assert texts(setup.read(consumer)) == []
+
+    def test_unregistered_writers_may_be_adopted(self):
+        """Of a process that was killed with their registrations still to send."""
+        setup = Setup(adopt_writers=True)
+        producer = remote(setup, "ds")
+        consumer = setup.enable(make_config("ds"))
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        setup.session().scrape()
+        assert texts(setup.read(consumer)) == []
+        producer.disconnect()
+        assert texts(setup.read(consumer)) == ["x"]
+
+    def test_writers_that_might_mean_several_buffers_are_not_adopted(self):
+        setup = Setup(adopt_writers=True)
+        producer = remote(setup, "ds")
+        consumers = [setup.enable(make_config("ds")) for _ in range(2)]
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        producer.disconnect()
+        assert [texts(setup.read(consumer)) for consumer in consumers] == [[], []]
 
     def test_a_writer_for_a_forbidden_buffer_is_not_scraped(self, setup):
         producer = remote(setup, "mine")

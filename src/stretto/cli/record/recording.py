@@ -48,6 +48,7 @@ class Recording:
             SystemClock(_native.read_tsc),
             default_shm_size=SHM_SIZE,
             default_page_size=PAGE_SIZE,
+            adopt_writers=True,
         )
         self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self.service.connect_consumer(self, os.getuid())
