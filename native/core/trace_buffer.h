@@ -188,6 +188,7 @@ struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
 
 /* Two buffers swap what they hold: memory, index, read position, stats.
  * Writers that are in the middle of a chunk finish it where they began.
+ * A scraped chunk that comes again is new to the other memory, and taken whole.
  * Watermarks stay.  The caller keeps readers of both away meanwhile. */
 void st_trace_buffer_exchange(struct st_trace_buffer* a,
                               struct st_trace_buffer* b);

@@ -28,6 +28,14 @@ class _Buffer:
         self.size = size
         self.unread = []  # (producer, writer, packet)
         self.known = {}  # producer -> (uid, pid)
+        self.taken = {}  # (producer, writer) -> (chunk id, how many of its packets came)
+
+    def take(self, producer, writer, chunk_id, packets):
+        """Take what is new in a chunk: scraped ones come again. An empty buffer takes all of it."""
+        last_id, count = self.taken.get((producer, writer), (chunk_id, 0))
+        new = packets[count:] if last_id == chunk_id else packets
+        self.unread += [(producer, writer, packet) for packet in new]
+        self.taken[producer, writer] = chunk_id, len(packets)
 
 
 class BufferTable:
@@ -47,6 +55,7 @@ class BufferTable:
         copy = self.buffers[clone_id] = _Buffer(source.size)
         copy.unread = list(source.unread)
         copy.known = dict(source.known)
+        copy.taken = dict(source.taken)
 
     def exchange(self, buffer_id, other_id):
         table = self.buffers
@@ -112,18 +121,26 @@ class ProducerEndpointCore:
     def allow_buffer(self, buffer_id, allow):
         (self.allowed.add if allow else self.allowed.discard)(buffer_id)
 
-    def move(self, writer):
-        packets, writer.pending = writer.pending, []
+    def copy(self, writer):
+        """Give the writer's chunk to its buffer; False if there is none that it may use."""
         if writer.target not in self.allowed or writer.target not in self.table.buffers:
-            self.discarded += bool(packets)
-            return
+            return False
         buffer = self.table.buffers[writer.target]
-        buffer.unread += [(self.producer_id, writer.writer_id, packet) for packet in packets]
+        buffer.take(self.producer_id, writer.writer_id, writer.chunk_id, writer.chunk)
+        return True
+
+    def move(self, writer):
+        if not writer.chunk:
+            return
+        self.discarded += not self.copy(writer)
+        writer.chunk = []
+        writer.chunk_id += 1
 
     def scrape(self, buffer_ids):
+        """A scraped chunk stays its writer's."""
         for writer in self.writers:
             if writer.target in buffer_ids:
-                self.move(writer)
+                self.copy(writer)
 
     def stats(self):
         return {"chunks_discarded": self.discarded, "patches_discarded": 0}
@@ -151,7 +168,8 @@ class TraceWriter:
         self.core = arbiter.core
         self.arbiter = arbiter
         self.target = target_buffer
-        self.pending = []
+        self.chunk = []
+        self.chunk_id = 0
         self.first = True
         self.core.writers.append(self)
         self.writer_id = len(self.core.writers)
@@ -159,7 +177,7 @@ class TraceWriter:
     def write(self, packet):
         if self.arbiter.disabled:
             return False
-        self.pending.append((number(87, 1) if self.first else b"") + bytes(packet))
+        self.chunk.append((number(87, 1) if self.first else b"") + bytes(packet))
         self.first = False
         return True
 
