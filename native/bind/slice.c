@@ -47,7 +47,6 @@ static SliceObject* slice_alloc(void) {
   if (!free_count)
     return (SliceObject*)slice_type->tp_alloc(slice_type, 0);
   SliceObject* s = free_list[--free_count];
-  Py_INCREF(slice_type);
   return (SliceObject*)PyObject_Init((PyObject*)s, slice_type);
 }
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+import stretto
 from stretto import _native
+from tests.support.recorded_events import record
 from tests.unit.native.pipeline import (
     BUFFER,
     RemoteProducer,
@@ -121,3 +123,34 @@ def test_arguments_keep_their_reference_counts() -> None:
         _native.tokenize(data)
     del writer, arbiter
     assert (sys.getrefcount(table), sys.getrefcount(endpoint), sys.getrefcount(data)) == before
+
+
+class Indexed(_native.IndexedMessage):
+    __slots__ = ()
+
+
+_native.close_decoder_class(Indexed)
+WRITER = _native.make_writer_class("Writer", [], {"__slots__": ()})
+CATEGORY = stretto.Category("test.leaks")
+
+RECYCLED: dict[str, Callable[[], object]] = {
+    "slice": lambda: CATEGORY.slice("a"),
+    "field": lambda: next(_native.Decoder(b"\x08\x01")),
+    "indexed message": lambda: Indexed(b"\x08\x01"),
+    "writer": lambda: WRITER(),
+    "plain writer": lambda: _native.MessageWriter(),
+    "nested writer": lambda: _native.MessageWriter().nested(1, WRITER),
+}
+
+
+@pytest.mark.parametrize("make", RECYCLED.values(), ids=RECYCLED)
+@pytest.mark.parametrize("alive", [1, 100])  # within the free list, and beyond
+def test_recycled_objects_count_their_type_once(make: Callable[[], object], alive: int) -> None:
+    with record():
+        kind = type(make())
+        before = sys.getrefcount(kind)
+        for _ in range(1000 // alive):
+            held = [make() for _ in range(alive)]
+            assert sys.getrefcount(kind) == before + len(held)
+            del held
+        assert sys.getrefcount(kind) == before
