@@ -114,8 +114,10 @@ static PyObject* thread_new(PyTypeObject* type, PyObject* args,
   int fd;
   struct st_send_queue* queue;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
-      !st_bind_fd(in[0], "fd", false, &fd) ||
-      !(queue = st_bind_send_queue(in[1])))
+      !st_bind_fd(in[0], "fd", false, &fd))
+    return NULL;
+  queue = in[1] == Py_None ? NULL : st_bind_send_queue(in[1]);
+  if (!queue && in[1] != Py_None)
     return NULL;
   if (!PyCallable_Check(in[2])) {
     PyErr_SetString(PyExc_TypeError, "on_readable must be callable");
@@ -219,7 +221,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_clear, thread_clear},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
-    {Py_tp_doc, "A native thread that polls a socket."},
+    {Py_tp_doc, "A native thread that polls a descriptor."},
     {0, NULL},
 };
 

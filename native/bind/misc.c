@@ -1,6 +1,9 @@
 /* Functions of the module that belong to no type. */
+#include <sys/timerfd.h>
+
 #include "bind.h"
 #include "clock.h"
+#include "high_fd.h"
 #include "trace_scan.h"
 #include "wire.h"
 
@@ -105,6 +108,34 @@ static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+/* --- timers --- */
+
+static PyObject* timer_fd(PyObject* Py_UNUSED(module),
+                          PyObject* Py_UNUSED(none)) {
+  int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (fd < 0)
+    return PyErr_SetFromErrno(PyExc_OSError);
+  return PyLong_FromLong(st_move_fd_up(fd));
+}
+
+static PyObject* set_timer_fd(PyObject* Py_UNUSED(module), PyObject* args) {
+  enum { MAX_MS = 1 << 30 };
+  int fd, ms;
+  if (!PyArg_ParseTuple(args, "ii:set_timer_fd", &fd, &ms))
+    return NULL;
+  if (ms < 0 || ms > MAX_MS) {
+    PyErr_Format(PyExc_ValueError, "ms must be from 0 to %d, not %d", MAX_MS,
+                 ms);
+    return NULL;
+  }
+  /* All zero would disarm it. */
+  struct itimerspec when = {
+      .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L + 1}};
+  if (timerfd_settime(fd, 0, &when, NULL) < 0)
+    return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+
 static PyObject* read_tsc(PyObject* Py_UNUSED(module),
                           PyObject* Py_UNUSED(unused)) {
 #ifdef __x86_64__
@@ -126,6 +157,10 @@ static PyMethodDef kFunctions[] = {
      "descriptors)."},
     {"add_pending_call", add_pending_call, METH_O,
      "Have the main thread call something at its next safe moment."},
+    {"timer_fd", timer_fd, METH_NOARGS,
+     "A timer as a descriptor: readable once its time has come."},
+    {"set_timer_fd", set_timer_fd, METH_VARARGS,
+     "Have a timer's time come in so many ms from now, once."},
     {0},
 };
 

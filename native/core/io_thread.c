@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "high_fd.h"
@@ -13,7 +14,7 @@ enum { SOCKET, WAKE, FD_COUNT };
 
 struct st_io_thread {
   int socket;
-  struct st_send_queue* queue;
+  struct st_send_queue* queue; /* or NULL */
   st_on_readable on_readable;
   void* self;
   int wake_fd;
@@ -42,39 +43,45 @@ static void release(struct st_io_thread* t) {
 /* --- the thread --- */
 
 static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
-  bool writing = st_send_queue_pending(t->queue) > 0;
+  bool writing = t->queue && st_send_queue_pending(t->queue) > 0;
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
   /* Without events a closed peer would still be reported, for ever. */
   fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
   fds[WAKE] = (struct pollfd){t->wake_fd, POLLIN, 0};
-  if (poll(fds, FD_COUNT, -1) < 0)
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+  int ready = poll(fds, FD_COUNT, -1);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+  if (ready < 0)
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
-/* False: this thread has lost its owner, or is to stop. */
+/* False: this thread has lost its owner, is to stop, or has nothing to do. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   eventfd_t ignored;
   if (fds[WAKE].revents)
     eventfd_read(t->wake_fd, &ignored);
   if (atomic_load(&t->stopping))
     return false;
-  /* The program has closed every descriptor that it didn't know: poll would
-   * return at once, for ever. */
-  if (fds[WAKE].revents & POLLNVAL)
-    return false;
-
   const short failed = POLLHUP | POLLERR | POLLNVAL;
   short revents = fds[SOCKET].revents;
-  if (fds[WAKE].revents || (revents & (POLLOUT | failed)))
+  /* Closed by the program: poll would return at once, for ever. */
+  if (fds[WAKE].revents & POLLNVAL) {
+    if (t->reading && (revents & POLLNVAL))
+      t->on_readable(t->self);
+    return false;
+  }
+
+  if (t->queue && (fds[WAKE].revents || (revents & (POLLOUT | failed))))
     st_send_queue_drain(t->queue);
   if (t->reading && (revents & (POLLIN | failed)))
     t->reading = t->on_readable(t->self);
-  return !t->orphaned;
+  return !t->orphaned && (t->reading || t->queue);
 }
 
 static void* run(void* arg) {
   struct st_io_thread* t = arg;
   struct pollfd fds[FD_COUNT];
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* but while it polls */
   t_current = t;
   t->reading = true;
   do
@@ -86,6 +93,12 @@ static void* run(void* arg) {
 }
 
 /* --- start and stop --- */
+
+/* Who leaves bytes in the queue wakes the thread, while there is one. */
+static void set_wake_fd(struct st_io_thread* t, int fd) {
+  if (t->queue)
+    st_send_queue_set_wake_fd(t->queue, fd);
+}
 
 static int start_with_signals_blocked(struct st_io_thread* t) {
   sigset_t all, before;
@@ -103,14 +116,22 @@ int st_io_thread_start(struct st_io_thread* t) {
   pthread_mutex_lock(&t->mutex);
   if (!atomic_load(&t->running)) {
     atomic_store(&t->stopping, false);
-    st_send_queue_set_wake_fd(t->queue, t->wake_fd);
+    set_wake_fd(t, t->wake_fd);
     error = start_with_signals_blocked(t);
     atomic_store(&t->running, error == 0);
     if (error)
-      st_send_queue_set_wake_fd(t->queue, -1);
+      set_wake_fd(t, -1);
   }
   pthread_mutex_unlock(&t->mutex);
   return error;
+}
+
+/* False: the wake eventfd has been closed behind our back.  What may have its
+ * number now is another file, unlike ours one with a type. */
+static bool wake(struct st_io_thread* t) {
+  struct stat status;
+  return fstat(t->wake_fd, &status) == 0 && !(status.st_mode & S_IFMT) &&
+         eventfd_write(t->wake_fd, 1) == 0;
 }
 
 int st_io_thread_stop(struct st_io_thread* t) {
@@ -118,9 +139,10 @@ int st_io_thread_stop(struct st_io_thread* t) {
     return EDEADLK;
   pthread_mutex_lock(&t->mutex);
   if (atomic_load(&t->running)) {
-    st_send_queue_set_wake_fd(t->queue, -1);
+    set_wake_fd(t, -1);
     atomic_store(&t->stopping, true);
-    eventfd_write(t->wake_fd, 1);
+    if (!wake(t))
+      pthread_cancel(t->thread);
     pthread_join(t->thread, NULL);
     atomic_store(&t->running, false);
   }
@@ -169,7 +191,7 @@ struct st_io_thread* st_io_thread_create(int socket,
 
 void st_io_thread_destroy(struct st_io_thread* t) {
   if (t_current == t) {
-    st_send_queue_set_wake_fd(t->queue, -1);
+    set_wake_fd(t, -1);
     pthread_detach(t->thread);
     t->orphaned = true;
     return;

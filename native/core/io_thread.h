@@ -1,4 +1,4 @@
-/* IPC thread: a native thread that watches one connected socket.
+/* IPC thread: a native thread that watches one descriptor, a socket mostly.
  *
  * Problem: commands of the service have to be heard while the program is busy
  * in one long call, and bytes that the socket did not take have to leave even
@@ -18,6 +18,15 @@
  * the callback detaches the thread, which then frees everything itself.  A
  * caller who holds a lock that the callback takes must release it first.
  *
+ * Without a queue there is nothing to drain: the thread ends where it would
+ * read no more, and a stop joins it.  So a timer may be watched (timerfd): the
+ * callback sets it again, or returns false.
+ *
+ * A program may close every descriptor that it doesn't know, ours too.  A poll
+ * that goes on hears of nothing but the socket's peer: the callback is then
+ * called once more, to find out, and the thread ends.  A stop can't wake it,
+ * and cancels it.
+ *
  * Fork: stop before, start after, in both processes if need be; where that
  * was not done the child's copy has no thread, and only forgets about it.
  */
@@ -33,7 +42,8 @@ typedef bool (*st_on_readable)(void* self);
 
 struct st_io_thread; /* opaque */
 
-/* socket and queue are borrowed.  NULL, with errno, when out of resources. */
+/* socket and queue (or NULL) are borrowed.  NULL, with errno, when out of
+ * resources. */
 struct st_io_thread* st_io_thread_create(int socket,
                                          struct st_send_queue* queue,
                                          st_on_readable on_readable,

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "check.h"
+#include "high_fd.h"
 #include "socket_pair.h"
 
 /* The fixture: a thread on one end of a socket pair.  Its callback takes what
@@ -227,6 +228,77 @@ static void destroy_from_the_callback_lets_the_thread_end(void) {
   close_thread();
 }
 
+static void without_a_queue_false_ends_the_thread(void) {
+  unsigned before = count_threads();
+  open_thread();
+  st_io_thread_destroy(g_thread);
+  g_thread = st_io_thread_create(g_pair.ours, NULL, on_readable, &g_calls);
+  CHECK(g_thread != NULL);
+  g_action = STOP_READING;
+  for (unsigned i = 1; i <= 2; i++) {
+    send_byte();
+    start();
+    wait_for_calls(i);
+    while (count_threads() > before)
+      sched_yield();
+    CHECK(st_io_thread_running(g_thread)); /* nobody has joined it */
+    CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  }
+  close_thread();
+}
+
+/* In a child, which lives on with nothing but the socket pair's memory. */
+static void run_in_child(void (*body)(void)) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20); /* rather than hang */
+    body();
+    _exit(0);
+  }
+  int status;
+  CHECK_EQ(waitpid(pid, &status, 0), pid);
+  CHECK_EQ(status, 0);
+}
+
+static void close_our_descriptors(void) {
+  close(g_pair.ours);
+  for (int fd = ST_HIGH_FD; fd < ST_HIGH_FD + 16; fd++)
+    close(fd);
+}
+
+static void stop_without_descriptors(void) {
+  start();
+  send_byte();
+  wait_for_calls(1); /* it polls, or is about to */
+  close_our_descriptors();
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+}
+
+static void a_thread_whose_descriptors_were_closed_can_be_stopped(void) {
+  open_thread();
+  run_in_child(stop_without_descriptors);
+  close_thread();
+}
+
+static void hear_without_descriptors(void) {
+  unsigned before = count_threads();
+  start();
+  send_byte();
+  wait_for_calls(1);
+  close_our_descriptors();
+  do {
+    send(g_pair.theirs, "x", 1, MSG_NOSIGNAL); /* wakes the poll that goes on */
+    sched_yield();
+  } while (count_threads() > before);
+  CHECK(g_calls >= 2);
+}
+
+static void a_thread_whose_descriptors_were_closed_says_so_and_ends(void) {
+  open_thread();
+  run_in_child(hear_without_descriptors);
+  close_thread();
+}
+
 static void a_forked_child_has_no_thread(void) {
   open_thread();
   start();
@@ -255,6 +327,9 @@ int main(void) {
   RUN(false_ends_reading_but_not_sending);
   RUN(stop_from_the_callback_is_refused);
   RUN(destroy_from_the_callback_lets_the_thread_end);
+  RUN(without_a_queue_false_ends_the_thread);
+  RUN(a_thread_whose_descriptors_were_closed_can_be_stopped);
+  RUN(a_thread_whose_descriptors_were_closed_says_so_and_ends);
   RUN(a_forked_child_has_no_thread);
   return 0;
 }

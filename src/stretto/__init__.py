@@ -10,7 +10,9 @@
         render.counter("queue", 3)
 
 Open the file at https://ui.perfetto.dev. To record a whole program without changing it:
-`stretto record app.py`.
+`stretto record app.py`. To have a program recorded from outside at any time while it runs:
+
+    stretto.connect()
 
 Importing this module starts nothing and connects to nothing. Where the native parts are
 missing every call does nothing, correctly; `available()` says so.
@@ -22,6 +24,7 @@ from stretto.base.errors import StrettoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the pure side has the same names, and looser types
+    from stretto._connection import connect, disconnect
     from stretto.client.api import (
         Category,
         Flow,
@@ -85,7 +88,9 @@ __all__ = [
     "TracingSession",
     "available",
     "begin",
+    "connect",
     "counter",
+    "disconnect",
     "end",
     "instant",
     "now",
@@ -97,14 +102,20 @@ __all__ = [
 ]
 
 
+_SESSIONS = ("DataSource", "TracingSession", "recording")
+_CONNECTION = ("connect", "disconnect")
+
+
 def __getattr__(name: str) -> object:
-    """`DataSource`, `TracingSession` and `recording`, loaded when first used."""
-    if name not in ("DataSource", "TracingSession", "recording"):
+    """What more there is than events, loaded when first used."""
+    if name not in _SESSIONS and name not in _CONNECTION:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
-    if available():
-        from stretto import _sessions as sessions
+    if not available():
+        from stretto.client import pure_sessions as module
+    elif name in _SESSIONS:
+        from stretto import _sessions as module  # type: ignore[no-redef]
     else:
-        from stretto.client import pure_sessions as sessions  # type: ignore[no-redef]
-    value: object = getattr(sessions, name)
+        from stretto import _connection as module  # type: ignore[no-redef]
+    value: object = getattr(module, name)
     globals()[name] = value
     return value

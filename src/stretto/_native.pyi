@@ -196,16 +196,19 @@ class SendQueue:
 
 @final
 class IpcThread:
-    """A native thread that polls a socket (core/io_thread.h).
+    """A native thread that polls a descriptor, a socket mostly (core/io_thread.h).
 
     It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with
     the GIL when there is input or the peer has gone; once that returns False or
     raises, it reads no more. All signals are blocked in it. `stop()` joins it
     (never from within the callback) and may be followed by another `start()`; it
-    must be stopped before a fork.
+    must be stopped before a fork. Without a queue the thread ends where it would
+    read no more, and is `running` until `stop()` has joined it.
     """
 
-    def __init__(self, fd: int, queue: SendQueue, on_readable: Callable[[], Any]) -> None: ...
+    def __init__(
+        self, fd: int, queue: SendQueue | None, on_readable: Callable[[], Any]
+    ) -> None: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
     @property
@@ -670,6 +673,15 @@ def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, 
 
     A drop is a place where events are missing because shared memory was full. Stops at
     whatever is no whole packet.
+    """
+
+def timer_fd() -> int:
+    """A timer as a descriptor, which is the caller's: readable once its time has come."""
+
+def set_timer_fd(fd: int, ms: int, /) -> None:
+    """Have the time of a `timer_fd` come in so many ms from now, once; it isn't readable before.
+
+    Raises OSError if it is no timer (any more).
     """
 
 def add_pending_call(function: Callable[[], Any], /) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import unittest
 from collections.abc import Callable, Generator
 
@@ -36,6 +37,17 @@ class Slices(unittest.TestCase):
     def test_colliding_argument_names_go_through_args(self) -> None:
         with category.slice("s", args={"name": 1, "track": 2}):
             pass
+
+
+class Connecting(unittest.TestCase):
+    """A service that isn't there."""
+
+    def test_connecting_neither_blocks_nor_raises(self) -> None:
+        os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = "/nowhere/at/all"
+        connection = stretto.connect()
+        self.assertFalse(connection.connected)
+        connection.disconnect()
+        stretto.disconnect()
 
 
 class Events(unittest.TestCase):

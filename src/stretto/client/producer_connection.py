@@ -44,19 +44,24 @@ class ProducerConnection:
     def __init__(self, data_sources: Sequence[type[DataSource]]) -> None:
         self.endpoint: ProducerEndpoint | None = None
         self.will_update = False
+        self.on_gone: Callable[[], object] | None = None
+        """Called when the service has gone, after everything has ended."""
         self._types = {source.name: source for source in data_sources}
+        self._connected = False
+        self._offered: dict[str, object] = {}
         self._arbiter: _native.Arbiter | None = None
         self._instances: dict[int, DataSource] = {}
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
         """Use `endpoint`; the data sources are offered once it is connected."""
+        self._connected, self._offered, self.will_update = False, {}, False
         self.endpoint = endpoint
 
     def add_data_source(self, source: type[DataSource]) -> None:
         """Offer one more data source."""
         self._types[source.name] = source
-        if self.endpoint is not None:
-            self.endpoint.register_data_source(source.descriptor())
+        if self._connected:
+            self._offer(source)
 
     def update_data_source(self, source: type[DataSource]) -> None:
         """Tell the service that a descriptor has changed."""
@@ -80,16 +85,25 @@ class ProducerConnection:
 
     def on_connect(self) -> None:
         """Offer all data sources."""
-        if self.endpoint is not None:
-            for source in self._types.values():
-                self.endpoint.register_data_source(source.descriptor())
+        self._connected = True  # first: what is added meanwhile must be in one of the two
+        for source in list(self._types.values()):
+            self._offer(source)
+
+    def _offer(self, source: type[DataSource]) -> None:
+        """Once per connection, whichever of two threads is first."""
+        this = object()
+        if self._offered.setdefault(source.name, this) is this and self.endpoint is not None:
+            self.endpoint.register_data_source(source.descriptor())
 
     def on_disconnect(self) -> None:
         """The service is gone: all sessions have ended."""
+        self._connected = False
         self.stop()
         if self._arbiter is not None:
             self._arbiter.disable()
         self.endpoint = self._arbiter = None
+        if self.on_gone is not None:
+            self.on_gone()
 
     def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
         self._arbiter = arbiter

@@ -55,6 +55,25 @@ class TracingSession:
         return None
 
 
+class Connection:
+    """A connection to no service."""
+
+    connected = False
+    problem = "stretto is here without its native part: nothing can be recorded"
+
+    def disconnect(self) -> None:
+        return None
+
+
+def connect() -> Connection:
+    """`stretto.connect` where nothing can be recorded."""
+    return Connection()
+
+
+def disconnect() -> None:
+    """`stretto.disconnect` where nothing can be recorded."""
+
+
 class DataSource:
     """A data source that no session will ever want."""
 

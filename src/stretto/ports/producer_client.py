@@ -8,6 +8,7 @@ Life cycle
     ProducerClient(...)   nothing happens yet
     connect_and_wait()    the handshake and every command that follows from it,
                           on the calling thread; then the IPC thread takes over
+    connect_soon()        the same on the IPC thread, while the caller goes on
     suspend / resume      around a fork in the parent: no thread meanwhile
     abandon               in the child of a fork: forget, and touch nothing
     disconnect            the end
@@ -174,6 +175,30 @@ class ProducerClient:
             # Ctrl-C and a callback's mistake leave nothing half open either.
             self.disconnect()
             raise
+
+    def connect_soon(self, on_connected: Callable[[], None]) -> None:
+        """Shake hands on the IPC thread; returns at once.
+
+        Args:
+            on_connected: Called there once every command that follows from the
+                registrations is delivered. What goes wrong before that
+                disconnects the producer.
+
+        Raises:
+            TransportError: The service has hung up already.
+        """
+
+        def on_bound() -> None:
+            if self._proxy is None:
+                self._end_connection()
+            else:
+                self._introduce()
+                self.sync(lambda: on_connected() if self.connected else None)
+
+        self._bind(on_bound)
+        if self._gone:
+            raise TransportError("the tracing service hung up: its log may say why")
+        self.resume()
 
     def suspend(self) -> None:
         """Stop the IPC thread before a fork. Commands wait in the socket meanwhile.

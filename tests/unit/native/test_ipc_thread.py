@@ -235,4 +235,4 @@ class TestArguments:
         with pytest.raises(TypeError, match="on_readable must be callable"):
             _native.IpcThread(0, connection.queue, 3)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="expected a SendQueue"):
-            _native.IpcThread(0, None, print)  # type: ignore[arg-type]
+            _native.IpcThread(0, 3, print)  # type: ignore[arg-type]

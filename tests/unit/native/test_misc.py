@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import sys
 import time
@@ -108,3 +110,35 @@ assert stretto.available()
             [sys.executable, "-c", program], capture_output=True, text=True, check=False
         )
         assert (result.returncode, result.stderr) == (0, "")
+
+
+class TestTimer:
+    def test_is_readable_when_its_time_has_come(self) -> None:
+        timer = _native.timer_fd()
+        try:
+            assert not os.get_inheritable(timer)
+            assert not select.select([timer], [], [], 0)[0]
+            before = time.monotonic()
+            _native.set_timer_fd(timer, 20)
+            assert not select.select([timer], [], [], 0)[0]
+            assert select.select([timer], [], [], 30)[0]
+            assert time.monotonic() - before >= 0.02
+            _native.set_timer_fd(timer, 1 << 30)
+            assert not select.select([timer], [], [], 0)[0]
+            _native.set_timer_fd(timer, 0)
+            assert select.select([timer], [], [], 30)[0]
+        finally:
+            os.close(timer)
+
+    def test_impossible_times(self) -> None:
+        timer = _native.timer_fd()
+        try:
+            for ms in (-1, (1 << 30) + 1):
+                with pytest.raises(ValueError, match="ms must be from 0"):
+                    _native.set_timer_fd(timer, ms)
+        finally:
+            os.close(timer)
+
+    def test_another_file_is_no_timer(self) -> None:
+        with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid argument"):
+            _native.set_timer_fd(file.fileno(), 1)

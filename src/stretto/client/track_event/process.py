@@ -69,9 +69,19 @@ def process_name() -> str:
         name = str(main.name)
         return name.removesuffix(".__main__")
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if script not in ("", "-c", "-m"):
+    if script == "-m":  # it is still being looked for
+        return _module_on_command_line() or "python"
+    if script not in ("", "-c"):
         return os.path.basename(script)
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
+
+
+def _module_on_command_line() -> str:
+    for position, word in enumerate(sys.orig_argv):
+        flags, found, module = word.partition("m")
+        if found and flags.startswith("-") and not {"X", "W", "-"} & set(flags[1:]):
+            return module or "".join(sys.orig_argv[position + 1 : position + 2])
+    return ""
 
 
 def process_descriptor(uuid: int) -> bytes:

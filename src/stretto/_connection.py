@@ -1,0 +1,97 @@
+"""`stretto.connect()`: makes the program a producer of the machine's tracing service.
+
+From then on sessions of other processes (`stretto trace`, the Perfetto UI) record it whenever
+they like, and it costs nothing while none does. A service that isn't there is waited for, one
+that went away too; children of a fork connect by themselves.
+"""
+
+from __future__ import annotations
+
+import atexit
+
+from stretto import _sessions  # noqa: F401  # puts the client together
+from stretto.base.socket_names import producer_socket
+from stretto.client import fork
+from stretto.client.tracing import tracing
+from stretto.client.track_event import builtin_categories, process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.backends.always_on import AlwaysOnBackend
+
+__all__ = ["Connection", "connect", "disconnect"]
+
+BACKEND = "system"
+
+
+class Connection:
+    """The connection of this process; `connect` makes it."""
+
+    __slots__ = ("_address", "_backend")
+
+    def __init__(self) -> None:
+        self._address = producer_socket()
+        self._backend: AlwaysOnBackend | None = None
+
+    @property
+    def connected(self) -> bool:
+        """The service hears of this process, now."""
+        return self._backend is not None and self._backend.connected
+
+    @property
+    def problem(self) -> str:
+        """Why it isn't connected; empty while it is, or hasn't been tried."""
+        return "" if self._backend is None else self._backend.problem
+
+    def disconnect(self) -> None:
+        """End it: sessions that run go on without this process. Again: harmless."""
+        if _active.get(BACKEND) is self:
+            disconnect()
+
+    # --- for this module
+
+    def start(self) -> None:
+        # Now, not in the middle of the first session: our imports are none of its events.
+        builtin_categories.load_all()
+        fork.after_in_child.append(self.start_backend)
+        atexit.register(disconnect)
+        self.start_backend()
+
+    def start_backend(self) -> None:
+        from stretto.backends.always_on import AlwaysOnBackend
+
+        self._backend = AlwaysOnBackend(self._address, process.process_name())
+        tracing.connect(BACKEND, self._backend)
+
+    def stop(self) -> None:
+        fork.after_in_child.remove(self.start_backend)
+        atexit.unregister(disconnect)
+        if self._backend is not None:
+            self._backend.close()
+            tracing.forget(BACKEND)
+
+
+_active: dict[str, Connection] = {}
+
+
+def connect() -> Connection:
+    """Have sessions from outside record this program, for as long as it lives.
+
+    The service is the one at `PERFETTO_PRODUCER_SOCK_NAME`, or at Perfetto's default path. If
+    there is none yet, it is waited for in the background.
+
+    Returns:
+        The connection, at once; the same one every time.
+    """
+    this = Connection()
+    winner = _active.setdefault(BACKEND, this)
+    if winner is this:
+        this.start()
+    return winner
+
+
+def disconnect() -> None:
+    """Undo `connect`; harmless where there is no connection."""
+    connection = _active.pop(BACKEND, None)
+    if connection is not None:
+        connection.stop()

@@ -1,0 +1,154 @@
+"""The system backend of a program that is always on: a producer for as long as it lives.
+
+    waiting ---a service listens---> connected, sessions come and go
+       ^                                 |
+       +--------the service died---------+          close(): the end of either
+
+Nothing here blocks the program or raises because of the service. While connected the IPC
+thread sleeps in the kernel; while waiting a timer tries to connect, ever more slowly. After
+a fork the child has a connection of its own, or waits for one.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import SessionError, StrettoError, TransportError
+from stretto.client import fork
+from stretto.ipc.retry_timer import RetryTimer
+from stretto.ports.producer_client import ProducerClient, ProducerHints
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from stretto.client.producer_connection import ProducerConnection
+    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
+
+    T = TypeVar("T")
+
+SHM_SIZE = 8 << 20
+PAGE_SIZE = 32 << 10
+
+
+class AlwaysOnBackend:
+    """Keeps this process connected to the producer socket of a service.
+
+    Args:
+        address: the socket: a path, or `@name`.
+        name: what the process calls itself there.
+    """
+
+    def __init__(self, address: str, name: str) -> None:
+        self._address = address
+        self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
+        self._timer = RetryTimer(self._attempt)
+        self._client: ProducerClient | None = None
+        self._producer: ProducerConnection | None = None
+        self._closed = False
+        self.problem = ""
+        """Why there is no connection."""
+
+    # --- client.backend.Backend ---
+
+    def connect_producer(self, producer: ProducerConnection) -> None:
+        """Begin to connect; returns at once."""
+        self._producer = producer
+        producer.on_gone = self._on_gone
+        fork.before.append(self._suspend)
+        fork.after_in_parent.append(self._resume)
+        self._timer.start()
+
+    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
+        raise SessionError(
+            'Sessions of another process are not for this one to start: use backend="in_process".'
+        )
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` here: requests may be sent from any thread."""
+        return function()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Run `function` once the service has handled what was sent before: with the
+        many categories of a program that is starting, one message comes of many calls."""
+        client = self._client
+        if client is not None and client.connected:
+            client.sync(function)  # type: ignore[arg-type]
+        else:
+            function()
+
+    @property
+    def connected(self) -> bool:
+        """The service hears of this process."""
+        return self._client is not None and self._client.connected
+
+    def close(self) -> None:
+        """Hang up, or stop waiting. What was written stays with the service."""
+        if self._closed:
+            return
+        self._forget()
+        self._timer.close()
+        client, self._client = self._client, None
+        if client is not None and self._producer is not None:
+            client.disconnect()
+            self._producer.on_disconnect()
+
+    def after_fork_in_child(self) -> None:
+        if not self._closed:
+            self._forget()
+            self._timer.abandon()
+            if self._client is not None:
+                self._client.abandon()
+
+    def _forget(self) -> None:
+        self._closed = True
+        fork.before.remove(self._suspend)
+        fork.after_in_parent.remove(self._resume)
+
+    # --- connecting: on the timer's thread
+
+    def _attempt(self) -> bool:
+        broken, self._client = self._client, None
+        if broken is not None:
+            broken.disconnect()
+        try:
+            self._connect()
+        except (StrettoError, OSError) as error:
+            self.problem = str(error)
+            return False
+        return True
+
+    def _connect(self) -> None:
+        if self._producer is None:
+            return
+        producer, hints = self._producer, self._hints
+        client = ProducerClient.connect(self._address, producer, hints, timeout_ms=0)
+        producer.attach(client)
+        try:
+            client.connect_soon(self._on_connected)
+        except TransportError:
+            client.disconnect()
+            raise
+        self._client = client
+
+    # --- on the IPC thread
+
+    def _on_connected(self) -> None:
+        self.problem = ""
+        self._timer.reset()
+
+    def _on_gone(self) -> None:
+        if not self._closed:
+            self.problem = self.problem or "the tracing service hung up: its log may say why"
+            self._timer.start()
+
+    # --- around forks: first the timer, which makes the other thread
+
+    def _suspend(self) -> None:
+        self._timer.suspend()
+        if self._client is not None:
+            self._client.suspend()
+
+    def _resume(self) -> None:
+        if self._client is not None:
+            self._client.resume()
+        self._timer.resume()

@@ -1,0 +1,102 @@
+"""A program that runs for as long as a test likes, and does what it is told meanwhile.
+
+    with LiveProgram("import stretto; stretto.connect()") as program:
+        program.run("thread = threading.Thread(target=work); thread.start()")
+        program.wait_for("thread.is_alive()")
+
+Its main thread is blocked in a read between two orders, as a server's is.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+DEADLINE_S = 60.0
+
+INSIDE = """
+def _serve():
+    import sys, traceback
+    for line in sys.stdin:
+        try:
+            order = eval(line)
+            try:
+                code = compile(order, "<order>", "eval")
+            except SyntaxError:
+                code = compile(order, "<order>", "exec")
+            answer = repr(eval(code, globals()))
+        except BaseException:
+            answer = repr("error: " + traceback.format_exc())
+        print("\\x1e" + answer, flush=True)
+_serve()
+"""
+
+
+class LiveProgram:
+    """The program.
+
+    Args:
+        setup: Python source that runs first.
+        arguments: of the interpreter, before the source.
+        environment: variables beside this process's.
+        command: instead of an interpreter with the source.
+    """
+
+    def __init__(
+        self,
+        setup: str = "",
+        *,
+        arguments: tuple[str, ...] = ("-W", "error"),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        command = [sys.executable, "-X", "faulthandler", *arguments, "-c", setup + INSIDE]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+
+    def run(self, order: str) -> Any:
+        """Run statements, or evaluate an expression and return a literal."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(repr(order) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line.startswith("\x1e"), (line, self.process.communicate())
+        answer = ast.literal_eval(line[1:])
+        assert not str(answer).startswith("error: "), answer
+        return answer
+
+    def wait_for(self, condition: str) -> None:
+        """Until an expression is true."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.run(f"bool({condition})"):
+            assert time.monotonic() < deadline, f"still not: {condition}"
+            time.sleep(0.005)
+
+    def finish(self) -> str:
+        """Have it end by itself; what it wrote to standard error."""
+        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        assert self.process.returncode == 0, errors
+        return errors
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()

@@ -1,0 +1,173 @@
+"""A tracing service in a process of its own, behind a producer socket.
+
+    with ServiceProcess(folder / "producer.sock") as service:
+        service.start("one", config)          a program at the socket records
+        trace = service.stop("one")
+        service.kill()
+
+Run as a module it is that process: it takes JSON lines, and answers each with one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from stretto.base.clock import SystemClock
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.base.unix_socket import UnixListener
+from stretto.ports.producer_host import ProducerHost
+from stretto.protos.config import TraceConfig
+from stretto.service.tracing_service import TracingService
+from stretto.testing.mock_consumer import MockConsumer
+
+ROOT = Path(__file__).parent.parent.parent
+TIMEOUT_MS = 30_000
+
+
+class ServiceProcess:
+    """The process, as a test sees it.
+
+    Args:
+        address: of its socket.
+    """
+
+    def __init__(self, address: Path | str) -> None:
+        command = [sys.executable, "-m", __name__, str(address)]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        assert self._answer() == "listening"
+
+    def start(self, session: str, config: TraceConfig) -> None:
+        self._ask("start", session, config.encode().hex())
+
+    def stop(self, session: str) -> bytes:
+        """End the session; its trace."""
+        return bytes.fromhex(self._ask("stop", session))
+
+    def producers(self) -> list[dict[str, Any]]:
+        """Name, pid and data sources of each producer."""
+        answer: list[dict[str, Any]] = self._ask("producers")
+        return answer
+
+    def wait_for_producers(self, count: int) -> list[dict[str, Any]]:
+        """Until there are so many, with all their data sources."""
+        deadline = time.monotonic() + TIMEOUT_MS / 1000
+        while True:
+            found = self.producers()
+            if len(found) == count and all(producer["sources"] for producer in found):
+                return found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """As the kernel does when memory runs out."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, *request: str) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the service has died"
+        return json.loads(line)
+
+
+class _Server:
+    """The inside: the service, and a consumer for each session."""
+
+    def __init__(self, address: str) -> None:
+        self.runner = SelectorTaskRunner()
+        self.service = TracingService(self.runner, SystemClock())
+        self.host = ProducerHost(self.runner, self.service.connect_producer)
+        self.host.listen(UnixListener(address))
+        self.sessions: dict[str, MockConsumer] = {}
+        self.requests = b""
+        self.runner.watch(0, self.on_input)
+        self.answer("listening")
+
+    def answer(self, value: object) -> None:
+        print(json.dumps(value), flush=True)
+
+    def on_input(self) -> None:
+        data = os.read(0, 1 << 20)
+        if not data:
+            self.runner.quit()
+        *lines, self.requests = (self.requests + data).split(b"\n")
+        for line in lines:
+            verb, *arguments = json.loads(line)
+            self.runner.post(lambda verb=verb, a=arguments: getattr(self, verb)(*a))
+
+    def start(self, session: str, config: str) -> None:
+        consumer = self.sessions[session] = MockConsumer(self.service)
+        consumer.enable(TraceConfig.decode(bytes.fromhex(config)))
+        self.answer("started")
+
+    def stop(self, session: str) -> None:
+        self.sessions[session].endpoint.disable_tracing()
+        self.read_when_disabled(session)
+
+    def read_when_disabled(self, session: str) -> None:
+        consumer = self.sessions[session]
+        if not consumer.disabled:
+            self.runner.post_delayed(lambda: self.read_when_disabled(session), 1)
+            return
+        consumer.endpoint.read_buffers()
+        self.answer_when_read(session)
+
+    def answer_when_read(self, session: str) -> None:
+        consumer = self.sessions[session]
+        if not consumer.reads or consumer.reads[-1][1]:
+            self.runner.post_delayed(lambda: self.answer_when_read(session), 1)
+            return
+        self.answer(self.sessions.pop(session).data.hex())
+        consumer.endpoint.disconnect()
+
+    def producers(self) -> None:
+        found = [
+            {
+                "name": producer.name,
+                "pid": producer.pid,
+                "sources": sorted(
+                    source.name
+                    for source in self.service.data_sources
+                    if source.producer is producer
+                ),
+            }
+            for producer in self.service.producers.values()
+        ]
+        self.answer(found)
+
+
+if __name__ == "__main__":
+    server = _Server(sys.argv[1])
+    server.runner.run()
+    server.host.close()

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from stretto import _native
+from stretto.ipc import retry_timer
+from stretto.ipc.retry_timer import RetryTimer
+
+DEADLINE = 30.0
+
+
+class Attempts:
+    """What a timer calls; fails until it is told to succeed."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.count = 0
+        self.success = False
+        self.threads: set[int] = set()
+
+    def __call__(self) -> bool:
+        with self.changed:
+            self.count += 1
+            self.threads.add(threading.get_ident())
+            self.changed.notify_all()
+            return self.success
+
+    def wait_for(self, count: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.count >= count, DEADLINE)
+
+
+@pytest.fixture
+def attempts() -> Attempts:
+    return Attempts()
+
+
+@contextmanager
+def timer_of(attempt: Callable[[], bool]) -> Iterator[RetryTimer]:
+    timer = RetryTimer(attempt)
+    try:
+        yield timer
+    finally:
+        timer.close()
+
+
+@pytest.fixture
+def timer(attempts: Attempts) -> Iterator[RetryTimer]:
+    with timer_of(attempts) as timer:
+        yield timer
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The pauses that timers are set to; they don't take place."""
+    set_timer, seen = _native.set_timer_fd, []
+
+    def set_now(fd: int, ms: int) -> None:
+        seen.append(ms)
+        set_timer(fd, 0)
+
+    monkeypatch.setattr(retry_timer._native, "set_timer_fd", set_now)
+    return seen
+
+
+def thread_count() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_the_first_attempt_comes_at_once_and_elsewhere(
+    timer: RetryTimer, attempts: Attempts
+) -> None:
+    timer.start()
+    attempts.wait_for(1)
+    assert threading.get_ident() not in attempts.threads
+
+
+def test_pauses_grow_up_to_a_limit(
+    timer: RetryTimer, attempts: Attempts, pauses: list[int]
+) -> None:
+    timer.start()
+    attempts.wait_for(9)
+    timer.suspend()
+    assert pauses[:8] == [0, 100, 200, 400, 800, 1600, 2000, 2000]
+
+
+def test_success_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
+    before = thread_count()
+    attempts.success = True
+    timer.start()
+    attempts.wait_for(1)
+    wait_until(lambda: thread_count() == before)
+    assert attempts.count == 1
+
+
+def test_after_a_success_that_did_not_last(
+    timer: RetryTimer, attempts: Attempts, pauses: list[int]
+) -> None:
+    attempts.success = True
+    for count in (1, 2, 3):
+        timer.start()
+        attempts.wait_for(count)
+    assert pauses == [0, 100, 200]
+
+
+def test_after_a_success_that_did_last(
+    timer: RetryTimer, attempts: Attempts, pauses: list[int]
+) -> None:
+    attempts.success = True
+    for count in (1, 2, 3):
+        timer.start()
+        attempts.wait_for(count)
+        timer.reset()
+    assert pauses == [0, 100, 100]
+
+
+def test_a_start_during_the_attempt_that_succeeds_is_not_lost() -> None:
+    counts = []
+
+    def attempt() -> bool:
+        counts.append(1)
+        if len(counts) == 1:  # what it made breaks, on a thread of its own, before it returns
+            other = threading.Thread(target=timer.start)
+            other.start()
+            others.append(other)
+            wait_until(lambda: timer._wanted)
+        return True
+
+    others: list[threading.Thread] = []
+    with timer_of(attempt) as timer:
+        timer.start()
+        wait_until(lambda: len(counts) == 2)
+        others[0].join()
+
+
+def test_start_while_it_tries_changes_nothing(
+    timer: RetryTimer, attempts: Attempts, pauses: list[int]
+) -> None:
+    timer.suspend()
+    timer.start()
+    timer.start()
+    assert pauses == [0]
+
+
+def test_nothing_is_tried_while_suspended(timer: RetryTimer, attempts: Attempts) -> None:
+    before = thread_count()
+    timer.start()
+    attempts.wait_for(1)
+    timer.suspend()
+    assert thread_count() == before
+    count = attempts.count
+    _native.set_timer_fd(timer._fd, 0)
+    assert attempts.count == count
+    timer.resume()
+    attempts.wait_for(count + 1)
+
+
+def test_a_start_while_suspended_waits_for_the_end(timer: RetryTimer, attempts: Attempts) -> None:
+    before = thread_count()
+    timer.suspend()
+    timer.start()
+    assert thread_count() == before
+    timer.resume()
+    attempts.wait_for(1)
+
+
+def test_close_ends_it(attempts: Attempts) -> None:
+    gc.collect()
+    before, descriptors = thread_count(), len(os.listdir("/proc/self/fd"))
+    timer = RetryTimer(attempts)
+    timer.start()
+    attempts.wait_for(1)
+    timer.close()
+    timer.close()
+    timer.start()
+    timer.resume()
+    assert thread_count() == before
+    del timer
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_it_gets_over_the_loss_of_its_timer(attempts: Attempts, pauses: list[int]) -> None:
+    closed: list[int] = []
+
+    def attempt() -> bool:
+        if not closed:
+            closed.append(timer._fd)
+            os.close(timer._fd)
+        return attempts()
+
+    with timer_of(attempt) as timer:
+        timer.start()
+        attempts.wait_for(3)
+        attempts.success = True
+        wait_until(lambda: not timer._wanted)
+
+
+def test_an_abandoned_timer_leaves_the_parents_alone(timer: RetryTimer, attempts: Attempts) -> None:
+    timer.start()
+    attempts.wait_for(1)
+    timer.suspend()
+    pid = os.fork()
+    if pid == 0:
+        timer.abandon()
+        timer.start()
+        timer.resume()
+        os._exit(0 if thread_count() == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    timer.resume()
+    attempts.wait_for(attempts.count + 1)
