@@ -82,15 +82,17 @@ class AlwaysOnBackend:
         return self._client is not None and self._client.connected
 
     def close(self) -> None:
-        """Hang up, or stop waiting. What was written stays with the service."""
+        """Stop recording, and hang up, or stop waiting. What was written stays with the service."""
         if self._closed:
             return
         self._forget()
         self._timer.close()
         client, self._client = self._client, None
-        if client is not None and self._producer is not None:
+        producer = self._producer
+        if client is not None and producer is not None:
+            producer.stop()  # first: the service reads our memory a last time when we hang up
             client.disconnect()
-            self._producer.on_disconnect()
+            producer.on_disconnect()
 
     def after_fork_in_child(self) -> None:
         if not self._closed:
