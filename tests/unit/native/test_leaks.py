@@ -66,7 +66,7 @@ def fail_everywhere() -> None:
         lambda: _native.Arbiter.over_ipc(fd, 4096, _native.SendQueue(fd), 1, 4, 6, 7),
         lambda: _native.SendQueue(fd).push(bytes(200000)),
         lambda: _native.TraceWriter(None, 1),  # type: ignore[arg-type]
-        lambda: _native.IpcThread(fd, None, print),  # type: ignore[arg-type]
+        lambda: _native.IpcThread(fd, fd, print),  # type: ignore[arg-type]
         lambda: _native.add_pending_call(None),  # type: ignore[arg-type]
     ]
     for attempt in attempts:
