@@ -14,15 +14,18 @@ from __future__ import annotations
 import os
 import sys
 
-from stretto.backends.system import SystemBackend
+from stretto.backends.lifeline import Lifeline
+from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.errors import SessionError, TransportError
 from stretto.client import fork
 from stretto.client.tracing import tracing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from subprocess import Popen
+
+    from stretto.base.unix_socket import UnixSocket
 
 BACKEND = "recorder"
 VARIABLES = ("STRETTO_RECORD", "PYTHONPATH")
@@ -55,9 +58,11 @@ class Recorder:
         self._process = _start(path, options)
         found = {name: self._read_line() for name in VARIABLES}
         self._before = {name: os.environ.get(name) for name in VARIABLES}
-        self._socket = os.path.join(found["STRETTO_RECORD"], "producer.sock")
+        folder = found["STRETTO_RECORD"]
+        self._socket = os.path.join(folder, "producer.sock")
         os.environ.update(found)
-        fork.after_in_child.append(self._connect)
+        self._line = Lifeline(os.path.join(folder, "lifeline.sock"), DEADLINE_MS)
+        fork.after_in_child.append(self._connect_child)
         self._connect()
 
     def _read_line(self) -> str:
@@ -68,9 +73,13 @@ class Recorder:
         _, said = self._process.communicate()
         raise TransportError(f"The recorder did not start: {said.strip() or 'no reason given'}")
 
-    def _connect(self) -> None:
-        self._backend = SystemBackend(self._socket, os.path.basename(sys.executable))
+    def _connect(self, dial: Callable[[], UnixSocket] | None = None) -> None:
+        name = os.path.basename(sys.executable)
+        self._backend = SystemBackend(self._socket, name, DEADLINE_MS, dial)
         tracing.connect(BACKEND, self._backend)
+
+    def _connect_child(self) -> None:
+        self._connect(self._line.dial if self._line.is_open else None)
 
     def stop(self) -> None:
         """End the recording, and wait until the trace is written.
@@ -78,8 +87,9 @@ class Recorder:
         Raises:
             TransportError: it could not be written; the message says why.
         """
-        fork.after_in_child.remove(self._connect)
+        fork.after_in_child.remove(self._connect_child)
         self._backend.close()
+        self._line.close()
         tracing.forget(BACKEND)
         for name, value in self._before.items():
             if value is None:

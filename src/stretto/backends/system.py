@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from stretto.base.unix_socket import UnixSocket
     from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
@@ -37,10 +38,18 @@ class SystemBackend:
         address: the socket: a path, or `@name`.
         name: what the process calls itself there.
         deadline_ms: for connecting, and again for the handshake.
+        dial: makes the connection in another way than by the address.
     """
 
-    def __init__(self, address: str, name: str, deadline_ms: float = DEADLINE_MS) -> None:
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        deadline_ms: float = DEADLINE_MS,
+        dial: Callable[[], UnixSocket] | None = None,
+    ) -> None:
         self._address = address
+        self._dial = dial
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
         self._deadline_ms = deadline_ms
         self._client: ProducerClient | None = None
@@ -55,12 +64,17 @@ class SystemBackend:
             TransportError: there is no service, it is another user's, or it doesn't answer.
             RemoteProtocolError: it refuses this process.
         """
-        client = ProducerClient.connect(self._address, producer, self._hints, self._deadline_ms)
+        client = self._connect(producer)
         producer.attach(client)
         client.connect_and_wait(self._deadline_ms)
         self._client, self._producer = client, producer
         fork.before.append(client.suspend)
         fork.after_in_parent.append(client.resume)
+
+    def _connect(self, producer: ProducerConnection) -> ProducerClient:
+        if self._dial is not None:
+            return ProducerClient(self._dial(), producer, self._hints)
+        return ProducerClient.connect(self._address, producer, self._hints, self._deadline_ms)
 
     def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
         raise SessionError(

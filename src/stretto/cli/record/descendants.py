@@ -25,6 +25,16 @@ def _read(path: str) -> bytes:
         return b""
 
 
+def anyone_lives(folder: str) -> bool:
+    """Whether a process lives that was started with the environment of this recorder.
+
+    Also one that has left the process tree, and one that forked since then.
+    """
+    mark = f"{workspace.VARIABLE}={folder}\0".encode()
+    pids = (name for name in os.listdir("/proc") if name.isdigit())
+    return any(mark in _read(f"/proc/{pid}/environ") for pid in pids)
+
+
 def _children(pid: int) -> list[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")

@@ -15,13 +15,18 @@ from stretto.cli.record.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.backends.lifeline import Lifeline
     from stretto.backends.system import SystemBackend
+    from stretto.base.unix_socket import UnixSocket
     from stretto.cli.record.workspace import Options
 
 BACKEND = "record"
 DEADLINE_MS = 3000.0
 
 _backend: SystemBackend | None = None
+_line: Lifeline | None = None
 
 
 def start() -> None:
@@ -39,6 +44,7 @@ def start() -> None:
     _configure(workspace.read_options())
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_end, workspace)
+    _open_line(workspace)
     _connect(workspace)
 
 
@@ -58,20 +64,30 @@ def _configure(options: Options) -> None:
     profilers.install(functions)
 
 
-def _connect(workspace: Workspace) -> None:
+def _open_line(workspace: Workspace) -> None:
+    global _line
+    from stretto.backends.lifeline import Lifeline
+
+    _line = Lifeline(workspace.line, DEADLINE_MS)
+
+
+def _connect(workspace: Workspace, dial: Callable[[], UnixSocket] | None = None) -> None:
     global _backend
     from stretto.backends.system import SystemBackend
     from stretto.client.tracing import tracing
 
     name = os.path.basename(sys.executable or "python")
-    _backend = SystemBackend(workspace.socket, name, DEADLINE_MS)
+    _backend = SystemBackend(workspace.socket, name, DEADLINE_MS, dial)
     tracing.connect(BACKEND, _backend)
 
 
 def _connect_again(workspace: Workspace) -> None:
     """In the child of a fork."""
     try:
-        if os.path.exists(workspace.socket):
+        if _line is not None and _line.is_open:
+            _connect(workspace, _line.dial)
+        elif os.path.exists(workspace.socket):  # the program has closed it
+            _open_line(workspace)
             _connect(workspace)
     except StrettoError as error:
         workspace.note([str(error)])
@@ -86,6 +102,8 @@ def _end(workspace: Workspace) -> None:
         if not _backend.connected and os.path.exists(workspace.socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
         _backend.close()
+    if _line is not None:
+        _line.close()
     if lost := _lost_events():
         problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:

@@ -14,7 +14,7 @@ from stretto.cli.record import folder
 from stretto.cli.record.config import make_config
 from stretto.cli.record.contents import Contents
 from stretto.cli.record.counters import Counters
-from stretto.cli.record.descendants import Descendants
+from stretto.cli.record.descendants import Descendants, anyone_lives
 from stretto.cli.record.program import Program
 from stretto.cli.record.progress import Progress
 from stretto.cli.record.recording import Recording
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 LINGER_MS = 2000
 """How long processes that outlive the program are waited for."""
+
+LOOK_MS = 50
+"""Time between looks at them."""
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
@@ -55,6 +58,7 @@ class Recorder:
         self._program = Program(self._runner, self._snapshots.take)
         self._progress = Progress(quiet=options.quiet)
         self._contents = Contents()
+        self._expects_more = True
         self._started = time.monotonic()
 
     def run(self, path: str, arguments: Sequence[str]) -> int:
@@ -73,7 +77,7 @@ class Recorder:
         workspace = folder.create(self._options.inside)
         try:
             self._start(workspace, path, arguments)
-            self._record()
+            self._record(workspace)
             self._finish(workspace)
             self._runner.run_until(lambda: self._program.ended)
         finally:
@@ -88,7 +92,7 @@ class Recorder:
         try:
             stream_fd = output.fd() if options.stream else -1
             config = make_config(options, to_file=not output.direct)
-            self._recording.start(workspace.socket, config, stream_fd, output.ring_fd)
+            self._recording.start(workspace, config, stream_fd, output.ring_fd)
             environment = folder.environment(workspace)
             stdout = sys.stderr.fileno() if output.to_stdout else -1
             self._program.start(path, arguments, environment, stdout)
@@ -101,14 +105,21 @@ class Recorder:
 
     # --- meanwhile
 
-    def _record(self) -> None:
+    def _record(self, workspace: Workspace) -> None:
         program, recording = self._program, self._recording
         self._runner.run_until(lambda: program.ended or recording.ended)
         if program.ended and not recording.ended:
+            self._look_who_lives(workspace)
             self._runner.run_until(
-                lambda: not recording.processes or recording.ended or program.interrupted,
+                lambda: not self._expects_more or recording.ended or program.interrupted,
                 LINGER_MS,
             )
+
+    def _look_who_lives(self, workspace: Workspace) -> None:
+        """Some may not have connected yet: just started, or below one that is no Python."""
+        self._expects_more = self._recording.expects_more or anyone_lives(workspace.folder)
+        if self._expects_more and not self._recording.ended:
+            self._runner.post_delayed(lambda: self._look_who_lives(workspace), LOOK_MS)
 
     def _on_process(self, pid: int) -> None:
         self._descendants.on_connected(pid)

@@ -13,6 +13,7 @@ from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
+from stretto.cli.record.lifelines import Lifelines
 from stretto.ports.producer_host import ProducerHost
 from stretto.protos.trace import TraceStats
 from stretto.service.output_file import OutputFile
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.cli.record.workspace import Workspace
     from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
     from stretto.protos.config import TraceConfig
 
@@ -53,17 +55,18 @@ class Recording:
         self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self.service.connect_consumer(self, os.getuid())
         self._on_data: Callable[[bytes], object] = len
+        self._lines: Lifelines | None = None
         self._complete = False
         self.ended = False
         self.error = ""
 
     # --- life
 
-    def start(self, socket: str, config: TraceConfig, fd: int, ring_fd: int) -> None:
+    def start(self, workspace: Workspace, config: TraceConfig, fd: int, ring_fd: int) -> None:
         """Listen and record.
 
         Args:
-            socket: path of the producer socket.
+            workspace: where its sockets go.
             config: of the session.
             fd: where a streaming session writes, else -1.
             ring_fd: a file for the buffer, or -1.
@@ -76,7 +79,8 @@ class Recording:
         self._settle()
         if self.ended:
             raise SessionError(self.error)
-        self._host.listen(UnixListener(socket))
+        self._host.listen(UnixListener(workspace.socket))
+        self._lines = Lifelines(workspace.line, self._runner, self._host.add_connection)
 
     def _settle(self) -> None:
         """Run what is posted: a refusal arrives as a task."""
@@ -86,8 +90,13 @@ class Recording:
 
     @property
     def processes(self) -> int:
-        """Recorded processes that are alive."""
+        """Recorded processes that are alive, as far as they have connected."""
         return self._host.connection_count
+
+    @property
+    def expects_more(self) -> bool:
+        """Processes live that have connected, or descend from such by fork."""
+        return bool(self.processes or (self._lines and self._lines.count))
 
     def pids(self) -> set[int]:
         """Those of the recorded processes that are alive."""
@@ -107,6 +116,8 @@ class Recording:
             self._endpoint.disable_tracing()
             self._runner.run_until(lambda: self.ended, STOP_TIMEOUT_MS)
         self._host.close()
+        if self._lines is not None:
+            self._lines.close()
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
         """Deliver the ring's trace, piece by piece."""

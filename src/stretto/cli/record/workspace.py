@@ -2,6 +2,7 @@
 
     FOLDER/                     mode 0700, named by the environment variable STRETTO_RECORD
       producer.sock             the service
+      lifeline.sock             who may still connect (stretto.backends.lifeline)
       options                   what to record: a line per value, name, tab, value
       site/sitecustomize.py     on PYTHONPATH: the first thing a recorded Python runs
       notes/PID                 what a recorded process has to say: a line each
@@ -23,11 +24,12 @@ Options = dict[str, list[str]]
 class Workspace:
     """The paths of the folder."""
 
-    __slots__ = ("failures", "folder", "notes", "options", "site", "socket")
+    __slots__ = ("failures", "folder", "line", "notes", "options", "site", "socket")
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.socket = os.path.join(folder, "producer.sock")
+        self.line = os.path.join(folder, "lifeline.sock")
         self.options = os.path.join(folder, "options")
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")
