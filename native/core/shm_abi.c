@@ -1,12 +1,10 @@
 #include "shm_abi.h"
 
-#include <sched.h>
-#include <time.h>
-
 /* A compare-and-swap of the bitmap fails when another chunk of the same page
  * changed meanwhile.  Honest peers do that a few times; a hostile one could
- * do it for ever, hence a limit. */
-enum { CAS_ATTEMPTS = 64, CAS_YIELDS = 32 };
+ * do it for ever, hence a limit.  There is nothing to wait for in between: who
+ * was faster is done, and a service that slept would keep others waiting. */
+enum { CAS_ATTEMPTS = 64 };
 
 static const uint8_t kLayoutChunks[8] = {0, 1, 2, 4, 7, 14, 0, 0};
 
@@ -70,15 +68,6 @@ bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
       memory_order_relaxed);
 }
 
-static void back_off(unsigned attempt) {
-  if (attempt < CAS_YIELDS) {
-    sched_yield();
-    return;
-  }
-  struct timespec t = {0, (long)(attempt / 10) * 1000000};
-  nanosleep(&t, NULL);
-}
-
 /* The bitmap after a chunk went to state `to`; a page whose last chunk became
  * free is unpartitioned. */
 static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
@@ -108,7 +97,6 @@ static bool transition(const struct st_shm* shm, uint32_t page, uint32_t index,
             word, &bitmap, bitmap_with(bitmap, index, to), memory_order_acq_rel,
             memory_order_acquire))
       return true;
-    back_off(attempt);
   }
   return false;
 }
