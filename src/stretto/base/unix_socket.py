@@ -122,9 +122,10 @@ class UnixListener(StreamListener):
     """A socket that accepts connections.
 
     Args:
-        address: A path or `@name`. A socket that lies there from an earlier run
-            is replaced; anything else is not.
+        address: A path or `@name`. A socket on which nobody listens any more is
+            replaced; anything else is not.
         mode: Permissions of the path. They hold before anyone can connect.
+        group: Group of the path; None for the process's own.
 
     Raises:
         TransportError: The address can't be used.
@@ -132,32 +133,58 @@ class UnixListener(StreamListener):
 
     __slots__ = ("_inode",)
 
-    def __init__(self, address: str, mode: int = 0o600) -> None:
+    def __init__(self, address: str, mode: int = 0o600, group: int | None = None) -> None:
         target = parse_address(address)
         self._inode: tuple[int, int] | None = None
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         super().__init__(listening, address)
         try:
-            self._bind(target, mode)
+            self._bind(target, mode, group)
             self._socket.listen(BACKLOG)
         except OSError as error:
-            self._socket.close()
+            self.close()
             raise TransportError(
                 f"can't listen on {address}: {error.strerror}; "
                 "check the folder, its permissions, and whether another service runs there"
             ) from error
 
-    def _bind(self, target: str | bytes, mode: int) -> None:
+    @classmethod
+    def adopt(cls, fd: int) -> UnixListener:
+        """Use a socket that listens already: a service manager's. Its path stays when it closes.
+
+        Args:
+            fd: Belongs to the new object, unless it fails.
+
+        Raises:
+            TransportError: It is no such socket.
+        """
+        try:
+            adopted = socket.socket(fileno=fd)
+            listening = adopted.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if adopted.family != socket.AF_UNIX or not listening:
+                adopted.detach()
+                raise OSError(errno.EINVAL, "it is no unix socket that listens")
+        except OSError as error:
+            raise TransportError(f"can't listen on descriptor {fd}: {error.strerror}") from error
+        os.set_inheritable(fd, False)
+        self = cls.__new__(cls)
+        StreamListener.__init__(self, adopted, _address_of(adopted))
+        self._inode = None
+        return self
+
+    def _bind(self, target: str | bytes, mode: int, group: int | None) -> None:
         if isinstance(target, bytes):
             self._socket.bind(target)
             return
         _remove_stale_socket(target)
         # The path gets the descriptor's mode less the umask: never too open, and
-        # chmod adds what the umask took.
-        os.fchmod(self._socket.fileno(), mode)
+        # chmod adds what the umask took, once the group is the right one.
+        os.fchmod(self._socket.fileno(), mode if group is None else mode & 0o700)
         self._socket.bind(target)
-        os.chmod(target, mode)
         self._inode = _inode(target)
+        if group is not None:
+            os.chown(target, -1, group)
+        os.chmod(target, mode)
 
     def _connection(self, end: socket.socket) -> UnixSocket:
         return UnixSocket(end)
@@ -173,12 +200,28 @@ class UnixListener(StreamListener):
 
 def _remove_stale_socket(path: str) -> None:
     try:
-        if stat.S_ISSOCK(os.lstat(path).st_mode):
-            os.unlink(path)
-        else:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise OSError(errno.EEXIST, "there is a file that is no socket")
+        if _is_alive(path):
+            raise OSError(errno.EADDRINUSE, "somebody listens there already")
+        os.unlink(path)
     except FileNotFoundError:
         pass
+
+
+def _is_alive(path: str) -> bool:
+    """Whether somebody listens, be they stopped or too busy to answer."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.setblocking(False)
+        result = probe.connect_ex(path)
+        if result == errno.EACCES:
+            raise OSError(errno.EACCES, "the socket that lies there is another user's")
+        return result != errno.ECONNREFUSED
+
+
+def _address_of(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    return "@" + os.fsdecode(name[1:]) if isinstance(name, bytes) else str(name)
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -84,13 +84,81 @@ class TestListen:
 
     def test_close_leaves_a_successor_alone(self, tmp_path: Path) -> None:
         old = UnixListener(str(tmp_path / "socket"))
+        (tmp_path / "socket").unlink()
         new = UnixListener(str(tmp_path / "socket"))
         old.close()
         client = UnixSocket.connect(str(tmp_path / "socket"))
         client.close()
         new.close()
 
-    def test_replaces_a_stale_socket_only(self, tmp_path: Path) -> None:
+    def test_replaces_a_stale_socket(self, tmp_path: Path) -> None:
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(str(tmp_path / "socket"))
+        dead.listen()
+        dead.close()
+        listener = UnixListener(str(tmp_path / "socket"))
+        UnixSocket.connect(str(tmp_path / "socket")).close()
+        listener.close()
+
+    def test_leaves_a_living_one_alone(self, tmp_path: Path) -> None:
+        listener = UnixListener(str(tmp_path / "socket"))
+        with pytest.raises(TransportError, match="somebody listens there already"):
+            UnixListener(str(tmp_path / "socket"))
+        UnixSocket.connect(str(tmp_path / "socket")).close()
+        listener.close()
+
+    def test_leaves_a_busy_one_alone(self, tmp_path: Path) -> None:
+        raw = socket.socket(socket.AF_UNIX)
+        raw.bind(str(tmp_path / "socket"))
+        raw.listen(0)
+        first = UnixSocket.connect(str(tmp_path / "socket"))
+        with pytest.raises(TransportError, match="somebody listens there already"):
+            UnixListener(str(tmp_path / "socket"))
+        first.close()
+        raw.close()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+    def test_has_its_group(self, tmp_path: Path) -> None:
+        listener = UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
+        status = (tmp_path / "socket").stat()
+        assert (status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 0o660)
+        listener.close()
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may give files away")
+    def test_a_group_of_others_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(TransportError):
+            UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
+        assert not (tmp_path / "socket").exists()
+
+    @pytest.mark.parametrize("abstract", [False, True])
+    def test_adopts_what_another_has_bound(self, tmp_path: Path, abstract: bool) -> None:
+        path = f"@stretto-adopt-{os.getpid()}" if abstract else str(tmp_path / "socket")
+        raw = socket.socket(socket.AF_UNIX)
+        raw.bind(parse_address(path))
+        raw.listen()
+        listener = UnixListener.adopt(raw.detach())
+        assert listener.address == path
+        assert not os.get_inheritable(listener.fileno())
+        client = UnixSocket.connect(path)
+        server = listener.accept()
+        assert server is not None
+        for end in (client, server, listener):
+            end.close()
+        assert abstract or (tmp_path / "socket").exists()
+
+    def test_adopts_no_pipe_and_no_connection(self) -> None:
+        read_fd, write_fd = os.pipe()
+        one, other = socket.socketpair()
+        for fd in (read_fd, one.fileno()):
+            with pytest.raises(TransportError, match=f"descriptor {fd}"):
+                UnixListener.adopt(fd)
+            os.fstat(fd)  # still the caller's
+        os.close(read_fd)
+        os.close(write_fd)
+        one.close()
+        other.close()
+
+    def test_replaces_sockets_only(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_text("precious")
         with pytest.raises(TransportError, match="no socket"):
