@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERBS = {
     "record": ("stretto.cli.record.command", "record a program and its children"),
     "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
-    "traced": ("stretto.cli.traced", "the tracing service of a machine"),
+    "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }

@@ -1,0 +1,73 @@
+"""The verb `traced`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.base.socket_names import consumer_socket, producer_sockets
+from stretto.cli.traced.activation import activated_sockets
+from stretto.cli.traced.arguments import TracedOptions
+from stretto.cli.traced.background import daemonize
+from stretto.cli.traced.log import Log
+from stretto.cli.traced.notify import Notifier
+from stretto.cli.traced.pid_file import PidFile
+from stretto.cli.traced.sockets import open_sockets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto.cli.traced.sockets import Sockets
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto traced`; returns when the daemon has ended, or (--background) is ready.
+
+    Raises:
+        CommandError: it was not started; the message says why.
+    """
+    options = TracedOptions(arguments)
+    if options.version:
+        from stretto import __version__
+
+        print(f"stretto {__version__}")
+        return 0
+    sockets = open_sockets(
+        activated_sockets(os.environ),
+        (producer_sockets(), options.producers),
+        ([consumer_socket()], options.consumers),
+    )
+    # Loaded before the terminal is left: what can go wrong is said there.
+    from stretto.cli.traced import daemon  # noqa: F401
+
+    on_ready = daemonize() if options.background else _nothing
+    try:
+        _serve(options, sockets, on_ready)
+    finally:
+        sockets.close()
+    return 0
+
+
+def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[], object]) -> None:
+    from stretto.cli.traced.daemon import Daemon
+    from stretto.ports.peer_rule import PeerRule
+
+    pid_file = PidFile(options.pid_file) if options.pid_file else None
+    log, notifier = Log(), Notifier()
+    daemon = Daemon(sockets, PeerRule(options.consumers.effective_group), log)
+
+    def ready() -> None:
+        log.say(f"listens: {sockets.describe()}")
+        on_ready()
+        notifier.ready()
+
+    try:
+        daemon.run(ready, notifier.stopping)
+    finally:
+        daemon.close()
+        if pid_file is not None:
+            pid_file.remove()
+
+
+def _nothing() -> None:
+    """There is no terminal to leave."""

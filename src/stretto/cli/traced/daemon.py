@@ -1,0 +1,192 @@
+"""The daemon: one service, its two ports, and the end.
+
+    run        until a signal comes
+    SIGTERM    SIGINT, and SIGHUP from a terminal: sessions are flushed, stopped and saved into
+               their files; consumers have a while to read theirs; then everybody is hung up on
+    again      at once
+
+Rules
+- One thread, and no task that comes back by itself: an idle daemon sleeps.
+- Whatever fails in one task is logged; the rest goes on.
+- Once the end has begun no consumer is let in.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+from typing import TYPE_CHECKING
+
+from stretto import __version__, _native
+from stretto.base.clock import SystemClock
+from stretto.base.errors import StrettoError
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.producer_host import ProducerHost
+from stretto.service.tracing_service import TracingService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.unix_socket import PeerCredentials
+    from stretto.cli.traced.log import Log
+    from stretto.cli.traced.sockets import Sockets
+    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.service.tracing_session import TracingSession
+
+END_TIMEOUT_MS = 15_000
+"""For sessions to be flushed and stopped: more than both of the service's own time-outs."""
+READ_TIMEOUT_MS = 10_000
+"""For consumers to read what was recorded for them."""
+MAX_ERRORS = 100
+"""Of tasks: a daemon in which more has gone wrong isn't to be trusted."""
+SHOWN_NAME = 60
+
+
+class Daemon:
+    """The service with its sockets.
+
+    Args:
+        sockets: belong to this object from now on.
+        may_consume: says whether a peer may be a consumer.
+        log: for what goes wrong.
+    """
+
+    def __init__(
+        self, sockets: Sockets, may_consume: Callable[[PeerCredentials], bool], log: Log
+    ) -> None:
+        self._log = log
+        self._may_consume = may_consume
+        self._signals = 0
+        self._errors = 0
+        self._runner = SelectorTaskRunner()
+        self._service = TracingService(
+            self._runner,
+            SystemClock(_native.read_tsc),
+            version=f"Stretto {__version__}",
+            machine_name=os.environ.get("PERFETTO_MACHINE_NAME") or os.uname().sysname,
+        )
+        self._producers = ProducerHost(self._runner, self._connect_producer)
+        self._consumers = ConsumerHost(
+            self._runner, self._service.connect_consumer, may_connect=self._may_connect
+        )
+        for socket in sockets.producers:
+            self._producers.listen(socket)
+        for socket in sockets.consumers:
+            self._consumers.listen(socket)
+
+    # --- life
+
+    def run(self, on_ready: Callable[[], object], on_stopping: Callable[[], object]) -> None:
+        """Serve until a signal ends it.
+
+        Args:
+            on_ready: called when connections are accepted.
+            on_stopping: called when the end begins.
+        """
+        self._take_signals()
+        allow_many_descriptors()
+        # What is there by now stays: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        on_ready()
+        self._run_until(lambda: self._signals > 0)
+        on_stopping()
+        self._end_sessions()
+
+    def close(self) -> None:
+        """Hang up on everybody, and remove the sockets."""
+        self._producers.close()
+        self._consumers.close()
+        self._run_until(lambda: True)
+        self._runner.close()
+
+    def _run_until(self, predicate: Callable[[], bool], timeout_ms: float | None = None) -> None:
+        """Run the loop; a task that fails is a bug, and costs nobody else anything."""
+        while True:
+            try:
+                self._runner.run_until(predicate, timeout_ms)
+                return
+            except Exception:
+                from traceback import format_exc
+
+                self._errors += 1
+                self._log.say(f"a bug: {format_exc()}")
+                if self._errors >= MAX_ERRORS:
+                    raise
+
+    # --- the end
+
+    def _take_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # Whoever started us with a signal ignored (nohup, a shell's `&`) meant it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: self._runner.post(self._on_signal))
+
+    def _on_signal(self) -> None:
+        self._signals += 1
+
+    @property
+    def _impatient(self) -> bool:
+        return self._signals > 1
+
+    def _end_sessions(self) -> None:
+        """Flush and stop what runs; wait for it, and for those who read."""
+        sessions = list(self._service.sessions.values())
+        if sessions:
+            self._log.say(f"ends, with {len(sessions)} sessions")
+        for session in sessions:
+            if session.started:
+                session.flush_and_disable()
+            else:
+                session.disable()
+        self._run_until(lambda: self._impatient or not self._active(), END_TIMEOUT_MS)
+        for session in self._active():
+            session.disable(immediate=True)
+        self._run_until(lambda: self._impatient or not self._unread(), READ_TIMEOUT_MS)
+
+    def _active(self) -> list[TracingSession]:
+        return [session for session in self._service.sessions.values() if session.active]
+
+    def _unread(self) -> list[TracingSession]:
+        """Sessions whose consumer is still to fetch the trace."""
+        sessions = self._service.sessions.values()
+        return [session for session in sessions if session.owner and session.drain is None]
+
+    # --- who comes in
+
+    def _connect_producer(
+        self, producer: RemoteProducer, *, name: str, uid: int, pid: int, **details: object
+    ) -> HostedProducerEndpoint:
+        try:
+            return self._service.connect_producer(
+                producer,
+                name=name,
+                uid=uid,
+                pid=pid,
+                **details,  # type: ignore[arg-type]
+            )
+        except StrettoError as error:
+            self._log.say(
+                f"refused the producer {name[:SHOWN_NAME]!r} (pid {pid}, uid {uid}): {error}"
+            )
+            raise
+
+    def _may_connect(self, peer: PeerCredentials) -> bool:
+        if self._signals:
+            return False
+        if self._may_consume(peer):
+            return True
+        self._log.say(
+            f"refused a consumer (pid {peer.pid}, uid {peer.uid}): only this user, root and "
+            "the consumers' group (--set-socket-permissions) may read traces"
+        )
+        return False
+
+
+def allow_many_descriptors() -> None:
+    """Every connection takes one, and shared memory one more for a moment."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,55 @@
+"""What the daemon says to standard error: where it listens, and what goes wrong.
+
+A peer can make it say something, and would otherwise fill a disk: of a period's lines only so
+many are written, and the rest are counted.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LINES_PER_PERIOD = 20
+PERIOD_S = 10.0
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody listens
+
+
+class Log:
+    """Writes lines.
+
+    Args:
+        write: takes each of them.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object] = _print,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._begin = clock()
+        self._lines = 0
+
+    def say(self, text: str) -> None:
+        """Write a line, if it isn't one too many."""
+        now = self._clock()
+        if now - self._begin >= PERIOD_S:
+            suppressed = self._lines - LINES_PER_PERIOD
+            self._begin, self._lines = now, 0
+            if suppressed > 0:
+                self._write(f"stretto traced: {suppressed} more messages were left out")
+        self._lines += 1
+        if self._lines <= LINES_PER_PERIOD:
+            self._write(f"stretto traced: {text}")

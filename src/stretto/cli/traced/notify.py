@@ -1,0 +1,47 @@
+"""Tells whoever has started the daemon how far it is.
+
+NOTIFY_SOCKET=/run/systemd/notify    systemd: READY=1, STOPPING=1
+TRACED_NOTIFY_FD=5                   Perfetto's programs: "1", and closed
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+SOCKET_VARIABLE = "NOTIFY_SOCKET"
+FD_VARIABLE = "TRACED_NOTIFY_FD"
+
+
+class Notifier:
+    """Knows where to say it; takes the variables out of the environment."""
+
+    def __init__(self) -> None:
+        self._address = os.environ.pop(SOCKET_VARIABLE, "")
+        fd = os.environ.pop(FD_VARIABLE, "")
+        self._fd = int(fd) if fd.isdecimal() else -1
+
+    def ready(self) -> None:
+        """The sockets listen."""
+        self._tell("READY=1")
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            try:
+                os.write(fd, b"1")
+                os.close(fd)
+            except OSError:
+                pass  # whoever it was doesn't wait any more
+
+    def stopping(self) -> None:
+        """The daemon ends; that may take some seconds."""
+        self._tell("STOPPING=1")
+
+    def _tell(self, state: str) -> None:
+        if not self._address:
+            return
+        address = "\0" + self._address[1:] if self._address[0] == "@" else self._address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
+            try:
+                end.sendto(state.encode(), socket.MSG_DONTWAIT, address)
+            except OSError:
+                pass  # it isn't for us to fail because of it

@@ -1,0 +1,98 @@
+"""Who may use the sockets: `GROUP:MODE` for producers, and again for consumers.
+
+    traced:0660:traced-consumer:0660
+
+is what `--set-socket-permissions` takes, in Perfetto's order. Without it every user may be a
+producer, and only the service's own user and root a consumer: it reads what all the others
+write. So the world never gets a consumer's socket.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto.base.errors import CommandError
+
+USAGE_EXIT_CODE = 2
+PRODUCER_MODE = 0o666
+CONSUMER_MODE = 0o600
+FOR_GROUP = 0o070
+FOR_OTHERS = 0o007
+
+
+class Permissions:
+    """Of one socket.
+
+    Args:
+        mode: as `chmod` takes it.
+        group: its number, or None for the daemon's own.
+    """
+
+    __slots__ = ("group", "mode")
+
+    def __init__(self, mode: int, group: int | None = None) -> None:
+        self.mode = mode
+        self.group = group
+
+    @property
+    def effective_group(self) -> int | None:
+        """The group whose members are let in, if any is."""
+        if self.group is None and self.mode & FOR_GROUP:
+            return os.getegid()
+        return self.group
+
+
+def default_permissions() -> tuple[Permissions, Permissions]:
+    """(producers', consumers')."""
+    return Permissions(PRODUCER_MODE), Permissions(CONSUMER_MODE)
+
+
+def parse_permissions(text: str) -> tuple[Permissions, Permissions]:
+    """What `PROD_GROUP:PROD_MODE:CONS_GROUP:CONS_MODE` says; an empty group is the daemon's own.
+
+    Returns:
+        (producers', consumers').
+
+    Raises:
+        CommandError: it isn't of that form, there is no such group, or the world would be let
+            in as a consumer.
+    """
+    words = text.split(":")
+    if len(words) != 4:
+        raise _wrong(text, "it needs a group and a mode for producers, and again for consumers")
+    producers = Permissions(_mode(text, words[1]), _group(text, words[0]))
+    consumers = Permissions(_mode(text, words[3]), _group(text, words[2]))
+    if consumers.mode & FOR_OTHERS:
+        raise _wrong(text, f"mode {words[3]} would let everybody read everybody's traces")
+    return producers, consumers
+
+
+def _mode(text: str, word: str) -> int:
+    try:
+        mode = int(word, 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o777:
+        raise _wrong(text, f"{word!r} is no octal mode")
+    return mode
+
+
+def _group(text: str, word: str) -> int | None:
+    if not word:
+        return None
+    if word.isdecimal():
+        return int(word)
+    import grp
+
+    try:
+        return grp.getgrnam(word).gr_gid
+    except KeyError:
+        raise _wrong(text, f"there is no group {word!r}") from None
+
+
+def _wrong(text: str, reason: str) -> CommandError:
+    return CommandError(
+        f"traced: --set-socket-permissions {text!r}: {reason}. "
+        "For example traced:0660:traced-consumer:0660.",
+        USAGE_EXIT_CODE,
+    )

@@ -1,0 +1,58 @@
+"""The file that holds the daemon's process id, for as long as it runs."""
+
+from __future__ import annotations
+
+import os
+
+from stretto.base.errors import CommandError
+
+MAX_BYTES = 32
+"""Of a pid file: a longer one is something else, and stays."""
+
+
+class PidFile:
+    """A new file with this process's id; one of an earlier daemon is replaced.
+
+    Args:
+        path: absolute, if the process changes its folder.
+
+    Raises:
+        CommandError: it can't be written, or the file there is no pid file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            if os.path.lexists(path):
+                _check_is_pid_file(path)
+                os.unlink(path)
+            fd = os.open(path, flags, 0o644)
+            with open(fd, "w", encoding="ascii") as file:
+                file.write(f"{os.getpid()}\n")
+        except OSError as error:
+            raise CommandError(
+                f"traced: can't write the pid file {path!r}: {error.strerror}."
+            ) from error
+
+    def remove(self) -> None:
+        """The daemon ends. Another's file stays."""
+        try:
+            if _read(self._path).strip() == str(os.getpid()).encode():
+                os.unlink(self._path)
+        except OSError:
+            pass
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(fd, MAX_BYTES + 1)
+    finally:
+        os.close(fd)
+
+
+def _check_is_pid_file(path: str) -> None:
+    text = _read(path)
+    if len(text) > MAX_BYTES or (text.strip() and not text.strip().isdigit()):
+        raise CommandError(f"traced: {path!r} holds no process id: choose another --pid-file.", 2)

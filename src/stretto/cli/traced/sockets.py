@@ -1,0 +1,127 @@
+"""Opens the daemon's sockets: all of them, or none.
+
+Those that a service manager has opened are taken over; what is missing is opened where
+Perfetto's variables say. Two daemons that start at once don't take each other's paths away:
+whoever looks whether a path is in use holds a lock on its folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, TransportError
+from stretto.base.socket_names import CONSUMER_VARIABLE, PRODUCER_VARIABLE
+from stretto.base.unix_socket import UnixListener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stretto.cli.traced.permissions import Permissions
+
+LOCK_TIMEOUT_S = 2.0
+LOCK_RETRY_S = 0.01
+
+
+class Sockets:
+    """What the daemon listens on."""
+
+    __slots__ = ("consumers", "producers")
+
+    def __init__(self) -> None:
+        self.producers: list[UnixListener] = []
+        self.consumers: list[UnixListener] = []
+
+    def describe(self) -> str:
+        """Where they are, for people."""
+        producers = ", ".join(socket.address for socket in self.producers)
+        consumers = ", ".join(socket.address for socket in self.consumers)
+        return f"producers: {producers}; consumers: {consumers}"
+
+    def close(self) -> None:
+        """Close them and remove their paths."""
+        for socket in (*self.producers, *self.consumers):
+            socket.close()
+
+
+def open_sockets(
+    activated: Mapping[str, list[UnixListener]],
+    producers: tuple[list[str], Permissions],
+    consumers: tuple[list[str], Permissions],
+) -> Sockets:
+    """Open all sockets.
+
+    Args:
+        activated: those that are open already.
+        producers: where to listen for producers, unless there is a socket for them, and for
+            whom.
+        consumers: likewise.
+
+    Raises:
+        CommandError: one of them can't be opened; none is then left.
+    """
+    sockets = Sockets()
+    sockets.producers += activated.get("producer", [])
+    sockets.consumers += activated.get("consumer", [])
+    try:
+        _open_all(sockets.producers, *producers)
+        _open_all(sockets.consumers, *consumers)
+    except CommandError:
+        sockets.close()
+        raise
+    return sockets
+
+
+def _open_all(opened: list[UnixListener], addresses: list[str], permissions: Permissions) -> None:
+    """Open sockets, unless some are open already; those of before a failure are in the list."""
+    if not opened:
+        for address in addresses:
+            listener = _open(address, permissions)
+            opened.append(listener)
+
+
+def _open(address: str, permissions: Permissions) -> UnixListener:
+    try:
+        with _locked_folder(address):
+            return UnixListener(address, permissions.mode, permissions.group)
+    except TransportError as error:
+        if getattr(error.__cause__, "errno", 0) == errno.EADDRINUSE:
+            raise CommandError(
+                f"traced: a tracing service listens on {address} already: end it, or choose "
+                f"another place with {PRODUCER_VARIABLE} and {CONSUMER_VARIABLE}."
+            ) from error
+        raise CommandError(f"traced: {error}.") from error
+
+
+@contextmanager
+def _locked_folder(address: str) -> Iterator[None]:
+    """Keep other daemons from opening a socket in the same folder meanwhile.
+
+    Anybody may hold that lock for ever, so it is waited for a little while only.
+    """
+    folder = os.path.dirname(address) or "."
+    try:
+        fd = -1 if address.startswith("@") else os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        fd = -1  # listening there will say what is wrong
+    try:
+        if fd >= 0:
+            _lock(fd)
+        yield
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _lock(fd: int) -> None:
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(LOCK_RETRY_S)
