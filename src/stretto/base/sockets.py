@@ -28,18 +28,19 @@ def connect(address: str, timeout_ms: float = 5000) -> StreamSocket:
     return NetworkSocket.connect(address, timeout_ms)
 
 
-def listen(address: str, mode: int = 0o600) -> StreamListener:
+def listen(address: str, mode: int = 0o600, group: int | None = None) -> StreamListener:
     """A socket that accepts connections.
 
     Args:
         address: Of any kind.
         mode: Permissions, where the address is a path.
+        group: Group of that path; None for the process's own.
 
     Raises:
         TransportError: The address can't be used.
     """
     if not is_network(address):
-        return UnixListener(address, mode)
+        return UnixListener(address, mode, group)
     from stretto.base.network_socket import NetworkListener
 
     return NetworkListener(address)

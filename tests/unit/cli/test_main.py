@@ -37,8 +37,3 @@ def test_unknown_verb(capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"stretto {stretto.__version__}\n"
-
-
-def test_the_daemon_says_that_it_is_not_there_yet(capsys):
-    assert main(["traced"]) == 1
-    assert "stretto record" in capsys.readouterr().err

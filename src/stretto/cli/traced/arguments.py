@@ -24,8 +24,8 @@ programs, Chromium, whatever has Perfetto's library) and those who record them (
   stretto record --system app.py       record a program together with all other producers
   kill PID                             end it; sessions that write a file are saved
 
-Sockets are Perfetto's, and so are the variables that move them (a path, or @name for an
-abstract socket; of producers' sockets several, with commas between them):
+Sockets are Perfetto's, and so are the variables that move them (a path, @name for an abstract
+socket, host:port, vsock://cid:port; of producers' sockets several, with commas between them):
 
   PERFETTO_PRODUCER_SOCK_NAME   /run/perfetto/traced-producer.sock, or /tmp/perfetto-producer
   PERFETTO_CONSUMER_SOCK_NAME   /run/perfetto/traced-consumer.sock, or /tmp/perfetto-consumer
@@ -67,6 +67,23 @@ def _make_parser() -> _Parser:
         help="group and octal mode of the producers' sockets, then of the consumers'; an empty "
         "group is the daemon's own (:0666::0600)",
     )
+    add(
+        "--enable-relay-endpoint",
+        action="store_true",
+        help="accept relays of other machines on all sockets of producers",
+    )
+    add(
+        "--enable-relay-endpoint-on",
+        metavar="SOCKET",
+        action="append",
+        default=[],
+        help="accept them on this one, as it is called in PERFETTO_PRODUCER_SOCK_NAME; repeatable",
+    )
+    add(
+        "--allow-network-consumers",
+        action="store_true",
+        help="let whoever reaches a consumers' socket at host:port or vsock:// read all traces",
+    )
     add("--version", action="store_true", help="print the version")
     return parser
 
@@ -83,7 +100,14 @@ class TracedOptions:
         self.background: bool = parsed.background
         self.pid_file = os.path.abspath(parsed.pid_file) if parsed.pid_file else ""
         self.version: bool = parsed.version
+        self.relays: bool = parsed.enable_relay_endpoint
+        self.relays_on: list[str] = parsed.enable_relay_endpoint_on
+        self.network_consumers: bool = parsed.allow_network_consumers
         permissions: str | None = parsed.set_socket_permissions
         self.producers, self.consumers = (
             default_permissions() if permissions is None else parse_permissions(permissions)
         )
+
+    def takes_relays(self, address: str) -> bool:
+        """Whether relays may connect to a socket of producers."""
+        return self.relays or address in self.relays_on

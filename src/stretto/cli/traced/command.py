@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stretto.base.socket_names import consumer_socket, producer_sockets
+from stretto.base.errors import CommandError
+from stretto.base.socket_address import is_network
+from stretto.base.socket_names import (
+    CONSUMER_VARIABLE,
+    PRODUCER_VARIABLE,
+    consumer_socket,
+    producer_sockets,
+)
 from stretto.cli.traced.activation import activated_sockets
 from stretto.cli.traced.arguments import TracedOptions
 from stretto.cli.traced.background import daemonize
@@ -32,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
 
         print(f"stretto {__version__}")
         return 0
+    _check(options)
     sockets = open_sockets(
         activated_sockets(os.environ),
         (producer_sockets(), options.producers),
@@ -48,13 +56,38 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _check(options: TracedOptions) -> None:
+    """Refuse what doesn't go together.
+
+    Raises:
+        CommandError: with what to do.
+    """
+    for address in options.relays_on:
+        if address not in producer_sockets():
+            raise CommandError(
+                f"traced: --enable-relay-endpoint-on {address}: {PRODUCER_VARIABLE} doesn't name "
+                "that socket."
+            )
+    if is_network(consumer_socket()) and not options.network_consumers:
+        raise CommandError(
+            f"traced: {CONSUMER_VARIABLE}={consumer_socket()} is open to a network, where nobody "
+            "vouches for who connects: --allow-network-consumers lets everybody in."
+        )
+
+
 def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[], object]) -> None:
     from stretto.cli.traced.daemon import Daemon
     from stretto.ports.peer_rule import PeerRule
 
     pid_file = PidFile(options.pid_file) if options.pid_file else None
     log, notifier = Log(), Notifier()
-    daemon = Daemon(sockets, PeerRule(options.consumers.effective_group), log)
+    daemon = Daemon(
+        sockets,
+        log,
+        may_consume=PeerRule(options.consumers.effective_group),
+        network_consumers=options.network_consumers,
+        takes_relays=options.takes_relays,
+    )
 
     def ready() -> None:
         log.say(f"listens: {sockets.describe()}")

@@ -14,7 +14,6 @@ Rules
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import signal
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from stretto.base.clock import SystemClock
 from stretto.base.errors import StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.peer import machine_name
 from stretto.ports.producer_host import ProducerHost
 from stretto.service.tracing_service import TracingService
 
@@ -50,12 +50,20 @@ class Daemon:
 
     Args:
         sockets: belong to this object from now on.
-        may_consume: says whether a peer may be a consumer.
         log: for what goes wrong.
+        may_consume: says whether a peer may be a consumer.
+        network_consumers: so may whoever comes over a network.
+        takes_relays: says whether relays may connect to a socket of producers, by its address.
     """
 
     def __init__(
-        self, sockets: Sockets, may_consume: Callable[[PeerCredentials], bool], log: Log
+        self,
+        sockets: Sockets,
+        log: Log,
+        *,
+        may_consume: Callable[[PeerCredentials], bool],
+        network_consumers: bool = False,
+        takes_relays: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._log = log
         self._may_consume = may_consume
@@ -66,14 +74,19 @@ class Daemon:
             self._runner,
             SystemClock(_native.read_tsc),
             version=f"Stretto {__version__}",
-            machine_name=os.environ.get("PERFETTO_MACHINE_NAME") or os.uname().sysname,
+            machine_name=machine_name(),
         )
-        self._producers = ProducerHost(self._runner, self._connect_producer)
+        self._producers = ProducerHost(
+            self._runner, self._connect_producer, connect_relay=self._service.connect_relay
+        )
         self._consumers = ConsumerHost(
-            self._runner, self._service.connect_consumer, may_connect=self._may_connect
+            self._runner,
+            self._service.connect_consumer,
+            may_connect=self._may_connect,
+            allow_network=network_consumers,
         )
         for socket in sockets.producers:
-            self._producers.listen(socket)
+            self._producers.listen(socket, relays=takes_relays(socket.address))
         for socket in sockets.consumers:
             self._consumers.listen(socket)
 
@@ -145,7 +158,14 @@ class Daemon:
         self._run_until(lambda: self._impatient or not self._active(), END_TIMEOUT_MS)
         for session in self._active():
             session.disable(immediate=True)
+        self._settle()
         self._run_until(lambda: self._impatient or not self._unread(), READ_TIMEOUT_MS)
+
+    def _settle(self) -> None:
+        """Run what is posted, the consumers' news among it."""
+        done: list[bool] = []
+        self._runner.post(lambda: done.append(True))
+        self._run_until(lambda: bool(done))
 
     def _active(self) -> list[TracingSession]:
         return [session for session in self._service.sessions.values() if session.active]

@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, TransportError
+from stretto.base.socket_address import is_network
 from stretto.base.socket_names import CONSUMER_VARIABLE, PRODUCER_VARIABLE
-from stretto.base.unix_socket import UnixListener
+from stretto.base.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stretto.base.stream_socket import StreamListener
+    from stretto.base.unix_socket import UnixListener
     from stretto.cli.traced.permissions import Permissions
 
 LOCK_TIMEOUT_S = 2.0
@@ -33,8 +36,8 @@ class Sockets:
     __slots__ = ("consumers", "producers")
 
     def __init__(self) -> None:
-        self.producers: list[UnixListener] = []
-        self.consumers: list[UnixListener] = []
+        self.producers: list[StreamListener] = []
+        self.consumers: list[StreamListener] = []
 
     def describe(self) -> str:
         """Where they are, for people."""
@@ -76,7 +79,7 @@ def open_sockets(
     return sockets
 
 
-def _open_all(opened: list[UnixListener], addresses: list[str], permissions: Permissions) -> None:
+def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
     """Open sockets, unless some are open already; those of before a failure are in the list."""
     if not opened:
         for address in addresses:
@@ -84,10 +87,10 @@ def _open_all(opened: list[UnixListener], addresses: list[str], permissions: Per
             opened.append(listener)
 
 
-def _open(address: str, permissions: Permissions) -> UnixListener:
+def _open(address: str, permissions: Permissions) -> StreamListener:
     try:
         with _locked_folder(address):
-            return UnixListener(address, permissions.mode, permissions.group)
+            return listen(address, permissions.mode, permissions.group)
     except TransportError as error:
         if getattr(error.__cause__, "errno", 0) == errno.EADDRINUSE:
             raise CommandError(
@@ -105,7 +108,8 @@ def _locked_folder(address: str) -> Iterator[None]:
     """
     folder = os.path.dirname(address) or "."
     try:
-        fd = -1 if address.startswith("@") else os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        has_folder = not address.startswith("@") and not is_network(address)
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC) if has_folder else -1
     except OSError:
         fd = -1  # listening there will say what is wrong
     try:

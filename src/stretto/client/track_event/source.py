@@ -50,6 +50,7 @@ class TrackEventSource(DataSource):
         return DataSourceDescriptor(
             name=cls.name,
             id=1,
+            will_notify_on_start=True,
             handles_incremental_state_clear=True,
             no_flush=True,  # the service scrapes: every finished event is visible in memory
             track_event_descriptor=TrackEventDescriptor(available_categories=available),

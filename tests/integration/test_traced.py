@@ -1,0 +1,462 @@
+"""`stretto traced`: the real daemon, with real producers and consumers."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stretto.base.unix_socket import UnixSocket
+from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+from stretto.protos.trace import Trace
+from tests.support.recorded import check_trace
+from tests.support.traced import (
+    COMMAND,
+    Daemon,
+    Process,
+    closing_all,
+    context_switches,
+    daemon_environment,
+    wait_until,
+)
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+SLICES = "select name, count(*) from slice group by name order by name"
+
+
+@pytest.fixture
+def opened():
+    """What a test has opened: closed at its end."""
+    with closing_all() as things:
+        yield things
+
+
+@pytest.fixture
+def daemon(tmp_path, opened) -> Daemon:
+    daemon = Daemon(tmp_path)
+    opened.append(daemon)
+    return daemon
+
+
+def config(**fields) -> TraceConfig:
+    track_event = DataSourceConfig(
+        name="track_event", track_event_config=TrackEventConfig(enabled_categories=["*"])
+    )
+    return TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=4096)],
+        data_sources=[
+            TraceConfig.DataSource(config=track_event),
+            TraceConfig.DataSource(config=DataSourceConfig(name="test.custom")),
+        ],
+        flush_timeout_ms=fields.pop("timeout_ms", 0),
+        data_source_stop_timeout_ms=fields.pop("stop_ms", 0),
+        flush_period_ms=1000,
+        **fields,
+    )
+
+
+def started(opened, daemon, *names, **fields):
+    """Producers, and a consumer whose session records them."""
+    producers = [daemon.producer(name) for name in names]
+    opened += producers
+    consumer = daemon.consumer()
+    opened.append(consumer)
+    consumer.wait_for_producers(*names)
+    consumer.enable(config(**fields))
+    if names:
+        wait_for_start(consumer)
+    return consumer, producers
+
+
+def write(producers, count: int) -> None:
+    """Have each write that many slices."""
+    for producer in producers:
+        producer.say(str(count))
+    for producer in producers:
+        assert producer.line() == f"wrote {count}\n"
+
+
+def wait_for_start(consumer) -> None:
+    """Until all data sources of the session run."""
+    events = []
+    consumer.endpoint.observe_events(2, events.append)
+    consumer.wait(lambda: any(event.all_data_sources_started for event in events))
+
+
+def sessions_in(consumer) -> int:
+    return len(consumer.state().tracing_sessions)
+
+
+class TestSessions:
+    def test_two_programs_are_in_one_trace(self, daemon, opened, oracle):
+        consumer, producers = started(opened, daemon, "one", "two")
+        write(producers, 1000)
+        assert consumer.flush()
+        consumer.stop()
+        loaded = check_trace(oracle, consumer.read())
+        counts = dict(loaded.query(SLICES))
+        assert counts == {"one": 1000, "two": 1000}
+
+    def test_a_program_that_comes_later_joins(self, daemon, opened, oracle):
+        consumer, _ = started(opened, daemon)
+        late = daemon.producer("late")
+        opened.append(late)
+        write([late], 50)
+        assert consumer.flush()
+        consumer.stop()
+        assert check_trace(oracle, consumer.read()).query(SLICES) == [("late", 50)]
+
+    def test_what_killed_programs_wrote_stays(self, daemon, opened, oracle):
+        names = [f"p{number}" for number in range(6)]
+        consumer, producers = started(opened, daemon, *names)
+        write(producers, 200)
+        for victim in producers[::2]:
+            victim.say("100000000")  # killed in the middle of it
+        for victim in producers[::2]:
+            victim.signal(signal.SIGKILL)
+            assert victim.wait() == -signal.SIGKILL
+        consumer.wait_for_producers(*names[1::2])
+        write(producers[1::2], 200)
+        assert consumer.flush()
+        consumer.stop()
+        loaded = check_trace(oracle, consumer.read(), complete=False)
+        counts = dict(loaded.query(SLICES))
+        assert [counts[name] for name in names[1::2]] == [400, 400, 400]
+        assert all(counts[name] >= 200 for name in names[::2])
+        assert {each.name for each in consumer.state().producers} == set(names[1::2])
+
+    def test_a_stopped_program_holds_nobody_up(self, daemon, opened, oracle):
+        consumer, producers = started(opened, daemon, "runs", "hangs", timeout_ms=200, stop_ms=200)
+        write(producers, 100)
+        producers[1].stop()
+        assert not consumer.flush(0)  # the config's time-out
+        consumer.stop()  # likewise
+        loaded = oracle(consumer.read())
+        assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
+        assert dict(loaded.query(SLICES)) == {"runs": 100, "hangs": 100}  # scraped
+
+    def test_a_user_has_five_sessions(self, daemon, opened):
+        consumers = [daemon.consumer() for _ in range(6)]
+        opened += consumers
+        for number, consumer in enumerate(consumers[:5], 1):
+            consumer.enable(config())
+            assert sessions_in(consumer) == number
+        consumers[5].enable(config())
+        consumers[5].wait(lambda: consumers[5].ended)
+        assert "sessions" in consumers[5].error
+        consumers[0].endpoint.free_buffers()
+        assert sessions_in(consumers[0]) == 4
+        consumers[5].enable(config())
+        assert sessions_in(consumers[5]) == 5
+
+    def test_a_consumer_that_dies_takes_its_session_along(self, daemon, opened):
+        consumer, _ = started(opened, daemon)
+        other = daemon.consumer()
+        opened.append(other)
+        assert sessions_in(other) == 1
+        consumer.endpoint.disconnect()
+        wait_until(lambda: sessions_in(other) == 0, "the session's end")
+
+
+class TestEnd:
+    def test_a_running_session_is_saved_into_its_file(self, daemon, opened, oracle, tmp_path):
+        path = tmp_path / "trace.pftrace"
+        consumer, producers = started(
+            opened, daemon, "app", write_into_file=True, output_path=str(path)
+        )
+        write(producers, 500)
+        daemon.signal(signal.SIGTERM)
+        consumer.wait(lambda: consumer.ended)
+        consumer.wait(lambda: consumer.hung_up)
+        assert daemon.wait() == 0
+        assert consumer.error == ""
+        loaded = check_trace(oracle, path.read_bytes())
+        assert loaded.query(SLICES) == [("app", 500)]
+        assert not Path(daemon.producer_socket).exists()
+        assert not Path(daemon.consumer_socket).exists()
+
+    def test_a_detached_session_is_saved_too(self, daemon, opened, tmp_path):
+        path = tmp_path / "trace.pftrace"
+        consumer, producers = started(
+            opened, daemon, "app", write_into_file=True, output_path=str(path)
+        )
+        write(producers, 500)
+        assert consumer.ask(lambda callback: consumer.endpoint.detach("key", callback))
+        daemon.signal(signal.SIGTERM)
+        assert daemon.wait() == 0
+        events = [each for each in Trace.decode(path.read_bytes()).packet if each.track_event]
+        assert len(events) >= 1000
+
+    def test_a_consumer_reads_its_ring_first(self, daemon, opened, oracle):
+        consumer, producers = started(opened, daemon, "app")
+        write(producers, 500)
+        daemon.signal(signal.SIGINT)
+        consumer.wait(lambda: consumer.ended)
+        loaded = check_trace(oracle, consumer.read())
+        assert loaded.query(SLICES) == [("app", 500)]
+        consumer.endpoint.free_buffers()
+        consumer.wait(lambda: consumer.hung_up)
+        assert daemon.wait() == 0
+
+    def test_nobody_new_comes_in_meanwhile(self, daemon, opened):
+        consumer, _ = started(opened, daemon)
+        daemon.signal(signal.SIGTERM)
+        consumer.wait(lambda: consumer.ended)  # and doesn't read: the daemon waits for it
+        late = daemon.consumer()
+        opened.append(late)
+        assert late.hung_up
+        assert not late.connected
+
+    def test_a_second_signal_ends_it_at_once(self, daemon, opened):
+        consumer, _ = started(opened, daemon)
+        daemon.signal(signal.SIGTERM)
+        consumer.wait(lambda: consumer.ended)
+        begin = time.monotonic()
+        daemon.signal(signal.SIGTERM)
+        assert daemon.wait() == 0
+        assert time.monotonic() - begin < 5  # of ten seconds that it gives a reader
+        assert not Path(daemon.producer_socket).exists()
+
+    def test_the_terminal_hangs_up(self, daemon):
+        daemon.signal(signal.SIGHUP)
+        assert daemon.wait() == 0
+
+    def test_a_signal_that_was_ignored_stays_ignored(self, tmp_path, opened):
+        shell = ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *COMMAND]
+        daemon = Daemon(tmp_path, command=shell)
+        opened.append(daemon)
+        daemon.signal(signal.SIGHUP)
+        opened.append(daemon.consumer())
+        assert daemon.popen.poll() is None
+
+
+class TestSecondDaemon:
+    def test_is_refused_while_the_first_one_lives(self, daemon, opened):
+        second = subprocess.run(
+            COMMAND, env=daemon.environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert second.returncode == 1
+        assert "a tracing service listens on" in second.stderr
+        opened.append(daemon.producer("still-there"))
+
+    def test_takes_over_from_one_that_was_killed(self, daemon, opened, tmp_path):
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+        assert Path(daemon.producer_socket).exists()
+        second = Daemon(tmp_path)
+        opened.append(second)
+        opened.append(second.producer("app"))
+
+
+class TestPermissions:
+    def test_by_default(self, daemon):
+        assert stat.S_IMODE(os.stat(daemon.producer_socket).st_mode) == 0o666
+        assert stat.S_IMODE(os.stat(daemon.consumer_socket).st_mode) == 0o600
+
+    @needs_root
+    def test_groups(self, tmp_path, opened):
+        daemon = Daemon(tmp_path, "--set-socket-permissions", "1234:0660:4321:0660")
+        opened.append(daemon)
+        producer, consumer = os.stat(daemon.producer_socket), os.stat(daemon.consumer_socket)
+        assert (producer.st_gid, stat.S_IMODE(producer.st_mode)) == (1234, 0o660)
+        assert (consumer.st_gid, stat.S_IMODE(consumer.st_mode)) == (4321, 0o660)
+
+    @needs_root
+    @pytest.mark.parametrize("group", [NOBODY, 4321])
+    def test_an_abstract_socket_lets_in_only_its_group(self, tmp_path, opened, group):
+        address = f"@stretto-test-{os.getpid()}-{group}"
+        daemon = Daemon(
+            tmp_path,
+            "--set-socket-permissions",
+            ":0666:4321:0660",
+            environment={"PERFETTO_CONSUMER_SOCK_NAME": address},
+        )
+        opened.append(daemon)
+        member = Process(sys.executable, "-c", KNOCK, address, str(group))
+        opened.append(member)
+        if group == 4321:
+            assert member.line() == "silence\n"
+        else:
+            assert member.line() == "hung up\n"
+            assert f"refused a consumer (pid {member.pid}, uid {NOBODY})" in daemon.log()
+
+
+KNOCK = """
+import os, select, socket, sys
+os.setgroups([int(sys.argv[2])])
+os.setgid(65534)
+os.setuid(65534)
+end = socket.socket(socket.AF_UNIX)
+end.connect("\\0" + sys.argv[1][1:])
+print("hung up" if select.select([end], [], [], 1)[0] else "silence")
+"""
+
+
+class TestOutputPath:
+    def test_is_for_its_owner_only(self, daemon, opened, tmp_path):
+        path = tmp_path / "trace"
+        started(opened, daemon, write_into_file=True, output_path=str(path))[0].stop()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def test_a_file_that_exists_is_left_alone(self, daemon, opened, tmp_path):
+        path = tmp_path / "precious"
+        path.write_text("precious")
+        consumer, _ = started(opened, daemon, write_into_file=True, output_path=str(path))
+        consumer.wait(lambda: consumer.ended)
+        assert "exists already" in consumer.error
+        assert path.read_text() == "precious"
+
+
+class TestStart:
+    def test_in_the_background(self, tmp_path):
+        pid_file = tmp_path / "pid"
+        done = subprocess.run(
+            [*COMMAND, "--background", "--pid-file", "pid"],
+            cwd=tmp_path,
+            env=daemon_environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        pid = int(done.stdout)
+        try:
+            assert "listens:" in done.stderr
+            assert pid_file.read_text() == f"{pid}\n"
+            assert os.readlink(f"/proc/{pid}/fd/2") == os.devnull
+            assert os.getsid(pid) == pid
+            UnixSocket.connect(str(tmp_path / "consumer")).close()
+            os.kill(pid, signal.SIGHUP)  # there is no terminal: it doesn't mind
+            UnixSocket.connect(str(tmp_path / "consumer")).close()
+        finally:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not pid_file.exists(), "the daemon's end")
+        wait_until(lambda: not (tmp_path / "consumer").exists(), "the daemon's end")
+
+    def test_the_background_says_when_it_fails(self, tmp_path):
+        (tmp_path / "file").write_text("no pid")
+        done = subprocess.run(
+            [*COMMAND, "--background", "--pid-file", str(tmp_path / "file")],
+            env=daemon_environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 1
+        assert "no process id" in done.stderr
+        assert not (tmp_path / "producer").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "environment", "why"),
+        [
+            (["--enable-relay-endpoint-on", "/x"], {}, "doesn't name that socket"),
+            ([], {"PERFETTO_CONSUMER_SOCK_NAME": "127.0.0.1:0"}, "--allow-network-consumers"),
+            (["--set-socket-permissions", ":0666::0666"], {}, "everybody"),
+            (["--backgroud"], {}, "stretto traced --help"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, tmp_path, options, environment, why):
+        done = subprocess.run(
+            [*COMMAND, *options],
+            env=daemon_environment(tmp_path, **environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode in (1, 2)
+        assert why in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+    def test_version(self, capfd):
+        subprocess.run([*COMMAND, "--version"], check=True, timeout=60)
+        assert capfd.readouterr().out.startswith("stretto ")
+
+    def test_sockets_of_a_service_manager(self, tmp_path, opened):
+        """As systemd does it: descriptors 3 and 4, names, our pid, a socket for the news."""
+        listening = []
+        for name in ("activated-p", "activated-c"):
+            end = socket.socket(socket.AF_UNIX)
+            opened.append(end)
+            end.bind(str(tmp_path / name))
+            end.listen()
+            listening.append(end)
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        opened.append(manager)
+        manager.bind(str(tmp_path / "notify"))
+        daemon = Daemon(
+            tmp_path,
+            *[str(end.fileno()) for end in listening],
+            command=[sys.executable, "-c", ACTIVATE],
+            pass_fds=[end.fileno() for end in listening],
+            environment={"NOTIFY_SOCKET": str(tmp_path / "notify")},
+        )
+        opened.append(daemon)
+        assert manager.recv(100) == b"READY=1"
+        assert "activated-p" in daemon.first_line
+        assert not Path(daemon.producer_socket).exists()
+        UnixSocket.connect(str(tmp_path / "activated-p")).close()
+        daemon.signal(signal.SIGTERM)
+        assert daemon.wait() == 0
+        assert manager.recv(100) == b"STOPPING=1"
+        assert (tmp_path / "activated-c").exists()  # the manager's
+
+
+ACTIVATE = f"""
+import os, sys
+# The pipes of Popen lie lower: dup2 by way of higher numbers.
+high = [os.dup2(int(fd), 100 + index) for index, fd in enumerate(sys.argv[1:])]
+for target, fd in enumerate(high, 3):
+    os.dup2(fd, target)
+    os.close(fd)
+os.environ.update(
+    LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(high)), LISTEN_FDNAMES="producer:consumer"
+)
+os.execv({COMMAND[0]!r}, {COMMAND!r})
+"""
+
+
+class TestResources:
+    def test_idle_it_sleeps(self, daemon, opened):
+        opened.append(daemon.producer("app"))
+        consumer = daemon.consumer()
+        opened.append(consumer)
+        consumer.wait_for_producers("app")
+        for _ in range(5):  # it may still be at what came before
+            before = context_switches(daemon.pid)
+            time.sleep(0.5)
+            if context_switches(daemon.pid) == before:
+                return
+        raise AssertionError("the daemon doesn't come to rest")
+
+    def test_without_descriptors_it_goes_on(self, tmp_path, opened, oracle):
+        daemon = Daemon(
+            tmp_path,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
+        )
+        opened.append(daemon)
+        consumer, producers = started(opened, daemon, "app")
+        crowd = [UnixSocket.connect(daemon.producer_socket) for _ in range(60)]
+        wait_until(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) >= 31, "no descriptor left")
+        write(producers, 100)
+        assert consumer.flush()
+        for end in crowd:
+            end.close()
+        late = daemon.producer("late")
+        opened.append(late)
+        write([late], 100)
+        assert consumer.flush()
+        consumer.stop()
+        counts = dict(check_trace(oracle, consumer.read()).query(SLICES))
+        assert counts["app"] >= 100
+        assert counts["late"] == 100

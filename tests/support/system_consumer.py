@@ -1,0 +1,109 @@
+"""A consumer of a service in another process, which waits for what it asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.ports.consumer_client import ConsumerClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.protos.config import TraceConfig
+    from stretto.protos.trace import TracingServiceState
+
+TIMEOUT_MS = 60_000
+
+
+class SystemConsumer:
+    """Connected until `close`; fails a test whose wishes aren't granted in time."""
+
+    def __init__(self, address: str) -> None:
+        self.runner = SelectorTaskRunner()
+        self.connected = self.hung_up = self.ended = False
+        self.error = ""
+        self._data: list[bytes] = []
+        self._has_more = True
+        self.endpoint = ConsumerClient.connect(address, self, self.runner)
+        self.wait(lambda: self.connected or self.hung_up)
+
+    # --- ports.endpoints.Consumer
+
+    def on_connect(self) -> None:
+        self.connected = True
+
+    def on_disconnect(self) -> None:
+        self.hung_up = True
+
+    def on_tracing_disabled(self, error: str) -> None:
+        self.error = error
+        self.ended = True
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        self._data.append(data)
+        self._has_more = has_more
+
+    # --- what a test does
+
+    def wait(self, condition: Callable[[], bool], timeout_ms: float = TIMEOUT_MS) -> None:
+        """Let things happen until the condition holds."""
+        assert self.runner.run_until(condition, timeout_ms), "the service let us wait"
+
+    def sleep(self, milliseconds: float) -> None:
+        """Let time pass."""
+        self.runner.run_until(lambda: False, milliseconds)
+
+    def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
+        """The answer to a request that takes a callback."""
+        answers: list[Any] = []
+        question(answers.append)
+        self.wait(lambda: bool(answers))
+        return answers[0]
+
+    def state(self) -> TracingServiceState:
+        """Who is connected, and what runs."""
+        state: TracingServiceState = self.ask(self.endpoint.query_service_state)
+        return state
+
+    def wait_for_producers(self, *names: str) -> None:
+        """Wait until producers of these names offer track events."""
+
+        def there() -> bool:
+            state = self.state()
+            offering = {
+                source.producer_id
+                for source in state.data_sources
+                if source.ds_descriptor is not None and source.ds_descriptor.name == "track_event"
+            }
+            found = [each.name for each in state.producers if each.id in offering]
+            return all(found.count(name) >= names.count(name) for name in names)
+
+        while not there():
+            self.sleep(20)
+
+    def enable(self, config: TraceConfig, fd: int | None = None) -> None:
+        """Begin a session."""
+        self.endpoint.enable_tracing(config.encode(), fd)
+
+    def flush(self, timeout_ms: int = 10_000) -> bool:
+        """Have the producers commit; whether all did. 0: the config's time-out."""
+        return bool(self.ask(lambda callback: self.endpoint.flush(timeout_ms, callback)))
+
+    def stop(self) -> None:
+        """End the session."""
+        self.endpoint.disable_tracing()
+        self.wait(lambda: self.ended)
+
+    def read(self) -> bytes:
+        """What the trace has got since the last read."""
+        self._data, self._has_more = [], True
+        self.endpoint.read_buffers()
+        self.wait(lambda: not self._has_more)
+        return b"".join(self._data)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.endpoint.disconnect()
+        self.runner.run_until(lambda: True)
+        self.runner.close()

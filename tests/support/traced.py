@@ -1,0 +1,179 @@
+"""`stretto traced` and producers of it, as processes that end with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.system_consumer import SystemConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TIMEOUT_S = 60
+COMMAND = [sys.executable, "-m", "stretto", "traced"]
+
+PRODUCER = """
+import sys
+import stretto
+from stretto import _sessions
+from stretto.backends.system import SystemBackend
+from stretto.base.socket_names import producer_socket
+from stretto.client.tracing import tracing
+
+class Custom(stretto.DataSource):
+    name = "test.custom"
+
+Custom.register()
+backend = SystemBackend(producer_socket(), sys.argv[1])
+tracing.connect("system", backend)
+category = stretto.Category("test")
+print("connected", flush=True)
+for line in sys.stdin:
+    for number in range(int(line)):
+        with category.slice(sys.argv[1], number=number):
+            pass
+    print("wrote", line, end="", flush=True)
+backend.close()
+"""
+"""Named by its argument; for each number that it reads it writes so many slices."""
+
+
+class Process:
+    """A process whose output is read line by line."""
+
+    def __init__(self, *command: str, **options: Any) -> None:
+        options.setdefault("stdin", subprocess.PIPE)
+        options.setdefault("stdout", subprocess.PIPE)
+        self.popen = subprocess.Popen(command, **options)
+        self.pid = self.popen.pid
+
+    def line(self, stream: str = "stdout") -> str:
+        """The next line of its output."""
+        pipe = getattr(self.popen, stream)
+        assert select.select([pipe], [], [], TIMEOUT_S)[0], "the process says nothing"
+        return bytes(pipe.readline()).decode()
+
+    def say(self, text: str) -> None:
+        """Write a line to its input."""
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(text.encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def wait(self) -> int:
+        """Its exit status."""
+        return self.popen.wait(TIMEOUT_S)
+
+    def signal(self, number: int) -> None:
+        self.popen.send_signal(number)
+
+    def stop(self) -> None:
+        """Stop it, and wait until it is stopped."""
+        self.signal(signal.SIGSTOP)
+        stat = Path(f"/proc/{self.pid}/stat")
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "a stop")
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        with contextlib.suppress(ProcessLookupError):
+            self.popen.send_signal(signal.SIGCONT)
+            self.popen.kill()
+        self.popen.wait()
+        for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
+class Daemon(Process):
+    """A daemon in its own folder, ready when this returns.
+
+    Args:
+        folder: for its sockets; `producer` and `consumer`, unless `environment` says otherwise.
+        options: of the command.
+        environment: further variables.
+        popen: of subprocess.Popen.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        environment: dict[str, str] | None = None,
+        command: list[str] | None = None,
+        **popen: Any,
+    ) -> None:
+        self.environment = daemon_environment(folder, **(environment or {}))
+        self.producer_socket = self.environment["PERFETTO_PRODUCER_SOCK_NAME"]
+        self.consumer_socket = self.environment["PERFETTO_CONSUMER_SOCK_NAME"]
+        super().__init__(
+            *(command or COMMAND),
+            *options,
+            env=self.environment,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            **popen,
+        )
+        self.first_line = self.line("stderr")
+        assert "listens:" in self.first_line, self.first_line
+
+    def log(self) -> str:
+        """The next line of its log."""
+        return self.line("stderr")
+
+    def producer(self, name: str) -> Process:
+        """A Python program that is connected."""
+        producer = Process(sys.executable, "-c", PRODUCER, name, env=self.environment)
+        try:
+            assert producer.line() == "connected\n"
+        except AssertionError:
+            producer.close()
+            raise
+        return producer
+
+    def consumer(self) -> SystemConsumer:
+        return SystemConsumer(self.consumer_socket)
+
+
+def daemon_environment(folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a daemon and all who use it."""
+    return {
+        **os.environ,
+        "PERFETTO_PRODUCER_SOCK_NAME": str(folder / "producer"),
+        "PERFETTO_CONSUMER_SOCK_NAME": str(folder / "consumer"),
+        **more,
+    }
+
+
+@contextlib.contextmanager
+def closing_all(*things: Any) -> Iterator[list[Any]]:
+    """Closes what is in the list, the last first."""
+    opened = list(things)
+    try:
+        yield opened
+    finally:
+        for thing in reversed(opened):
+            thing.close()
+
+
+def context_switches(pid: int) -> int:
+    """How often a process has gone to sleep."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("voluntary_ctxt_switches"):
+            return int(line.split()[1])
+    raise AssertionError
+
+
+def wait_until(condition: Any, what: str) -> None:
+    """Look until something holds."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.01)

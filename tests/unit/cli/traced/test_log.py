@@ -1,0 +1,44 @@
+"""The daemon's log is bounded."""
+
+from __future__ import annotations
+
+from stretto.cli.traced.log import LINES_PER_PERIOD, PERIOD_S, Log
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_lines_are_marked_as_ours():
+    lines: list[str] = []
+    Log(lines.append).say("hello")
+    assert lines == ["stretto traced: hello"]
+
+
+def test_a_flood_is_cut_off_and_counted():
+    lines: list[str] = []
+    clock = Clock()
+    log = Log(lines.append, clock)
+    for _ in range(LINES_PER_PERIOD + 5):
+        log.say("refused")
+    assert len(lines) == LINES_PER_PERIOD
+    clock.now = PERIOD_S
+    log.say("again")
+    assert lines[LINES_PER_PERIOD:] == [
+        "stretto traced: 5 more messages were left out",
+        "stretto traced: again",
+    ]
+
+
+def test_a_new_period_begins_afresh():
+    lines: list[str] = []
+    clock = Clock()
+    log = Log(lines.append, clock)
+    for period in range(3):
+        clock.now = period * PERIOD_S
+        for _ in range(LINES_PER_PERIOD):
+            log.say("x")
+    assert lines == ["stretto traced: x"] * (3 * LINES_PER_PERIOD)

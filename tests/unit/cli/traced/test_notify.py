@@ -1,0 +1,49 @@
+"""Telling a service manager how far the daemon is."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from stretto.cli.traced.notify import Notifier
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_is_told(monkeypatch, tmp_path: Path, abstract: bool):
+    address = f"@stretto-notify-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + address[1:] if abstract else address)
+        notifier = Notifier()
+        assert "NOTIFY_SOCKET" not in os.environ
+        notifier.ready()
+        assert manager.recv(100, socket.MSG_DONTWAIT) == b"READY=1"
+        notifier.stopping()
+        assert manager.recv(100, socket.MSG_DONTWAIT) == b"STOPPING=1"
+
+
+def test_a_manager_that_has_gone_is_no_error(monkeypatch, tmp_path: Path):
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
+    Notifier().ready()
+
+
+def test_perfettos_descriptor(monkeypatch):
+    read_end, write_end = os.pipe()
+    monkeypatch.setenv("TRACED_NOTIFY_FD", str(write_end))
+    notifier = Notifier()
+    notifier.ready()
+    notifier.ready()
+    assert os.read(read_end, 100) == b"1"
+    assert os.read(read_end, 100) == b""  # closed
+    os.close(read_end)
+
+
+def test_nobody_wants_to_know(monkeypatch):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    monkeypatch.delenv("TRACED_NOTIFY_FD", raising=False)
+    notifier = Notifier()
+    notifier.ready()
+    notifier.stopping()

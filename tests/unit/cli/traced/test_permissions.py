@@ -1,0 +1,58 @@
+"""Who may use the daemon's sockets."""
+
+from __future__ import annotations
+
+import grp
+import os
+
+import pytest
+
+from stretto.base.errors import CommandError
+from stretto.cli.traced.permissions import Permissions, default_permissions, parse_permissions
+
+GROUP = grp.getgrgid(0)
+
+
+def test_by_default_producers_are_everybody_and_consumers_the_owner():
+    producers, consumers = default_permissions()
+    assert (producers.mode, producers.group) == (0o666, None)
+    assert (consumers.mode, consumers.group, consumers.effective_group) == (0o600, None, None)
+
+
+def test_groups_by_name_and_by_number():
+    producers, consumers = parse_permissions(f"{GROUP.gr_name}:0660:1234:0620")
+    assert (producers.group, producers.mode) == (0, 0o660)
+    assert (consumers.group, consumers.mode) == (1234, 0o620)
+    assert consumers.effective_group == 1234
+
+
+def test_an_empty_group_is_our_own():
+    producers, consumers = parse_permissions(":0666::0660")
+    assert producers.group is None
+    assert consumers.group is None
+    assert consumers.effective_group == os.getegid()
+
+
+def test_without_a_bit_for_it_no_group_is_let_in():
+    assert Permissions(0o600).effective_group is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "needs a group and a mode"),
+        ("a:0660:b", "needs a group and a mode"),
+        (":0660::0660:", "needs a group and a mode"),
+        (":rw::0600", "no octal mode"),
+        (":0680::0600", "no octal mode"),
+        (":-1::0600", "no octal mode"),
+        (":7777::0600", "no octal mode"),
+        (":0666:no such group:0660", "there is no group 'no such group'"),
+        (":0666::0666", "everybody"),
+        (":0666::0604", "everybody"),
+    ],
+)
+def test_nonsense_is_refused(text, why):
+    with pytest.raises(CommandError, match=why) as raised:
+        parse_permissions(text)
+    assert raised.value.exit_code == 2
