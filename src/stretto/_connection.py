@@ -59,7 +59,12 @@ class Connection:
 
     def start_backend(self) -> None:
         from stretto.backends.always_on import AlwaysOnBackend
+        from stretto.backends.system import SystemBackend
 
+        before = tracing.connected(BACKEND)
+        if isinstance(before, SystemBackend):  # of a session that this process has started
+            before.close()
+            tracing.forget(BACKEND)
         self._backend = AlwaysOnBackend(self._address, process.process_name())
         tracing.connect(BACKEND, self._backend)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from stretto.client import fork as _fork
 from stretto.client.backend import factories as _factories
+from stretto.client.backend import session_factories as _session_factories
 from stretto.client.data_source import DataSource
 from stretto.client.recording import recording
 from stretto.client.recording import start_recorder as _start_recorder
+from stretto.client.tracing import tracing as _tracing
 from stretto.client.tracing_session import TracingSession
 from stretto.client.track_event import builtin_categories as _builtin_categories
 from stretto.client.track_event import slots as _slots
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as _Sequence
 
     from stretto.client.backend import Backend as _Backend
+    from stretto.client.backend import SessionBackend as _SessionBackend
     from stretto.client.recording import Recorder as _Recorder
 
 __all__ = ["DataSource", "TracingSession", "recording"]
@@ -28,6 +31,20 @@ def _in_process() -> _Backend:
     return InProcessBackend()
 
 
+def _in_process_sessions() -> _SessionBackend:
+    from stretto.backends.in_process import InProcessBackend
+
+    backend = _tracing.backend("in_process")
+    assert isinstance(backend, InProcessBackend)  # of the factory above
+    return backend
+
+
+def _system_sessions() -> _SessionBackend:
+    from stretto.backends.system_sessions import SystemSessions
+
+    return SystemSessions()
+
+
 def _recorder(path: str, options: _Sequence[str]) -> _Recorder:
     from stretto.backends.recorder import Recorder
 
@@ -35,6 +52,8 @@ def _recorder(path: str, options: _Sequence[str]) -> _Recorder:
 
 
 _factories["in_process"] = _in_process
+_session_factories["in_process"] = _in_process_sessions
+_session_factories["system"] = _system_sessions
 _start_recorder.append(_recorder)
 _slots.install()
 _builtin_categories.announce()

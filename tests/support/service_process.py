@@ -1,4 +1,4 @@
-"""A tracing service in a process of its own, behind a producer socket.
+"""A tracing service in a process of its own, behind a producer socket (and a consumer socket).
 
     with ServiceProcess(folder / "producer.sock") as service:
         service.start("one", config)          a program at the socket records
@@ -21,6 +21,7 @@ from typing import Any, Self
 from stretto.base.clock import SystemClock
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.unix_socket import UnixListener
+from stretto.ports.consumer_host import ConsumerHost
 from stretto.ports.producer_host import ProducerHost
 from stretto.protos.config import TraceConfig
 from stretto.service.tracing_service import TracingService
@@ -35,10 +36,11 @@ class ServiceProcess:
 
     Args:
         address: of its socket.
+        consumers: of its consumer socket, if it shall have one.
     """
 
-    def __init__(self, address: Path | str) -> None:
-        command = [sys.executable, "-m", __name__, str(address)]
+    def __init__(self, address: Path | str, consumers: Path | str = "") -> None:
+        command = [sys.executable, "-m", __name__, str(address), str(consumers)]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
         assert self._answer() == "listening"
@@ -104,11 +106,14 @@ class ServiceProcess:
 class _Server:
     """The inside: the service, and a consumer for each session."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, consumers: str) -> None:
         self.runner = SelectorTaskRunner()
         self.service = TracingService(self.runner, SystemClock())
         self.host = ProducerHost(self.runner, self.service.connect_producer)
         self.host.listen(UnixListener(address))
+        self.consumer_host = ConsumerHost(self.runner, self.service.connect_consumer)
+        if consumers:
+            self.consumer_host.listen(UnixListener(consumers))
         self.sessions: dict[str, MockConsumer] = {}
         self.requests = b""
         self.runner.watch(0, self.on_input)
@@ -168,6 +173,7 @@ class _Server:
 
 
 if __name__ == "__main__":
-    server = _Server(sys.argv[1])
+    server = _Server(*sys.argv[1:])
     server.runner.run()
     server.host.close()
+    server.consumer_host.close()

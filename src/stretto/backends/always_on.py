@@ -11,7 +11,9 @@ a fork the child has a connection of its own, or waits for one.
 
 from __future__ import annotations
 
-from stretto.base.errors import SessionError, StrettoError, TransportError
+from time import monotonic, sleep
+
+from stretto.base.errors import StrettoError, TransportError
 from stretto.client import fork
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_client import ProducerClient, ProducerHints
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from stretto.client.producer_connection import ProducerConnection
-    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
     T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
 PAGE_SIZE = 32 << 10
+WAIT_PERIOD_S = 0.002
 
 
 class AlwaysOnBackend:
@@ -45,6 +47,7 @@ class AlwaysOnBackend:
         self._client: ProducerClient | None = None
         self._producer: ProducerConnection | None = None
         self._closed = False
+        self._joined = False
         self.problem = ""
         """Why there is no connection."""
 
@@ -57,11 +60,6 @@ class AlwaysOnBackend:
         fork.before.append(self._suspend)
         fork.after_in_parent.append(self._resume)
         self._timer.start()
-
-    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-        raise SessionError(
-            'Sessions of another process are not for this one to start: use backend="in_process".'
-        )
 
     def call(self, function: Callable[[], T]) -> T:
         """Run `function` here: requests may be sent from any thread."""
@@ -80,6 +78,12 @@ class AlwaysOnBackend:
     def connected(self) -> bool:
         """The service hears of this process."""
         return self._client is not None and self._client.connected
+
+    def wait(self, timeout_s: float) -> None:
+        """Until sessions that start now record this process, or it is known why they don't."""
+        end = monotonic() + timeout_s
+        while not self._joined and not self.problem and monotonic() < end:
+            sleep(WAIT_PERIOD_S)
 
     def close(self) -> None:
         """Stop recording, and hang up, or stop waiting. What was written stays with the service."""
@@ -136,9 +140,11 @@ class AlwaysOnBackend:
 
     def _on_connected(self) -> None:
         self.problem = ""
+        self._joined = True
         self._timer.reset()
 
     def _on_gone(self) -> None:
+        self._joined = False
         if not self._closed:
             self.problem = self.problem or "the tracing service hung up: its log may say why"
             self._timer.start()

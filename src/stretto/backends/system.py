@@ -11,7 +11,6 @@ none.
 
 from __future__ import annotations
 
-from stretto.base.errors import SessionError
 from stretto.client import fork
 from stretto.ports.producer_client import ProducerClient, ProducerHints
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from stretto.base.unix_socket import UnixSocket
     from stretto.client.producer_connection import ProducerConnection
-    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
     T = TypeVar("T")
 
@@ -75,11 +73,6 @@ class SystemBackend:
         if self._dial is not None:
             return ProducerClient(self._dial(), producer, self._hints)
         return ProducerClient.connect(self._address, producer, self._hints, self._deadline_ms)
-
-    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-        raise SessionError(
-            'Sessions of another process are not for this one to start: use backend="in_process".'
-        )
 
     def call(self, function: Callable[[], T]) -> T:
         """Run `function` here: requests may be sent from any thread."""

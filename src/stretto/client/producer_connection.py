@@ -49,6 +49,7 @@ class ProducerConnection:
         self._types = {source.name: source for source in data_sources}
         self._connected = False
         self._offered: dict[str, object] = {}
+        self._stop_silently: set[str] = set()
         self._arbiter: _native.Arbiter | None = None
         self._instances: dict[int, DataSource] = {}
 
@@ -93,7 +94,10 @@ class ProducerConnection:
         """Once per connection, whichever of two threads is first."""
         this = object()
         if self._offered.setdefault(source.name, this) is this and self.endpoint is not None:
-            self.endpoint.register_data_source(source.descriptor())
+            descriptor = source.descriptor()
+            if not descriptor.will_notify_on_stop:
+                self._stop_silently.add(source.name)
+            self.endpoint.register_data_source(descriptor)
 
     def on_disconnect(self) -> None:
         """The service is gone: all sessions have ended."""
@@ -132,10 +136,13 @@ class ProducerConnection:
             self.endpoint.notify_data_source_started(instance_id)
 
     def stop_data_source(self, instance_id: int) -> None:
+        instance = self._instances.get(instance_id)
+        silent = instance is not None and instance.name in self._stop_silently
+        del instance  # the last reference must go before the arbiter is flushed
         self._end(instance_id)
         if self._arbiter is not None:
             self._arbiter.flush()
-        if self.endpoint is not None:
+        if self.endpoint is not None and not silent:
             self.endpoint.notify_data_source_stopped(instance_id)
 
     def _end(self, instance_id: int) -> None:

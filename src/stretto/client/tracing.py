@@ -7,12 +7,12 @@ import. After a fork the child starts clean: it has the data sources, and no con
 from __future__ import annotations
 
 from stretto.base.errors import StrettoError
-from stretto.client.backend import make_backend
+from stretto.client.backend import make_backend, make_session_backend
 from stretto.client.producer_connection import ProducerConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto.client.backend import Backend
+    from stretto.client.backend import Backend, SessionBackend
     from stretto.client.data_source import DataSource
 
 
@@ -22,6 +22,7 @@ class Tracing:
     def __init__(self) -> None:
         self._data_sources: dict[str, type[DataSource]] = {}
         self._backends: dict[str, Backend] = {}
+        self._session_backends: dict[str, SessionBackend] = {}
         self._producers: dict[str, ProducerConnection] = {}
 
     def register_data_source(self, source: type[DataSource]) -> None:
@@ -53,6 +54,22 @@ class Tracing:
             self.connect(name, make_backend(name))
         return self._backends[name]
 
+    def session_backend(self, name: str) -> SessionBackend:
+        """Where to start a session that records this process, too.
+
+        Raises:
+            StrettoError: there is no such backend, or it can't be reached.
+        """
+        backend = self._session_backends.get(name)
+        if backend is None:
+            backend = self._session_backends[name] = make_session_backend(name)
+        backend.prepare()
+        return backend
+
+    def connected(self, name: str) -> Backend | None:
+        """The backend of that name, if one is connected."""
+        return self._backends.get(name)
+
     def connect(self, name: str, backend: Backend) -> None:
         """Offer all data sources to `backend`, known as `name` from now on."""
         producer = ProducerConnection(list(self._data_sources.values()))
@@ -69,10 +86,12 @@ class Tracing:
         """Drop all connections: they are the parent's."""
         for producer in self._producers.values():
             producer.abandon()
-        for backend in self._backends.values():
+        backends: set[Backend | SessionBackend] = set(self._backends.values())
+        for backend in backends.union(self._session_backends.values()):
             backend.after_fork_in_child()
         self._producers.clear()
         self._backends.clear()
+        self._session_backends.clear()
 
 
 tracing = Tracing()

@@ -7,7 +7,8 @@
     trace = session.read()
 
 States: configured -> started -> stopped -> read any number of times -> closed. A session that
-is dropped or closed ends, and its buffers with it.
+is dropped or closed ends, and its buffers with it. With `backend="system"` it runs on the
+machine's tracing service, and records every process that takes part in it.
 """
 
 from __future__ import annotations
@@ -16,28 +17,40 @@ import os
 from _thread import allocate_lock
 from time import monotonic
 
-from stretto.base.errors import ConfigError, SessionError, StrettoError
+from stretto.base.errors import ConfigError, SessionError, StrettoError, TransportError
 from stretto.client import fork
 from stretto.client.tracing import tracing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    from stretto.client.backend import Backend
+    from stretto.client.backend import SessionBackend
     from stretto.ports.endpoints import ConsumerEndpoint
     from stretto.protos.config import TraceConfig
+    from stretto.protos.ipc import ObservableEvents
     from stretto.protos.trace import TraceStats
 
 STOP_TIMEOUT_S = 20.0
 """Longer than the service waits for slow data sources and flushes together."""
+
+READ_TIMEOUT_S = 3600.0
+
+START_TIMEOUT_S = 5.0
+"""How long `start` waits for data sources, which may be those of a process that is stopped."""
 
 RESUME_PERIOD_S = 0.1
 """How often who waits looks whether a fork has stopped the tracing thread."""
 
 FLUSH_BY_CONSUMER = 0x34
 """FlushFlags: initiator consumer SDK, reason explicit."""
+
+_ALL_DATA_SOURCES_STARTED = 2
+"""Of ObservableEvents.Type."""
+_START_TRACING = 1
+"""The trigger mode of a session that starts at a trigger."""
 
 
 class _Waiter:
@@ -54,38 +67,56 @@ class _Waiter:
             self._lock.release()
 
     def wait(self, timeout_s: float, what: str) -> None:
+        if not self.arrives(timeout_s):
+            raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
+
+    def arrives(self, timeout_s: float) -> bool:
+        """Wait for it; False if it did not come in time."""
         end = monotonic() + timeout_s
         while not self._lock.acquire(timeout=max(0, min(RESUME_PERIOD_S, end - monotonic()))):
             if monotonic() >= end:
-                raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
+                return False
             fork.resume()
         self._lock.release()
+        return True
 
 
 class _SessionConsumer:
     """Receives what the service says of one session (ports.endpoints.Consumer)."""
 
     def __init__(self) -> None:
+        self.connected = _Waiter()
+        self.started = _Waiter()
         self.disabled = _Waiter()
+        self.gone = False
         self.error = ""
         self.pieces: list[bytes] = []
-        self.data_complete = _Waiter()
+        self.data_complete: Callable[[], None] = lambda: None
+        self.questions: set[_Waiter] = set()
 
     def on_connect(self) -> None:
-        """The session's own calls follow."""
+        self.connected.set()
 
     def on_disconnect(self) -> None:
+        self.gone = True
         self.on_tracing_disabled("The tracing service has gone away.")
-        self.data_complete.set()
+        self.connected.set()
+        for question in self.questions.copy():
+            question.set()
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error = self.error or error
+        self.started.set()
         self.disabled.set()
+
+    def on_events(self, events: ObservableEvents) -> None:
+        """All data sources run; or (nothing in it) the service is too old to say so."""
+        self.started.set()
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         self.pieces.append(data)
         if not has_more:
-            self.data_complete.set()
+            self.data_complete()
 
 
 class TracingSession:
@@ -93,7 +124,10 @@ class TracingSession:
 
     Args:
         config: a `stretto.protos.config.TraceConfig`, or one encoded.
-        backend: "in_process" (the default): a service inside this program.
+        backend: "in_process" (the default): a service inside this program; or "system":
+            that of the machine, which records other processes, too. It listens where
+            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME say, or at
+            Perfetto's default paths.
 
     Raises:
         ConfigError: the config is no TraceConfig.
@@ -101,10 +135,14 @@ class TracingSession:
     """
 
     def __init__(self, config: TraceConfig | bytes, backend: str = "in_process") -> None:
-        self._config = _encode(config)
+        decoded = _decode(config)
+        self._config = decoded.encode()
+        triggers = decoded.trigger_config
+        starts_later = triggers is not None and triggers.trigger_mode == _START_TRACING
+        self._starts_at_once = not decoded.deferred_start and not starts_later
         self._backend_name = backend
         self._consumer = _SessionConsumer()
-        self._backend: Backend | None = None
+        self._backend: SessionBackend | None = None
         self._endpoint: ConsumerEndpoint | None = None
         self._started = False
         self._pid = os.getpid()
@@ -118,22 +156,34 @@ class TracingSession:
         """Connect to the service; with `fd`, the trace goes there (`write_into_file`).
 
         Called by `start` if need be.
+
+        Raises:
+            TransportError: there is no service, or it lets us not in.
         """
         if self._endpoint is not None:
             raise SessionError("The session is set up already.")
         self._fd = fd
-        self._backend = tracing.backend(self._backend_name)
+        self._backend = tracing.session_backend(self._backend_name)
         self._endpoint = self._backend.call(self._connect)
+        self._consumer.connected.wait(STOP_TIMEOUT_S, "answer")
+        self._check_connection(self._endpoint)
 
     def _connect(self) -> ConsumerEndpoint:
         assert self._backend is not None
         return self._backend.connect_consumer(self._consumer)
 
+    def _check_connection(self, endpoint: ConsumerEndpoint) -> None:
+        if self._consumer.gone:
+            raise TransportError(endpoint.error or "The tracing service has gone away.")
+
     def start(self) -> None:
-        """Start recording; returns when data sources of this process record.
+        """Start recording; returns when data sources record, of other processes too.
+
+        Those of a process that doesn't answer are waited for no longer than 5 s.
 
         Raises:
             SessionError: the service refuses the config; the message says why.
+            TransportError: there is no service, or it went away.
         """
         if self._started:
             raise SessionError("The session has been started already: make another one.")
@@ -141,22 +191,50 @@ class TracingSession:
             self.setup()
         backend, endpoint = self._connected()
         self._started = True
-        backend.call(lambda: endpoint.enable_tracing(self._config, self._fd))
-        backend.call(lambda: None)  # a refusal arrives as a task behind ours
+        backend.call(lambda: self._enable(endpoint))
+        if self._starts_at_once:
+            self._consumer.started.arrives(START_TIMEOUT_S)
+        else:  # a refusal comes before an answer
+            self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
+        self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
 
+    def _enable(self, endpoint: ConsumerEndpoint) -> None:
+        endpoint.observe_events(_ALL_DATA_SOURCES_STARTED, self._consumer.on_events)
+        endpoint.enable_tracing(self._config, self._fd)
+
+    def _ask(
+        self,
+        question: Callable[[Callable[[], None]], None],
+        what: str,
+        timeout_s: float = STOP_TIMEOUT_S,
+    ) -> None:
+        """Have the backend's thread ask the service something, and wait for the answer."""
+        backend, endpoint = self._connected()
+        answered = _Waiter()
+        self._consumer.questions.add(answered)
+        try:
+            self._check_connection(endpoint)
+            backend.call(lambda: question(answered.set))
+            answered.wait(timeout_s, what)
+        finally:
+            self._consumer.questions.discard(answered)
+        self._check_connection(endpoint)
+
     def flush(self, timeout_ms: int = 5000) -> bool:
         """Have every data source hand over what it holds. False if one did not in time."""
-        backend, endpoint = self._connected()
-        done, results = _Waiter(), [False]
+        _, endpoint = self._connected()
+        results = [False]
 
-        def on_flushed(success: bool) -> None:
-            results[0] = success
-            done.set()
+        def flush(done: Callable[[], None]) -> None:
+            def on_flushed(success: bool) -> None:
+                results[0] = success
+                done()
 
-        backend.call(lambda: endpoint.flush(timeout_ms, on_flushed, FLUSH_BY_CONSUMER))
-        done.wait(timeout_ms / 1000 + STOP_TIMEOUT_S, "flush")
+            endpoint.flush(timeout_ms, on_flushed, FLUSH_BY_CONSUMER)
+
+        self._ask(flush, "flush", timeout_ms / 1000 + STOP_TIMEOUT_S)
         return results[0]
 
     def stop(self) -> None:
@@ -167,36 +245,43 @@ class TracingSession:
             backend.call(endpoint.disable_tracing)
         self._consumer.disabled.wait(STOP_TIMEOUT_S, "stop")
         backend.call(lambda: None)  # behind what data sources are told
+        self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
 
     def wait(self, timeout_s: float = float("inf")) -> None:
         """Wait until the session ends by itself (`duration_ms`, `max_file_size_bytes`)."""
-        self._connected()
+        _, endpoint = self._connected()
         self._consumer.disabled.wait(timeout_s, "end the session")
+        self._check_connection(endpoint)
 
     def read(self) -> bytes:
         """The trace so far; what was read once is not read again."""
-        backend, endpoint = self._connected()
-        self._consumer.pieces = []
-        self._consumer.data_complete = _Waiter()
-        backend.call(endpoint.read_buffers)
-        self._consumer.data_complete.wait(3600, "send the trace")
+        _, endpoint = self._connected()
+
+        def read(done: Callable[[], None]) -> None:
+            self._consumer.pieces = []
+            self._consumer.data_complete = done
+            endpoint.read_buffers()
+
+        self._ask(read, "send the trace", READ_TIMEOUT_S)
         return b"".join(self._consumer.pieces)
 
     def stats(self) -> TraceStats:
         """What the service has counted so far."""
         from stretto.protos.trace import TraceStats
 
-        backend, endpoint = self._connected()
-        done, results = _Waiter(), list[bytes | None]()
+        _, endpoint = self._connected()
+        results = list[bytes | None]()
 
-        def on_stats(encoded: bytes | None) -> None:
-            results.append(encoded)
-            done.set()
+        def get_stats(done: Callable[[], None]) -> None:
+            def on_stats(encoded: bytes | None) -> None:
+                results.append(encoded)
+                done()
 
-        backend.call(lambda: endpoint.get_trace_stats(on_stats))
-        done.wait(STOP_TIMEOUT_S, "send its statistics")
+            endpoint.get_trace_stats(on_stats)
+
+        self._ask(get_stats, "send its statistics")
         encoded = results[0]
         if encoded is None:
             raise SessionError("There is no session to get statistics of.")
@@ -216,7 +301,7 @@ class TracingSession:
         if endpoint is not None and backend is not None and not self.is_of_parent:
             backend.post(endpoint.disconnect)
 
-    def _connected(self) -> tuple[Backend, ConsumerEndpoint]:
+    def _connected(self) -> tuple[SessionBackend, ConsumerEndpoint]:
         if self._backend is None or self._endpoint is None:
             raise SessionError("The session isn't running: call start() first.")
         if self.is_of_parent:
@@ -239,14 +324,14 @@ class TracingSession:
         self.close()
 
 
-def _encode(config: TraceConfig | bytes) -> bytes:
+def _decode(config: TraceConfig | bytes) -> TraceConfig:
     from stretto.protos.config import TraceConfig
 
     if isinstance(config, TraceConfig):
-        return config.encode()
+        return config
     if isinstance(config, bytes):
         try:
-            return TraceConfig.decode(config).encode()
+            return TraceConfig.decode(config)
         except StrettoError as error:
             raise ConfigError(f"The config is no encoded TraceConfig: {error}") from error
     raise ConfigError(f"The config must be a TraceConfig or bytes, not {type(config).__name__}.")

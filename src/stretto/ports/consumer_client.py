@@ -136,6 +136,11 @@ class ConsumerClient:
         """The service offers its ConsumerPort, and neither side has hung up."""
         return self._proxy is not None and not self._connection.closed
 
+    @property
+    def closed(self) -> bool:
+        """Either side has hung up."""
+        return self._connection.closed
+
     def disconnect(self) -> None:
         """Hang up. Harmless if it has ended."""
         self._leaving = True
@@ -187,7 +192,10 @@ class ConsumerClient:
 
         Raises:
             LocalProtocolError: It is too large for a frame.
+            OSError: `fd` is no open descriptor.
         """
+        if fd >= 0:
+            os.fstat(fd)
         encoded = Raw(request.encode())
         if len(encoded.data) > MAX_ARGS_BYTES:
             raise LocalProtocolError(
@@ -224,7 +232,11 @@ class ConsumerClient:
     # --- ConsumerEndpoint: the session
 
     def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
-        """Set up a session; `fd` stays the caller's."""
+        """Set up a session; `fd` stays the caller's.
+
+        Raises:
+            OSError: `fd` is no open descriptor.
+        """
         request = Raw(bytes_field(_CONFIG, config))
         try:
             self._invoke("EnableTracing", request, self._on_ended, -1 if fd is None else fd)

@@ -108,7 +108,12 @@ class ConsumerEndpoint(Protocol):
 
     What has to be answered takes a callback; it is called as a task, once, and never after
     `on_disconnect`.
+
+    Attributes:
+        error: Why the connection has ended, if it wasn't this consumer that ended it.
     """
+
+    error: str
 
     def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
         """Set up a session from an encoded TraceConfig, and start it unless

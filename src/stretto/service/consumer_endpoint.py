@@ -38,12 +38,14 @@ class ConsumerEndpoint:
         session: Its session, or None.
         pending_clone: The clone that will be its session, or None.
         observer: Tells it what it observes.
+        error: Always empty: within a process nobody else ends the connection.
     """
 
     __slots__ = (
         "_connected",
         "_consumer",
         "_service",
+        "error",
         "observer",
         "pending_clone",
         "session",
@@ -54,6 +56,7 @@ class ConsumerEndpoint:
         self._service = service
         self._consumer = consumer
         self._connected = True
+        self.error = ""
         self.session: TracingSession | None = None
         self.pending_clone: PendingClone | None = None
         self.observer = Observer(self._post)

@@ -16,7 +16,7 @@ from stretto.client import fork
 def backend():
     backend = InProcessBackend()
     yield backend
-    backend._stop_thread()
+    backend._thread.stop()
     backend.after_fork_in_child()  # gives back what it holds
 
 
@@ -64,8 +64,8 @@ def test_signals_are_blocked_in_it(backend):
 
 def test_stopped_and_started_again(backend):
     for _ in range(5):
-        backend._stop_thread()
-        assert backend._thread is None
+        backend._thread.stop()
+        assert backend._thread._thread is None
         assert backend.call(lambda: 5) == 5
 
 
@@ -79,9 +79,9 @@ def test_calls_that_wait_while_it_is_stopped(backend):
 
     release = threading.Event()
     backend.post(release.wait)
-    threads = [threading.Thread(target=target) for target in (backend._stop_thread, caller)]
+    threads = [threading.Thread(target=target) for target in (backend._thread.stop, caller)]
     threads[0].start()
-    while not backend._runner._quit:
+    while not backend._thread.runner._quit:
         pass
     threads[1].start()
     assert waiting.wait(10)

@@ -1,0 +1,136 @@
+"""A thread of ours: it runs a task runner, and nobody notices it.
+
+It is started with the first call, stopped around forks, and not one of `threading`'s: the
+program's own list of threads stays as it was. All signals are blocked in it.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, TypeVar
+
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.client import fork
+from stretto.client.producer_connection import call_safely
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+RESTART_PERIOD_S = 0.1
+END_TIMEOUT_S = 1.0
+
+
+class _Result:
+    """What a call on the service thread gave."""
+
+    __slots__ = ("done", "error", "value")
+
+    def __init__(self) -> None:
+        self.done = allocate_lock()
+        self.done.acquire()
+        self.value: object = None
+        self.error: BaseException | None = None
+
+    def run(self, function: Callable[[], object]) -> None:
+        try:
+            self.value = function()
+        except BaseException as error:  # noqa: BLE001  # raised again by the caller
+            self.error = error
+        finally:
+            self.done.release()
+
+
+class RunnerThread:
+    """A task runner and the thread that runs it.
+
+    Attributes:
+        runner: May be posted to from any thread.
+    """
+
+    def __init__(self) -> None:
+        self.runner = SelectorTaskRunner()
+        self._start_lock = allocate_lock()
+        self._thread: int | None = None
+        self._native_id = 0
+        self._stopped = allocate_lock()
+        fork.before.append(self.stop)
+        fork.after_in_parent.append(self.start)
+        self.start()
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` on the thread and return what it returns, or raise what it raises."""
+        if get_ident() == self._thread:
+            return function()
+        self.start()
+        result = _Result()
+        self.runner.post(lambda: result.run(function))
+        # A fork may stop the thread meanwhile, and whoever has to start it again may be us.
+        while not result.done.acquire(timeout=RESTART_PERIOD_S):
+            self.start()
+        if result.error is not None:
+            raise result.error
+        return result.value  # type: ignore[return-value]  # what function returned
+
+    def start(self) -> None:
+        """Have the thread run; harmless if it does."""
+        with self._start_lock:
+            if self._thread is None:
+                self._stopped.acquire()
+                self._thread = _start_thread_without_signals(self._run)
+
+    def _run(self) -> None:
+        self._native_id = get_native_id()
+        try:
+            while not self._run_once():
+                pass
+        finally:
+            self._stopped.release()
+
+    def _run_once(self) -> bool:
+        """True when the runner was told to quit; what a task raises is reported and passes."""
+        quits: list[bool] = []
+
+        def run() -> None:
+            self.runner.run()
+            quits.append(True)
+
+        call_safely(run)
+        return bool(quits)
+
+    def stop(self) -> None:
+        """End the thread, before a fork; tasks wait until it is started again."""
+        if self._thread is None or get_ident() == self._thread:
+            return
+        self.runner.quit()
+        with self._stopped:
+            self._thread = None
+        _wait_until_gone(self._native_id)
+
+    def abandon(self) -> None:
+        """In the child of a fork: the thread is the parent's."""
+        fork.before.remove(self.stop)
+        fork.after_in_parent.remove(self.start)
+        self.runner.close()
+
+
+def _wait_until_gone(native_id: int) -> None:
+    """CPython counts the system's threads at a fork: one that is about to end still counts."""
+    deadline = monotonic() + END_TIMEOUT_S
+    while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:
+        sleep(0.0001)
+
+
+def _start_thread_without_signals(function: Callable[[], None]) -> int:
+    """Start a thread that no signal is delivered to: a signal has to interrupt the program."""
+    import signal
+
+    everything = signal.valid_signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+    try:
+        return start_new_thread(function, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,77 @@
+"""Sessions on the machine's tracing service, started by this process.
+
+    program's threads --call--> [thread: task runner, one ConsumerClient a session] <--> service
+
+The process takes part in what it records: unless `stretto.connect()` has made it a producer
+already, it is one from its first session on. The connections are the parent's after a fork.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from stretto.backends.always_on import AlwaysOnBackend
+from stretto.backends.runner_thread import RunnerThread
+from stretto.backends.system import DEADLINE_MS, SystemBackend
+from stretto.base.socket_names import consumer_socket, producer_socket
+from stretto.client.tracing import tracing
+from stretto.client.track_event.process import process_name
+from stretto.ports.consumer_client import ConsumerClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.ports.endpoints import Consumer, ConsumerEndpoint
+
+T = TypeVar("T")
+
+PRODUCER = "system"
+"""The name of the connection as a producer, `stretto.connect()`'s as well."""
+
+
+class SystemSessions:
+    """The way to the consumer socket of the service at its usual addresses."""
+
+    def __init__(self) -> None:
+        self._thread = RunnerThread()
+        self._clients: list[ConsumerClient] = []
+
+    # --- client.backend.SessionBackend ---
+
+    def prepare(self) -> None:
+        """Be a producer of the service.
+
+        Raises:
+            TransportError: there is no service, it is another user's, or it doesn't answer.
+        """
+        joined = tracing.connected(PRODUCER)
+        if isinstance(joined, SystemBackend) and not joined.connected:
+            joined.close()  # The service has gone. Perhaps there is another one.
+            tracing.forget(PRODUCER)
+            joined = None
+        if isinstance(joined, AlwaysOnBackend):
+            joined.wait(DEADLINE_MS / 1000)
+        elif joined is None:
+            tracing.connect(PRODUCER, SystemBackend(producer_socket(), process_name()))
+
+    def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
+        """A connection of its own, since each has one session.
+
+        Raises:
+            TransportError: there is no service, it is another user's, or lets us not in.
+        """
+        client = ConsumerClient.connect(consumer_socket(), consumer, self._thread.runner)
+        self._clients = [each for each in self._clients if not each.closed]
+        self._clients.append(client)
+        return client
+
+    def call(self, function: Callable[[], T]) -> T:
+        return self._thread.call(function)
+
+    def post(self, function: Callable[[], object]) -> None:
+        self._thread.runner.post(function)
+
+    def after_fork_in_child(self) -> None:
+        self._thread.abandon()
+        for client in self._clients:
+            client.abandon()

@@ -1,0 +1,302 @@
+"""TracingSession(backend="system"): a session on a service in another process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.base.errors import SessionError, TransportError
+from stretto.client.tracing import tracing
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from stretto.testing.decoded_packets import decode_packets
+from tests.support.live_program import LiveProgram
+from tests.support.recorded_events import config, events_of
+from tests.support.service_process import ServiceProcess
+
+pytestmark = pytest.mark.xdist_group("system session")  # one service for all
+
+CATEGORY = stretto.Category("test.system")
+DEADLINE_S = 30
+
+
+def names(trace: bytes) -> list[str]:
+    return [event.name for event in events_of(trace)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+Addresses = tuple[str, str]
+
+
+def addresses_in(folder: Path) -> Addresses:
+    return str(folder / "producer.sock"), str(folder / "consumer.sock")
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]]:
+    """Has this process take the service at these addresses for the machine's."""
+
+    def use(addresses: Addresses) -> None:
+        monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", addresses[0])
+        monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", addresses[1])
+
+    yield use
+    backend = tracing.connected("system")
+    if backend is not None:
+        backend.close()  # type: ignore[attr-defined]
+        tracing.forget("system")
+
+
+@pytest.fixture
+def start(
+    use: Callable[[Addresses], None], tmp_path: Path
+) -> Iterator[Callable[[], ServiceProcess]]:
+    """Starts a service; again, after it was killed."""
+    addresses = addresses_in(tmp_path)
+    use(addresses)
+    services: list[ServiceProcess] = []
+
+    def start() -> ServiceProcess:
+        services.append(ServiceProcess(*addresses))
+        return services[-1]
+
+    yield start
+    for service in services:
+        if service.process.returncode is None:
+            service.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServiceProcess, Addresses]]:
+    addresses = addresses_in(tmp_path_factory.mktemp("service"))
+    with ServiceProcess(*addresses) as service:
+        yield service, addresses
+
+
+@pytest.fixture
+def service(
+    running: tuple[ServiceProcess, Addresses], use: Callable[[Addresses], None]
+) -> ServiceProcess:
+    """One that all tests share which don't kill it."""
+    use(running[1])
+    running[0].wait_for_producers(0)
+    return running[0]
+
+
+class TestSession:
+    def test_start_stop_read(self, service: ServiceProcess) -> None:
+        session = stretto.TracingSession(config(), backend="system")
+        session.start()
+        assert CATEGORY.enabled  # at once: the service has said that all sources run
+        for number in range(3000):
+            CATEGORY.instant("x", number=number)
+        session.stop()
+        stats = session.stats()
+        trace = session.read()
+        session.close()
+        found = [event.args["number"] for event in events_of(trace)]
+        assert found == list(range(3000))
+        assert stats.tracing_sessions == 1
+        (packet,) = [each for each in decode_packets(trace) if each.has("system_info")]
+        assert packet
+        until(lambda: not CATEGORY.enabled)
+
+    def test_it_records_other_processes(self, service: ServiceProcess) -> None:
+        program = "import stretto; app = stretto.Category('app'); stretto.connect()"
+        with LiveProgram(program) as other:
+            service.wait_for_producers(1)
+            with stretto.TracingSession(config(), backend="system") as session:
+                CATEGORY.instant("here")
+                assert other.run("app.enabled")
+                other.run("app.instant('there')")
+                assert session.flush()
+                first = session.read()
+                assert sorted(names(first)) == ["here", "there"]
+                other.run("app.instant('later')")
+                session.stop()
+                assert sorted(names(first + session.read())) == ["here", "later", "there"]
+
+    def test_two_at_once(self, service: ServiceProcess) -> None:
+        with (
+            stretto.TracingSession(config(), backend="system") as one,
+            stretto.TracingSession(config(), backend="system") as other,
+            stretto.TracingSession(config()) as in_process,
+        ):
+            CATEGORY.instant("x")
+            for session in (one, other, in_process):
+                session.stop()
+                assert names(session.read()) == ["x"]
+            assert len(service.producers()) == 1  # it takes part once
+
+    def test_into_a_file(self, service: ServiceProcess, tmp_path: Path) -> None:
+        made = config()
+        made.write_into_file = True
+        session = stretto.TracingSession(made, backend="system")
+        with (tmp_path / "trace").open("wb") as file:
+            session.setup(file.fileno())
+            session.start()
+        CATEGORY.instant("x")
+        session.stop()
+        session.close()
+        assert names((tmp_path / "trace").read_bytes()) == ["x"]
+
+    def test_it_ends_by_itself(self, service: ServiceProcess) -> None:
+        made = config()
+        made.duration_ms = 50
+        with stretto.TracingSession(made, backend="system") as session:
+            session.wait(DEADLINE_S)
+            assert session.read()
+
+    def test_a_large_trace(self, service: ServiceProcess) -> None:
+        made = config()
+        made.buffers[0].size_kb = 64 << 10
+        with stretto.TracingSession(made, backend="system") as session:
+            text = "x" * 2000
+            for number in range(5000):
+                CATEGORY.instant("large", number=number, text=text)
+                if number % 500 == 0:
+                    session.flush()  # drops are none of this test
+            session.stop()
+            found = [event.args["number"] for event in events_of(session.read())]
+        assert found == list(range(5000))
+
+    def test_from_two_threads(self, service: ServiceProcess) -> None:
+        with stretto.TracingSession(config(), backend="system") as session:
+            threads = [
+                threading.Thread(target=lambda: [session.flush() for _ in range(20)])
+                for _ in range(2)
+            ]
+            for thread in threads:
+                thread.start()
+            parts = [session.read() for _ in range(20)]
+            for thread in threads:
+                thread.join()
+            assert any(parts)
+
+    def test_dropped_it_ends(self, service: ServiceProcess) -> None:
+        session = stretto.TracingSession(config(), backend="system")
+        session.start()
+        del session
+        gc.collect()
+        until(lambda: not CATEGORY.enabled)
+
+    def test_one_that_waits_for_a_word(self, service: ServiceProcess) -> None:
+        made = config()
+        made.deferred_start = True
+        with stretto.TracingSession(made, backend="system"):
+            assert not CATEGORY.enabled
+
+    def test_always_on(self, service: ServiceProcess) -> None:
+        stretto.connect()
+        try:
+            with stretto.TracingSession(config(), backend="system") as session:
+                CATEGORY.instant("x")
+                session.stop()
+                assert names(session.read()) == ["x"]
+                assert len(service.producers()) == 1
+        finally:
+            stretto.disconnect()
+
+    def test_always_on_afterwards(self, service: ServiceProcess) -> None:
+        with stretto.TracingSession(config(), backend="system") as session:
+            connection = stretto.connect()
+            try:
+                until(lambda: connection.connected and CATEGORY.enabled)
+                CATEGORY.instant("x")
+                session.stop()
+                assert names(session.read()) == ["x"]
+                assert len(service.producers()) == 1
+            finally:
+                stretto.disconnect()
+
+
+class TestRefused:
+    def test_the_config(self, service: ServiceProcess) -> None:
+        source = TraceConfig.DataSource(config=DataSourceConfig(name="x", target_buffer=7))
+        session = stretto.TracingSession(TraceConfig(data_sources=[source]), backend="system")
+        with pytest.raises(SessionError, match="buffer"):
+            session.start()
+        session.close()
+
+    def test_no_service(self, start: Callable[[], ServiceProcess]) -> None:
+        with pytest.raises(TransportError, match="is the tracing service running"):
+            stretto.TracingSession(config(), backend="system").start()
+        start()
+        with stretto.TracingSession(config(), backend="system"):
+            assert CATEGORY.enabled
+
+    def test_a_producer_socket_for_a_consumer_socket(
+        self, service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        address = os.environ["PERFETTO_PRODUCER_SOCK_NAME"]
+        monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", address)
+        with pytest.raises(TransportError, match="give the consumer socket's address"):
+            stretto.TracingSession(config(), backend="system").start()
+
+
+class TestServiceGone:
+    def test_while_it_records(self, start: Callable[[], ServiceProcess]) -> None:
+        service = start()
+        session = stretto.TracingSession(config(), backend="system")
+        session.start()
+        service.kill()
+        with pytest.raises(TransportError, match="hung up"):
+            session.wait(DEADLINE_S)
+        for call in (session.stop, session.flush, session.read, session.stats):
+            with pytest.raises(TransportError, match="hung up"):
+                call()
+        session.close()
+
+    def test_and_back(self, start: Callable[[], ServiceProcess]) -> None:
+        for _ in range(2):
+            service = start()
+            with stretto.TracingSession(config(), backend="system") as session:
+                CATEGORY.instant("x")
+                session.stop()
+                assert names(session.read()) == ["x"]
+            service.kill()
+            backend = tracing.connected("system")
+            until(lambda backend=backend: not backend.connected)  # type: ignore[misc]
+
+    def test_in_a_question(self, start: Callable[[], ServiceProcess]) -> None:
+        service = start()
+        with stretto.TracingSession(config(), backend="system") as session:
+            service.process.send_signal(signal.SIGSTOP)
+            threading.Timer(0.1, service.kill).start()
+            with pytest.raises(TransportError, match="hung up"):
+                session.flush(100_000)
+
+
+class TestFork:
+    def test_the_child_starts_clean(self, service: ServiceProcess) -> None:
+        with stretto.TracingSession(config(), backend="system") as session:
+            CATEGORY.instant("parent")
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    assert not CATEGORY.enabled
+                    with pytest.raises(SessionError, match="parent"):
+                        session.read()
+                    with stretto.TracingSession(config(), backend="system") as own:
+                        CATEGORY.instant("child")
+                        own.stop()
+                        assert names(own.read()) == ["child"]
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            session.stop()
+            assert sorted(names(session.read())) == ["child", "parent"]
