@@ -152,10 +152,15 @@ def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
 
 
 _process_uuid = 0
+_announced = b""
 
 
 def announce_process() -> None:
-    """Tell the native side who this process is; again after a fork."""
-    global _process_uuid
-    _process_uuid = process_uuid()
-    _native.set_process(_process_uuid, process_descriptor(_process_uuid))
+    """Tell the native side who this process is; again after a fork, and when that may have
+    changed: a program may rename itself, and has no name before its script is found."""
+    global _process_uuid, _announced
+    uuid = process_uuid()
+    descriptor = process_descriptor(uuid)
+    if descriptor != _announced:
+        _native.set_process(uuid, descriptor)
+        _process_uuid, _announced = uuid, descriptor

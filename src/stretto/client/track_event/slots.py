@@ -1,11 +1,14 @@
 """Slots: which sessions record track events now, and which categories they want.
 
 The native side keeps up to eight, one bit of every category each. A category made while
-sessions run gets its bits at once. Who needs to know when a category goes on or off
+sessions run gets its bits at once. Sessions of several services come and go on threads of
+their own: each holds `lock` from taking a slot to enabling it, and while it frees it. Who needs to know when a category goes on or off
 (function tracing is switched by its category) says so with `observe`.
 """
 
 from __future__ import annotations
+
+from _thread import RLock
 
 from stretto import _native
 from stretto.client.track_event.category_config import is_category_enabled
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.protos.config import TrackEventConfig
+
+lock = RLock()
 
 _configs: dict[int, TrackEventConfig | None] = {}
 _observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
@@ -41,7 +46,9 @@ def disable(slot: int) -> None:
 
 
 def disable_all() -> None:
-    """Forget all sessions (after a fork)."""
+    """Forget all sessions (after a fork: nobody else is there who could hold the lock)."""
+    global lock
+    lock = RLock()
     enabled = [category for category in _observers if category.enabled]
     _configs.clear()
     _native.disable_all_categories()
@@ -74,8 +81,9 @@ def _notify(category: _native.Category) -> None:
 
 
 def _on_new_category(category: _native.Category) -> None:
-    for slot, config in _configs.items():
-        _set(category, slot, is_category_enabled(config, category.name, category.tags))
+    with lock:
+        for slot, config in _configs.items():
+            _set(category, slot, is_category_enabled(config, category.name, category.tags))
     from stretto.client.track_event.source import TrackEventSource
 
     TrackEventSource.announce_categories()

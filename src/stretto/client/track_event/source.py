@@ -9,7 +9,7 @@ from __future__ import annotations
 from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.client.data_source import DataSource
-from stretto.client.track_event import slots
+from stretto.client.track_event import process, slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,12 +64,17 @@ class TrackEventSource(DataSource):
         tracing.update_data_source(cls)
 
     def on_start(self) -> None:
+        with slots.lock:
+            self._start()
+
+    def _start(self) -> None:
         self.slot = slots.take_slot()
         if self.slot is None:
             raise StrettoError(
                 f"{_native.MAX_INSTANCES} sessions record track events already: this one "
                 "gets none. Stop one of them first."
             )
+        process.announce_process()
         config = self.config.track_event_config
         policy = _POLICIES.get(self.config.buffer_exhausted_policy, _native.DROP)
         filter_annotations = bool(config and config.filter_debug_annotations)
@@ -82,9 +87,10 @@ class TrackEventSource(DataSource):
         if self.slot is None:
             return
         slot, self.slot = self.slot, None
-        slots.disable(slot)
-        _native.stop_instance(slot)
-        written, lost = _native.instance_counts(slot)
+        with slots.lock:
+            slots.disable(slot)
+            _native.stop_instance(slot)
+            written, lost = _native.instance_counts(slot)
         self.counts[0] += written
         self.counts[1] += lost
 

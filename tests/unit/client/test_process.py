@@ -1,0 +1,54 @@
+"""What a process is called in a trace."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from stretto.client.track_event import process
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.delattr(sys.modules["__main__"], "__spec__", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["python", "-m", "uvicorn", "app:app"], "uvicorn"),
+        (["python", "-muvicorn"], "uvicorn"),
+        (["python", "-X", "importtime", "-Im", "package.module", "-m", "x"], "package.module"),
+        (["python", "-Xmy=option", "-Wmodule", "-m", "named"], "named"),
+    ],
+)
+def test_a_module_that_is_still_looked_for(
+    command_line: pytest.MonkeyPatch, words: list[str], name: str
+) -> None:
+    command_line.setattr(sys, "argv", ["-m", *words[-1:]])
+    command_line.setattr(sys, "orig_argv", words)
+    assert process.process_name() == name
+
+
+def test_a_script(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setattr(sys, "argv", ["/somewhere/bin/gunicorn", "app:app"])
+    assert process.process_name() == "gunicorn"
+
+
+def test_code(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setattr(sys, "argv", ["-c"])
+    assert process.process_name() == os.path.basename(sys.orig_argv[0])
+
+
+def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:
+    told: list[bytes] = []
+    command_line.setattr(process._native, "set_process", lambda _uuid, data: told.append(data))
+    command_line.setattr(sys, "argv", ["renamed"])
+    command_line.setattr(process, "_announced", process._announced)
+    process.announce_process()
+    process.announce_process()
+    assert len(told) == 1
+    assert b"renamed" in told[0]

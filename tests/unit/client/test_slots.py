@@ -1,0 +1,105 @@
+"""Slots: sessions of several services, that come and go on several threads at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+import stretto
+from stretto import _native
+from stretto.client.track_event import slots, source
+from stretto.client.track_event.source import TrackEventSource
+from stretto.protos.config import DataSourceConfig, TrackEventConfig
+
+CATEGORY = stretto.Category("test.slots")
+
+
+class Sessions:
+    """Instances of the data source, as connections make them."""
+
+    def __init__(self) -> None:
+        self.all: list[TrackEventSource] = []
+        self.table = _native.BufferTable()
+        self.table.create(1, 1 << 16, _native.RING)
+
+    def make(self, *categories: str) -> TrackEventSource:
+        core = _native.ProducerEndpointCore(self.table, len(self.all) + 1)
+        events = TrackEventConfig(enabled_categories=[*categories], disabled_categories=["*"])
+        made = TrackEventSource()
+        made.config = DataSourceConfig(name="track_event", track_event_config=events)
+        made.arbiter = _native.Arbiter.in_process(core, 1 << 16, 4096)
+        made.target_buffer = 1
+        self.all.append(made)
+        return made
+
+
+@pytest.fixture
+def sessions() -> Sessions:
+    return Sessions()
+
+
+def at_once(*functions: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    """Have whoever called this function lose the interpreter right after."""
+    function = getattr(module, name)
+
+    def slow(*arguments: object) -> object:
+        result = function(*arguments)
+        time.sleep(0.02)
+        return result
+
+    monkeypatch.setattr(module, name, slow)
+
+
+def test_sessions_that_start_at_once_get_a_slot_each(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slowly(monkeypatch, slots, "take_slot")
+    made = [sessions.make("test.slots") for _ in range(4)]
+    at_once(*[each.begin for each in made])
+    assert len({each.slot for each in made}) == 4
+    assert CATEGORY.enabled
+    at_once(*[each.end for each in made])
+    assert not CATEGORY.enabled
+
+
+def test_a_slot_is_free_when_nothing_of_its_session_is_left(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sessions.make("test.slots"), sessions.make("test.slots")
+    first.begin()
+    slowly(monkeypatch, slots, "disable")
+    at_once(first.end, second.begin)
+    assert CATEGORY.enabled
+    CATEGORY.instant("heard")
+    second.end()
+    assert _native.instance_counts(0)[0] + _native.instance_counts(1)[0] >= 1
+
+
+def test_observers_hear_of_the_last_change_last(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[bool] = []
+    first, second = sessions.make("test.slots"), sessions.make("test.slots")
+    category = stretto.Category("test.slots")
+    slots.observe(category, heard.append)
+    try:
+        slowly(monkeypatch, source._native, "start_instance")
+        slowly(monkeypatch, slots, "_notify")
+        first.begin()
+        at_once(first.end, second.begin)
+        assert heard[-1] is True
+        second.end()
+        assert heard[-1] is False
+    finally:
+        slots._observers[category].remove(heard.append)
