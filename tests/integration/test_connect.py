@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.call_slices import session_config, track_events
+from tests.support.call_slices import OPEN, Call, Event, nest, session_config, track_events
 from tests.support.live_program import LiveProgram
 from tests.support.service_process import ServiceProcess
 
@@ -89,3 +89,199 @@ class TestConnection:
             program.run("connection = stretto.connect()")
             service.wait_for_producers(1)
             assert program.finish() == ""
+
+
+WORK = (
+    CONNECT
+    + """
+go, done = threading.Event(), threading.Event()
+
+def leaf():
+    pass
+
+def inner():
+    leaf()
+
+def blocked():
+    inner()
+    go.wait()
+    inner()
+
+def spin():
+    while not done.is_set():
+        inner()
+        for _ in range(10_000):  # busy, but few events
+            pass
+
+def start(function):
+    thread = threading.Thread(target=function, name=function.__name__)
+    thread.start()
+    return thread
+
+def hooks():
+    '''What the interpreter is asked to tell, and whom.'''
+    if sys.version_info < (3, 12):
+        return [sys.getprofile()] if sys.getprofile() else []
+    return [m.get_tool(id) for m in [sys.monitoring] for id in (3, 4) if m.get_tool(id)]
+
+def events():
+    if sys.version_info < (3, 12):
+        return 0
+    return sum(sys.monitoring.get_events(id) for id in (3, 4) if sys.monitoring.get_tool(id))
+"""
+)
+
+INNER = ("inner", [("leaf", [])])
+
+
+@pytest.fixture
+def service(address: str) -> Iterator[ServiceProcess]:
+    with ServiceProcess(address) as service:
+        yield service
+
+
+@pytest.fixture
+def program(service: ServiceProcess) -> Iterator[LiveProgram]:
+    with LiveProgram(WORK) as program:
+        service.wait_for_producers(1)
+        yield program
+        assert program.finish() == ""
+
+
+def calls_by_thread(trace: bytes) -> list[list[Call]]:
+    """The slices of each thread; fails where an END has no BEGIN."""
+    by_sequence: dict[int, list[Event]] = {}
+    for event in track_events(trace):
+        by_sequence.setdefault(event.sequence, []).append(event)
+    return [nest(events) for events in by_sequence.values()]
+
+
+def flat(calls: list[Call]) -> Iterator[str]:
+    for name, inside in calls:
+        yield name
+        yield from flat([call for call in inside if call != OPEN])
+
+
+def holds(calls: list[Call], wanted: Call) -> bool:
+    return any(call == wanted or holds(call[1], wanted) for call in calls if call != OPEN)
+
+
+class TestFunctions:
+    """`python.functions` switched on and off in threads that already run."""
+
+    def record(self, service: ServiceProcess, program: LiveProgram) -> None:
+        service.start("functions", session_config("python.functions"))
+        program.wait_for("hooks()")
+
+    def test_a_thread_blocked_in_c_is_covered_when_it_comes_back(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        program.run("thread = start(blocked)")
+        self.record(service, program)
+        program.run("go.set(); thread.join()")
+        (calls,) = [each for each in calls_by_thread(service.stop("functions")) if INNER in each]
+        # The calls that it was in when we came are not there, nor are their ends.
+        assert calls.count(INNER) == 1
+        assert "blocked" not in flat(calls)
+
+    def test_a_thread_that_never_stops_running(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        program.run("thread = start(spin)")
+        for _ in range(3):
+            self.record(service, program)
+            program.run("time.sleep(0.05)")
+            trace = service.stop("functions")
+            program.wait_for("not hooks()")
+            threads = [each for each in calls_by_thread(trace) if INNER in each]
+            assert len(threads) == 1
+            # Switched on between BEGIN and END of a call, and off, too: one call each.
+            whole = [call for call in threads[0] if call == INNER]
+            assert len(whole) > 3
+            assert len([call for call in threads[0] if call[0] == "inner"]) <= len(whole) + 2
+            assert "spin" not in flat(threads[0])
+        program.run("done.set(); thread.join()")
+
+    def test_afterwards_nothing_is_left(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        self.record(service, program)
+        assert program.run("len(hooks())") == 1
+        service.stop("functions")
+        program.wait_for("not hooks()")
+        assert program.run("sys.getprofile()") is None
+        assert program.run("events()") == 0
+        assert not program.run("stretto.Category('python.functions').enabled")
+
+    def test_two_sessions_of_which_one_names_functions(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        service.start("plain", session_config("app"))
+        program.wait_for("app.enabled")
+        assert program.run("hooks()") == []
+        self.record(service, program)
+        program.run("thread = start(inner); thread.join(); app.instant('both')")
+        functions = service.stop("functions")
+        program.wait_for("not hooks()")
+        program.run("inner(); app.instant('one')")
+        plain = service.stop("plain")
+        assert any(holds(calls, INNER) for calls in calls_by_thread(functions))
+        assert names(plain) == ["both", "one"]
+        assert "both" not in names(functions)
+
+    def test_the_second_session_goes_on_when_the_first_has_ended(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        self.record(service, program)
+        program.run("thread = start(blocked)")
+        service.start("more", session_config("python.functions"))
+        program.wait_for("thread.is_alive()")
+        first = service.stop("functions")
+        program.run("go.set(); thread.join()")
+        second = service.stop("more")
+        assert "blocked" in {name for calls in calls_by_thread(first) for name in flat(calls)}
+        late = [list(flat(calls)) for calls in calls_by_thread(second)]
+        assert any("inner" in names and "blocked" not in names for names in late)
+        program.wait_for("not hooks()")
+
+
+class TestOtherCategories:
+    @pytest.mark.parametrize(
+        ("category", "order", "name"),
+        [
+            ("python.gc", "__import__('gc').collect()", "garbage collection"),
+            ("python.log", "__import__('logging').getLogger().error('oh')", "ERROR"),
+            ("python.asyncio", "asyncio.run(task())", "task"),
+        ],
+    )
+    def test_switched_on_and_off(
+        self, service: ServiceProcess, program: LiveProgram, category: str, order: str, name: str
+    ) -> None:
+        program.run("async def task(): await asyncio.sleep(0)\nimport asyncio, gc, logging")
+        program.run("logging.getLogger().addHandler(logging.NullHandler())")
+        before = "gc.callbacks, logging.Logger.callHandlers, asyncio.Handle._run"
+        program.run(f"before = repr(({before}))")
+        for _ in range(2):
+            service.start("one", session_config(category))
+            program.wait_for(f"stretto.Category({category!r}).enabled")
+            program.run(order)
+            assert name in names(service.stop("one"))
+            program.wait_for(f"not stretto.Category({category!r}).enabled")
+            program.run(order)
+            program.wait_for(f"repr(({before})) == before")
+
+    def test_a_loop_that_runs_already(self, service: ServiceProcess, program: LiveProgram) -> None:
+        program.run(
+            "import asyncio\n"
+            "async def step(): await asyncio.sleep(0.001)\n"
+            "async def serve():\n"
+            "    while not done.is_set():\n"
+            "        await asyncio.create_task(step())\n"
+        )
+        program.run("thread = start(lambda: asyncio.run(serve()))")
+        service.start("one", session_config("python.asyncio"))
+        program.wait_for("stretto.Category('python.asyncio').enabled")
+        program.run("time.sleep(0.05)")
+        found = names(service.stop("one"))
+        assert {"create task", "step", "serve"} <= set(found)
+        program.run("done.set(); thread.join()")

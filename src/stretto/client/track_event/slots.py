@@ -1,9 +1,11 @@
 """Slots: which sessions record track events now, and which categories they want.
 
 The native side keeps up to eight, one bit of every category each. A category made while
-sessions run gets its bits at once. Sessions of several services come and go on threads of
-their own: each holds `lock` from taking a slot to enabling it, and while it frees it. Who needs to know when a category goes on or off
+sessions run gets its bits at once. Who needs to know when a category goes on or off
 (function tracing is switched by its category) says so with `observe`.
+
+Sessions of several services come and go on threads of their own: each holds `lock` from taking
+a slot until it is enabled, and while it frees it.
 """
 
 from __future__ import annotations
