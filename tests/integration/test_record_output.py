@@ -168,6 +168,14 @@ class TestPipes:
         assert b"Broken pipe" in said
 
 
+LIMITED = """
+import ctypes, os, resource, sys
+ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # never again CAP_SYS_RESOURCE, of root neither
+resource.setrlimit(resource.RLIMIT_FSIZE, [{size}] * 2)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 class TestLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
         process = start("--duration", "0.5", *works_for(4))
@@ -186,15 +194,13 @@ class TestLimits:
         assert 50 << 10 < trace.stat().st_size <= 100 << 10
         assert "f" in names(check_trace(oracle, run.trace, complete=False))
 
-    def on_a_small_disk(self, trace: Path, *options: str) -> Run:
+    def on_a_small_disk(
+        self, trace: Path, *options: str, size: int = 9 << 20, calls: int = 600_000
+    ) -> Run:
         """RLIMIT_FSIZE stands for it: writes fail in the same way."""
-        text = "def f(): pass\nfor _ in range(600_000): f()\nprint('end')"
-        size = 9 << 20  # shared memory is a file, too
-        limited = (
-            f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, [{size}] * 2)"
-        )
-        limited += "; os.execv(sys.argv[1], sys.argv[1:])"
-        return alone(sys.executable, "-c", limited, *record_command(trace, *options, "-c", text))
+        text = f"def f(): pass\nfor _ in range({calls}): f()\nprint('end')"
+        command = record_command(trace, *options, "-c", text)
+        return alone(sys.executable, "-c", LIMITED.format(size=size), *command)
 
     def test_a_full_disk_ends_a_stream(self, oracle, trace):
         run = self.on_a_small_disk(trace, "--stream")
@@ -208,15 +214,37 @@ class TestLimits:
         assert (run.status, run.stdout) == (0, "end\n")
         assert "File too large" in run.stderr
         assert "stretto recover" in run.stderr
+        assert "  trace: " not in run.stderr
         assert listing(trace.parent) == {"trace.pftrace.ring"}
         assert alone(sys.executable, "-m", "stretto", "recover", f"{trace}.ring").status == 0
         assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
 
     def test_no_room_for_the_ring(self, trace):
         run = self.on_a_small_disk(trace, "--buffer", "64mb")
-        assert (run.status, run.stdout) == (1, "")
+        assert (run.status, run.stdout) == (125, "")
         assert "can't be made" in run.stderr
+        assert "ulimit -f" in run.stderr
         assert listing(trace.parent) == set()
+
+    @pytest.mark.parametrize("options", [("--buffer", "1mb"), ("--stream",)])
+    def test_shared_memory_is_no_file(self, oracle, trace, options):
+        """But the kernel takes it for one, and we may not lift its limit."""
+        run = self.on_a_small_disk(trace, *options, size=2 << 20, calls=1000)
+        assert (run.status, run.stdout) == (0, "end\n")
+        loaded = check_trace(oracle, trace.read_bytes())
+        assert loaded.query("select count(*) from slice where name = 'f'") == [(1000,)]
+        assert "not followed" not in run.stderr
+
+    def test_no_room_for_shared_memory(self):
+        run = self.on_a_small_disk(Path(os.devnull), "--stream", size=4000, calls=10)
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert "not followed" in run.stderr
+        assert "`ulimit -f` is too low" in run.stderr
+
+    def test_no_room_for_anything(self):
+        run = self.on_a_small_disk(Path(os.devnull), size=0)
+        assert (run.status, run.stdout) == (125, "")
+        assert run.stderr.startswith("stretto: record: ")
 
     def test_the_ring_wraps(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"

@@ -3,12 +3,17 @@
 A mapping of a file that is truncated later raises SIGBUS on access: so memory
 that crosses a process border is a memfd whose size is sealed, and memory that
 comes from a peer is taken only if it is.
+
+The kernel takes a memfd for a file, and RLIMIT_FSIZE (`ulimit -f`) for its limit. That is
+meant for files on a disk: where we may, we lift it while we make memory.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import resource
 
 from stretto.base.errors import TransportError
 
@@ -38,16 +43,49 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
     fd = -1
     try:
         fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(fd, size_bytes)
+        _resize(fd, size_bytes)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS)
     except OSError as error:
         if fd >= 0:
             os.close(fd)
         raise TransportError(
-            f"no shared memory of {size_bytes} bytes: {error.strerror}; "
+            f"no shared memory of {size_bytes} bytes: {_reason(error)}; "
             "lower the size, or free memory and descriptors"
         ) from error
     return fd
+
+
+def memfd_size_limit(size_bytes: int) -> int:
+    """How many of so many bytes a memfd may have here, if we may not lift the limit."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    return size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
+
+
+def _resize(fd: int, size_bytes: int) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Looked at before: going beyond would send SIGXFSZ.
+    if limits[0] == resource.RLIM_INFINITY or size_bytes <= limits[0]:
+        os.ftruncate(fd, size_bytes)
+        return
+    try:
+        _lift_limit(size_bytes, limits[1])
+        os.ftruncate(fd, size_bytes)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def _lift_limit(size_bytes: int, hard: int) -> None:
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    except ValueError as error:  # we aren't root
+        if size_bytes > hard != resource.RLIM_INFINITY:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG)) from error
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def _reason(error: OSError) -> str:
+    hint = " (`ulimit -f` is too low)" if error.errno == errno.EFBIG else ""
+    return f"{error.strerror}{hint}"
 
 
 def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:

@@ -11,8 +11,8 @@ import os
 
 from stretto import _native
 from stretto.base.errors import StrettoError, TransportError
-from stretto.base.memory import checked_memfd_size, create_sealed_memfd
-from stretto.service.shm_geometry import valid_geometry, wished_geometry
+from stretto.base.memory import checked_memfd_size, create_sealed_memfd, memfd_size_limit
+from stretto.service.shm_geometry import ABI_PAGE_SIZE, valid_geometry, wished_geometry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ class ProducerEndpoint:
                 self._share_in_process(size, page_size)
             else:
                 self._share_memfd(size, page_size)
-        except (MemoryError, OSError, StrettoError):
+        except (MemoryError, OSError, StrettoError) as error:
+            self._service.note_lack_of_memory(self.pid, str(error) or "out of memory")
             return False
         self._has_memory = True
         return True
@@ -223,7 +224,7 @@ class ProducerEndpoint:
         self._post(lambda: self._producer.on_tracing_setup(arbiter))
 
     def _share_memfd(self, size: int, page_size: int) -> None:
-        fd = create_sealed_memfd(size)
+        fd, size, page_size = _make_memory(size, page_size)
         try:
             self.core.attach_fd(fd, size, page_size)
         except BaseException:
@@ -288,3 +289,18 @@ class ProducerEndpoint:
             buffers = sorted(self._allowed.intersection(buffer_ids))
             if buffers:
                 self.core.scrape(buffers)
+
+
+def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:
+    """Memory of the size, or of as much of it as files may have; (descriptor, size, page size).
+
+    Raises:
+        TransportError: There is none.
+    """
+    try:
+        return create_sealed_memfd(size), size, page_size
+    except TransportError:
+        smaller = memfd_size_limit(size) // ABI_PAGE_SIZE * ABI_PAGE_SIZE
+        if not 0 < smaller < size:
+            raise
+    return create_sealed_memfd(smaller), smaller, ABI_PAGE_SIZE

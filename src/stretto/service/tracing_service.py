@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceDescriptor, TraceConfig
     from stretto.service.priority_boost import Scheduler
 
+MAX_WITHOUT_MEMORY = 1000
+
 
 class TracingService:
     """Registry of producers, data sources, buffers and sessions.
@@ -93,6 +95,8 @@ class TracingService:
         self.data_sources: list[RegisteredDataSource] = []
         self.data_sources_seen = 0
         self.sessions: dict[int, TracingSession] = {}
+        self.without_memory: dict[int, str] = {}
+        """Why producers take no part, by pid: the first thousand that got no shared memory."""
         self.next_session_id = 1
         self.relays: list[RelayEndpoint] = []
         self.lockdown = False
@@ -177,6 +181,11 @@ class TracingService:
         self.producers[producer_id] = endpoint
         self.producers_seen += 1
         return endpoint
+
+    def note_lack_of_memory(self, pid: int, reason: str) -> None:
+        """A producer takes no part in a session: there is no memory for it."""
+        if len(self.without_memory) < MAX_WITHOUT_MEMORY:
+            self.without_memory[pid] = reason
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Keep what the producer has written, then forget it (called by its endpoint)."""

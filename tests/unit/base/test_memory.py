@@ -6,13 +6,19 @@ import errno
 import fcntl
 import mmap
 import os
+import resource
 import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from stretto.base.errors import TransportError
-from stretto.base.memory import REQUIRED_SEALS, checked_memfd_size, create_sealed_memfd
+from stretto.base.memory import (
+    REQUIRED_SEALS,
+    checked_memfd_size,
+    create_sealed_memfd,
+    memfd_size_limit,
+)
 
 
 @pytest.fixture
@@ -111,3 +117,33 @@ class TestCheck:
         with pytest.raises(TransportError, match="0 bytes"):
             checked_memfd_size(fd)
         os.close(fd)
+
+
+class TestLimitOnFiles:
+    """RLIMIT_FSIZE: the kernel takes a memfd for a file."""
+
+    @pytest.fixture(autouse=True)
+    def limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Our own may be set aside by root: then as by everybody else."""
+        self.limits = (8192, 65536)
+
+        def set_limits(_which: int, limits: tuple[int, int]) -> None:
+            if limits[1] != 65536:
+                raise ValueError("not allowed to raise maximum limit")
+            self.limits = limits
+
+        monkeypatch.setattr(resource, "getrlimit", lambda _which: self.limits)
+        monkeypatch.setattr(resource, "setrlimit", set_limits)
+
+    def test_is_lifted_as_far_as_we_may(self) -> None:
+        fd = create_sealed_memfd(65536)
+        assert os.fstat(fd).st_size == 65536
+        os.close(fd)
+        assert self.limits == (8192, 65536)
+
+    def test_says_so_where_we_may_not(self) -> None:
+        with pytest.raises(TransportError, match="ulimit -f"):
+            create_sealed_memfd(65537)
+        assert self.limits == (8192, 65536)
+        assert memfd_size_limit(1 << 20) == 65536
+        assert memfd_size_limit(4096) == 4096

@@ -19,9 +19,16 @@ PREFIX = "stretto-"
 LOCK = "lock"
 
 
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return ""  # nothing can be written to any of them
+
+
 def _candidates() -> list[str]:
     """Folders that may hold ours; the first is the user's own and vanishes with the session."""
-    places = [os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"]
+    places = [os.environ.get("XDG_RUNTIME_DIR", ""), _temporary_folder(), "/tmp"]
     room = len("/" + PREFIX + "12345678/producer.sock")
     return [place for place in places if place and len(os.fsencode(place)) + room <= MAX_PATH_BYTES]
 

@@ -19,7 +19,7 @@ from stretto.cli.record.program import Program
 from stretto.cli.record.progress import Progress
 from stretto.cli.record.recording import Recording
 from stretto.cli.record.snapshots import Snapshots
-from stretto.cli.record.summary import summary, whereabouts
+from stretto.cli.record.summary import size_text, summary, whereabouts
 from stretto.service.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ LOOK_MS = 50
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
+
+NOT_STARTED_EXIT_CODE = 125
+"""As of `env` and `timeout`: it is we who failed."""
 
 
 class Recorder:
@@ -74,7 +77,10 @@ class Recorder:
         Raises:
             StrettoError: the program was not started.
         """
-        workspace = folder.create(self._options.inside)
+        try:
+            workspace = folder.create(self._options.inside)
+        except StrettoError as error:
+            raise _not_started(error) from error
         try:
             self._start(workspace, path, arguments)
             self._record(workspace)
@@ -96,10 +102,10 @@ class Recorder:
             environment = folder.environment(workspace)
             stdout = sys.stderr.fileno() if output.to_stdout else -1
             self._program.start(path, arguments, environment, stdout)
-        except StrettoError:
+        except StrettoError as error:
             self._recording.close()
             output.discard()
-            raise
+            raise _not_started(error) from error
         _allow_many_descriptors()
         self._tick()
 
@@ -150,7 +156,7 @@ class Recorder:
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         self._recording.stop()
         self._progress.clear()
-        size = self._write()
+        written = self._write()
         stats = self._recording.stats()
         self._recording.close()
         if self._recording.error:
@@ -160,16 +166,18 @@ class Recorder:
         # What streamed into a pipe has passed us by.
         counted = None if self._options.stream and self._output.direct else self._contents
         text = summary(counted, stats, not_followed)
-        self._say(f"{text}\n{whereabouts(path, size, seconds)}")
+        # Where else it may be was said when it couldn't be written there.
+        where = "" if written is None else f"\n{whereabouts(path, written, seconds)}"
+        self._say(f"{text}{where}")
 
-    def _write(self) -> int:
-        """Bring the trace to where it belongs; returns its bytes."""
+    def _write(self) -> int | None:
+        """Bring the trace to where it belongs; returns its bytes, None if that failed."""
         try:
             size = self._read_stream() if self._options.stream else self._write_ring()
             self._output.finish()
         except StrettoError as error:
             self._complain(str(error))
-            return 0
+            return None
         return size
 
     def _read_stream(self) -> int:
@@ -207,6 +215,7 @@ class Recorder:
         # A sub-interpreter of a process that is recorded can't be, and says so.
         followed = self._descendants.followed
         said += [(p, why) for p, why in workspace.read_failures().items() if p not in followed]
+        said += [(pid, [why]) for pid, why in self._recording.service.without_memory.items()]
         lines = [f"{pid}: {line}" for pid, text in said for line in text]
         return lines + self._descendants.not_followed(said_why=workspace.read_failures())
 
@@ -218,6 +227,23 @@ class Recorder:
     def _complain(self, text: str) -> None:
         self._progress.clear()
         _print(f"stretto: {text}")
+
+
+def _not_started(error: StrettoError) -> CommandError:
+    """The same, with an exit status that says so."""
+    if isinstance(error, CommandError) and error.exit_code != 1:
+        return error
+    return CommandError(f"{error}{_limit_hint()}", NOT_STARTED_EXIT_CODE)
+
+
+def _limit_hint() -> str:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f" Files may have no more than {size_text(limit)} here (`ulimit -f`), the ring as well: "
+        "choose a smaller --buffer, or --stream."
+    )
 
 
 def _print(text: str) -> None:
