@@ -30,7 +30,7 @@ with urllib.request.urlopen(url) as response:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    path = tmp_path / "a trace.pftrace"
+    path = tmp_path / "trace.pftrace"
     path.write_bytes(TRACE)
     return path
 
@@ -52,7 +52,7 @@ def test_the_page_fetches_the_trace_and_the_command_ends(trace: Path) -> None:
         start, _, argument = page.partition("#!/?url=")
         url = unquote(argument)
         assert start == f"{PUBLIC_UI}/"
-        assert url.endswith("/a%20trace.pftrace")
+        assert url.endswith("/trace.pftrace")
         assert ask(url, "HEAD")[0] == 200
         assert ask(url, Origin="https://evil.example")[0] == 403
         assert ask(url.replace("127.0.0.1", "localhost"), Host="evil.example")[0] == 403
@@ -60,7 +60,7 @@ def test_the_page_fetches_the_trace_and_the_command_ends(trace: Path) -> None:
         assert (status, body) == (200, TRACE)
         assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
         assert command.wait() == 0
-    assert "the page has a trace.pftrace" in command.said
+    assert "the page has trace.pftrace" in command.said
 
 
 def test_it_keeps_on_if_told_so(trace: Path) -> None:

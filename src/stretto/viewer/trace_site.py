@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ PORT = 9001
 """The one that the public UI may fetch traces from."""
 
 _SECRET_BYTES = 16
+_NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
+"""What a browser would understand otherwise, or throw away."""
 _METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -139,8 +142,11 @@ def ui_url(ui: str, trace_url: str) -> str:
 
 
 def trace_url(port: int, path: str) -> str:
-    """The address of a path on this machine."""
-    return f"http://127.0.0.1:{port}{quote(path)}"
+    """The address of a path on this machine, as a browser takes it.
+
+    The UI shows its end as the trace's name: what needs no escape has none, but for browsers.
+    """
+    return f"http://127.0.0.1:{port}" + _NEEDS_ESCAPE.sub(lambda match: quote(match[0]), path)
 
 
 def _cors(origin: str | None) -> Fields:

@@ -1,0 +1,130 @@
+"""The real Perfetto UI: it opens a trace from `stretto view`, and records through `stretto bridge`."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.viewer.bridge import PORT
+from tests.support.commands import Command
+from tests.support.live_program import LiveProgram
+from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui
+
+REASON = missing()
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.xdist_group("perfetto-ui"),
+]
+
+ERRORS = """
+select name, value from stats
+where value != 0
+  and (severity in ('error', 'data_loss') or name = 'tokenizer_skipped_packets')
+"""
+
+PLAYER = """
+import stretto
+game = stretto.Category("game")
+stretto.connect()
+def play(rounds):
+    for number in range(rounds):
+        with game.slice("round", number=number):
+            with game.slice("move"):
+                pass
+"""
+
+
+@pytest.fixture
+def ui() -> Iterator[PerfettoUi]:
+    with perfetto_ui() as ui:
+        yield ui
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace with 100 rounds of two moves."""
+    path = tmp_path / "a 50% game & more?.pftrace"
+    game = stretto.Category("game")
+    with stretto.recording(path):
+        for number in range(100):
+            with game.slice("round", number=number):
+                for _ in range(2):
+                    with game.slice("move"):
+                        pass
+    return path
+
+
+def test_a_trace_is_opened(ui: PerfettoUi, trace: Path) -> None:
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.open(view.line_with("#!/?url="))
+        ui.wait_for_trace()
+        view.line_with("the page has")
+        ui.expand_all()
+        ui.screenshot("ui-view-offline")
+        assert ui.query("select name, count() from slice group by name order by name") == [
+            ["move", 200],
+            ["round", 100],
+        ]
+        assert ui.query(ERRORS) == []
+        # It shows what a person looks for: the name of the file, and the thread's track.
+        assert ui.page.get_by_text("game & more").first.is_visible()
+        assert ui.page.get_by_text("MainThread").first.is_visible()
+        assert view.interrupt() == 0
+
+
+@pytest.fixture
+def bridge_port() -> Iterator[int]:
+    """The port that the UI looks for; one test on a machine has it at a time."""
+    with open("/tmp/stretto-bridge-port.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield PORT
+
+
+def test_the_record_page_records(
+    ui: PerfettoUi, trace: Path, tmp_path: Path, bridge_port: int
+) -> None:
+    sockets = {
+        "PERFETTO_PRODUCER_SOCK_NAME": str(tmp_path / "producer"),
+        "PERFETTO_CONSUMER_SOCK_NAME": str(tmp_path / "consumer"),
+    }
+    with (
+        Command("traced", environment=sockets),
+        Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view,
+        LiveProgram(PLAYER, environment=sockets) as player,
+    ):
+        home = view.line_with("#!/?url=").partition("/#!")[0]
+        with Command("bridge", "--origin", home, environment=sockets) as bridge:
+            bridge.line_with(f":{bridge_port}/traced")
+            record(ui, home, player)
+            assert bridge.interrupt() == 0
+        assert ui.query("select name, count() from slice group by name order by name") == [
+            ["move", 1000],
+            ["round", 1000],
+        ]
+        assert ui.query(ERRORS) == []
+
+
+def record(ui: PerfettoUi, home: str, player: LiveProgram) -> None:
+    """Choose the target and the categories, start, let the player play, stop, see the trace."""
+    page = ui.page
+    ui.open(f"{home}/#!/record")
+    page.locator(".platform-selector").get_by_text("Linux").click()
+    page.locator(".record-targets select option", has_text="/traced").wait_for(state="attached")
+    ui.screenshot("ui-record-target")
+    page.evaluate("window.location.hash = '#!/record/track_event'")
+    page.locator("#track_event .pf-probe img").click()
+    page.locator("#track_event .pf-probe textarea").first.fill("game")
+    page.locator('a[href="#!/record/target"]').click()
+    page.locator("button.start").click()
+    page.locator("table.session-status tr", has_text="RECORDING").wait_for()
+    player.wait_for("game.enabled")
+    player.run("play(1000)")
+    ui.screenshot("ui-recording")
+    page.locator("button.stop").click()
+    ui.wait_for_trace()
+    ui.expand_all()
+    ui.screenshot("ui-recorded")

