@@ -1,4 +1,4 @@
-"""The real Perfetto UI: it opens a trace from `stretto view`, and records through `stretto bridge`."""
+"""The real Perfetto UI: opens a trace from `stretto view`, records through `stretto bridge`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import stretto
 from stretto.viewer.bridge import PORT
+from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
 from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui
@@ -25,6 +26,9 @@ select name, value from stats
 where value != 0
   and (severity in ('error', 'data_loss') or name = 'tokenizer_skipped_packets')
 """
+
+HALF_AN_HOUR = "5"
+"""The position of a slider: a recording of 10 s might end before a busy machine has begun."""
 
 PLAYER = """
 import stretto
@@ -84,21 +88,41 @@ def bridge_port() -> Iterator[int]:
         yield PORT
 
 
-def test_the_record_page_records(
-    ui: PerfettoUi, trace: Path, tmp_path: Path, bridge_port: int
-) -> None:
-    sockets = {
+@pytest.fixture
+def sockets(tmp_path: Path) -> dict[str, str]:
+    return {
         "PERFETTO_PRODUCER_SOCK_NAME": str(tmp_path / "producer"),
         "PERFETTO_CONSUMER_SOCK_NAME": str(tmp_path / "consumer"),
     }
+
+
+def test_the_record_page_records(
+    ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
+) -> None:
+    with Command("traced", environment=sockets):
+        check_recording(ui, trace, sockets, bridge_port)
+    ui.screenshot("ui-recorded")
+
+
+@pytest.mark.skipif(
+    reference_service.missing() is not None, reason=f"{reference_service.missing()}"
+)
+def test_the_record_page_records_by_perfettos_service(
+    ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
+) -> None:
+    with reference_service.ReferenceService(*map(Path, sockets.values())):
+        check_recording(ui, trace, sockets, bridge_port)
+
+
+def check_recording(ui: PerfettoUi, trace: Path, sockets: dict[str, str], port: int) -> None:
+    """Record a program with the service that is at the sockets, and look at the trace."""
     with (
-        Command("traced", environment=sockets),
         Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view,
         LiveProgram(PLAYER, environment=sockets) as player,
     ):
         home = view.line_with("#!/?url=").partition("/#!")[0]
         with Command("bridge", "--origin", home, environment=sockets) as bridge:
-            bridge.line_with(f":{bridge_port}/traced")
+            bridge.line_with(f":{port}/traced")
             record(ui, home, player)
             assert bridge.interrupt() == 0
         assert ui.query("select name, count() from slice group by name order by name") == [
@@ -114,8 +138,11 @@ def record(ui: PerfettoUi, home: str, player: LiveProgram) -> None:
     ui.open(f"{home}/#!/record")
     page.locator(".platform-selector").get_by_text("Linux").click()
     page.locator(".record-targets select option", has_text="/traced").wait_for(state="attached")
+    page.get_by_text("#producers: 1").wait_for()
     ui.screenshot("ui-record-target")
-    page.evaluate("window.location.hash = '#!/record/track_event'")
+    page.locator('a[href="#!/record/config"]').click()
+    page.locator("#max_duration").fill(HALF_AN_HOUR)
+    page.locator('a[href="#!/record/track_event"]').click()
     page.locator("#track_event .pf-probe img").click()
     page.locator("#track_event .pf-probe textarea").first.fill("game")
     page.locator('a[href="#!/record/target"]').click()
@@ -127,4 +154,3 @@ def record(ui: PerfettoUi, home: str, player: LiveProgram) -> None:
     page.locator("button.stop").click()
     ui.wait_for_trace()
     ui.expand_all()
-    ui.screenshot("ui-recorded")

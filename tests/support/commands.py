@@ -38,6 +38,7 @@ class Command:
             threading.Thread(target=self._read, args=(pipe,))
             for pipe in (self._process.stdout, self._process.stderr)
         ]
+        self._open_pipes = len(self._readers)
         for reader in self._readers:
             reader.start()
 
@@ -49,17 +50,20 @@ class Command:
         with pipe:
             for line in pipe:
                 self._lines.put(line)
+        self._lines.put("")  # it has ended: nobody need wait
 
     def line_with(self, text: str) -> str:
         """The next line that contains `text`, of either stream."""
-        while True:
+        while self._open_pipes or not self._lines.empty():
             try:
                 line = self._lines.get(timeout=DEADLINE_S)
             except queue.Empty:
-                raise AssertionError(f"it never said {text!r}, but:\n{self.said}") from None
+                break
             self.said += line
+            self._open_pipes -= not line
             if text in line:
                 return line.rstrip("\n")
+        raise AssertionError(f"it never said {text!r}, but:\n{self.said}")
 
     def interrupt(self) -> int:
         """Ctrl-C; the exit code."""

@@ -1,0 +1,51 @@
+"""Perfetto's own tracing service, out of the package perfnetto, as a process beside a test."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from tests.support.oracle import FOLDER
+
+PROGRAM = FOLDER / "reference_service.py"
+
+
+def missing() -> str | None:
+    """Why there is no such service here, or None if there is one."""
+    if not PROGRAM.exists():
+        return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
+    if importlib.util.find_spec("perfnetto") is None:
+        return "Perfetto's service needs the package perfnetto (CPython 3.12 or 3.13, x86-64)"
+    return None
+
+
+class ReferenceService:
+    """The service, until the end of a `with`. Its sockets don't exist before it listens.
+
+    Args:
+        producers: Path of the producer socket.
+        consumers: Path of the consumer socket.
+    """
+
+    def __init__(self, producers: Path, consumers: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(producers), str(consumers)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert "ready" in self.process.stdout.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
