@@ -169,33 +169,64 @@ static bool map_shared(struct arbiter* self, int fd, size_t page_size,
   return false;
 }
 
+/* Zeroes that no one else sees. */
+static bool map_private(struct arbiter* self, size_t size, size_t page_size,
+                        struct st_shm* shm) {
+  void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  self->memory = memory;
+  self->memory_size = size;
+  if (st_shm_init(shm, memory, size, page_size))
+    return true;
+  PyErr_Format(PyExc_ValueError,
+               "%zu bytes in pages of %zu are no shared memory buffer: the "
+               "page size must be a multiple of 4096 up to 65536, and the "
+               "size a multiple of it",
+               size, page_size);
+  return false;
+}
+
+/* The arguments that both constructors share. */
 enum {
-  ARG_FD,
+  ARG_MEMORY, /* a descriptor, or a size */
   ARG_PAGE_SIZE,
   ARG_QUEUE,
   ARG_SERVICE,
   ARG_COMMIT,
   ARG_REGISTER,
   ARG_UNREGISTER,
+  ARG_FLAG,
   ARG_BATCH_BYTES,
   ARG_COUNT
 };
 
+#define COMMON_NAMES                                                          \
+  "page_size", "queue", "service_id", "commit_data", "register_trace_writer", \
+      "unregister_trace_writer"
+
 static const char* const kIpcNames[ARG_COUNT] = {
-    "fd",
-    "page_size",
-    "queue",
-    "service_id",
-    "commit_data",
-    "register_trace_writer",
-    "unregister_trace_writer",
-    "batch_bytes",
+    "fd", COMMON_NAMES, "patch_directly", "batch_bytes"};
+static const char* const kEmulatedNames[ARG_BATCH_BYTES] = {
+    "size", COMMON_NAMES, "scrapable"};
+
+/* The queue, and what its service calls its methods. */
+struct way {
+  struct st_send_queue* queue;
+  struct st_producer_methods methods;
 };
 
-static bool method_ids(PyObject** in, struct st_producer_methods* out) {
-  uint32_t* const ids[] = {&out->service_id, &out->commit_data,
-                           &out->register_trace_writer,
-                           &out->unregister_trace_writer};
+static bool parse_way(PyObject** in, struct way* out) {
+  struct st_producer_methods* m = &out->methods;
+  uint32_t* const ids[] = {&m->service_id, &m->commit_data,
+                           &m->register_trace_writer,
+                           &m->unregister_trace_writer};
+  out->queue = st_bind_send_queue(in[ARG_QUEUE]);
+  if (!out->queue)
+    return false;
   for (int i = ARG_SERVICE; i <= ARG_UNREGISTER; i++) {
     int64_t id;
     if (!st_bind_integer(in[i], kIpcNames[i], 0, UINT32_MAX, &id))
@@ -205,38 +236,72 @@ static bool method_ids(PyObject** in, struct st_producer_methods* out) {
   return true;
 }
 
+static bool make_batch(struct arbiter* self, const struct way* way,
+                       int64_t batch_bytes) {
+  self->has_batch = st_commit_batch_init(&self->batch, way->queue,
+                                         &way->methods, (uint32_t)batch_bytes);
+  if (!self->has_batch)
+    PyErr_NoMemory();
+  return self->has_batch;
+}
+
 static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "over_ipc", kIpcNames, ARG_BATCH_BYTES, ARG_COUNT};
+  static const struct st_bind_signature signature = {"over_ipc", kIpcNames,
+                                                     ARG_FLAG, ARG_COUNT};
   PyObject* in[ARG_COUNT];
   int fd;
   int64_t page_size, batch_bytes = 0;
-  struct st_send_queue* queue;
-  struct st_producer_methods methods;
+  struct way way;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
-      !st_bind_fd(in[ARG_FD], "fd", false, &fd) ||
+      !st_bind_fd(in[ARG_MEMORY], "fd", false, &fd) ||
       !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
                        &page_size) ||
-      !(queue = st_bind_send_queue(in[ARG_QUEUE])) ||
-      !method_ids(in, &methods) ||
       !st_bind_integer(in[ARG_BATCH_BYTES], "batch_bytes", 0, UINT32_MAX,
-                       &batch_bytes))
+                       &batch_bytes) ||
+      !parse_way(in, &way))
     return NULL;
-
   struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
   struct st_shm shm;
-  if (!self || !map_shared(self, fd, (size_t)page_size, &shm)) {
+  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+      !make_batch(self, &way, batch_bytes)) {
     Py_XDECREF(self);
     return NULL;
   }
-  self->has_batch = st_commit_batch_init(&self->batch, queue, &methods,
-                                         (uint32_t)batch_bytes);
-  if (!self->has_batch) {
-    Py_DECREF(self);
+  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  if (made && in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
+    st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
+  return made;
+}
+
+static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
+                                  Py_ssize_t count, PyObject* kwnames) {
+  static const struct st_bind_signature signature = {
+      "emulated", kEmulatedNames, ARG_BATCH_BYTES, ARG_BATCH_BYTES};
+  PyObject* in[ARG_COUNT];
+  int64_t size, page_size;
+  struct way way;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[ARG_MEMORY], "size", 1, PY_SSIZE_T_MAX, &size) ||
+      !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
+                       &page_size) ||
+      !parse_way(in, &way))
+    return NULL;
+  struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
+  struct st_shm shm;
+  if (!self || !map_private(self, (size_t)size, (size_t)page_size, &shm) ||
+      !make_batch(self, &way, 0)) {
+    Py_XDECREF(self);
+    return NULL;
+  }
+  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  bool scrapable = PyObject_IsTrue(in[ARG_FLAG]) > 0;
+  if (made &&
+      !st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scrapable)) {
+    Py_DECREF(made);
     return PyErr_NoMemory();
   }
-  return finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  return made;
 }
 
 /* --- methods --- */
@@ -318,6 +383,8 @@ static PyMethodDef kMethods[] = {
                  "Private memory; the writing thread copies its chunks."),
     CLASS_METHOD("over_ipc", arbiter_over_ipc,
                  "Memory from the service; chunks go out as CommitData."),
+    CLASS_METHOD("emulated", arbiter_emulated,
+                 "Private memory; chunks go out inside of CommitData."),
     {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
      "Acknowledge a flush, behind all chunks returned so far."},

@@ -253,9 +253,17 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
   return (struct st_chunk){0};
 }
 
+static bool will_be_patched(const struct st_chunk* chunk) {
+  uint16_t packets = atomic_load(&st_chunk_header(chunk)->packets);
+  return (packets >> ST_PACKETS_FLAGS_SHIFT) & ST_CHUNK_NEEDS_PATCHING;
+}
+
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
                              uint16_t target_buffer) {
   if (is_disabled(a))
+    return;
+  if (will_be_patched(chunk) && a->sink->chunk_unpatched &&
+      a->sink->chunk_unpatched(a->sink_self, chunk, target_buffer))
     return;
   if (st_chunk_release_as_complete(&a->shm, chunk))
     a->sink->chunk_complete(a->sink_self, chunk, target_buffer);

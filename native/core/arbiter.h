@@ -87,6 +87,10 @@ struct st_commit_sink {
   /* Whether the reader of a buffer is so far behind that more would overwrite
    * what it has not read.  NULL: never. */
   bool (*congested)(void* self, uint16_t target_buffer);
+  /* A chunk that patches will follow for, still BeingWritten.  False: the sink
+   * wants it complete.  NULL: always. */
+  bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
+                          uint16_t target_buffer);
 };
 
 /* Called around every wait of a stalling policy; each may be NULL. */

@@ -3,19 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder.h"
+#include "chunk_fragments.h"
+#include "commit_request.h"
 #include "wire.h"
 
 enum {
-  COMMIT_MOVE = 1,
-  COMMIT_PATCH = 2,
-  COMMIT_FLUSH_ID = 3,
-
-  MOVE_PAGE = 1,
-  MOVE_CHUNK = 2,
-  MOVE_BUFFER = 3,
-
-  PATCH_BUFFER = 1,
   PATCH_WRITER = 2,
   PATCH_CHUNK = 3,
   PATCH_PATCHES = 4,
@@ -27,17 +19,10 @@ enum {
   WRITER_ID = 1, /* in RegisterTraceWriter and UnregisterTraceWriter */
   WRITER_BUFFER = 2,
 
-  MAX_MOVE = 2 + 3 * 6,
-  /* More ready patches than this for one chunk become several entries, so
-   * that each fits into a request. */
-  MAX_PATCHES_PER_ENTRY = 256,
   MAX_ONE_PATCH = 2 + 6 + 2 + ST_PATCH_SIZE,
-  MAX_PATCH_ENTRY = 32 + MAX_PATCHES_PER_ENTRY * MAX_ONE_PATCH,
-  MAX_FLUSH_ID = 1 + ST_MAX_VARINT,
+  /* How far back in the batch a patch looks for its chunk. */
+  MAX_DIRECT_SEARCH = 256,
 };
-
-static_assert((int)MAX_PATCH_ENTRY <= (int)ST_COMMIT_MAX_REQUEST,
-              "an entry must fit");
 
 /* --- storage --- */
 
@@ -75,55 +60,33 @@ static void clear(struct st_commit_batch* b) {
 
 /* --- sending --- */
 
-/* Bytes of the longest run of whole entries that fits into `room`. */
-static size_t whole_entries(const struct st_growing_bytes* g, size_t room) {
-  if (g->size <= room)
-    return g->size;
-  struct st_decoder d;
-  struct st_field entry;
-  st_decoder_init(&d, g->data, g->size);
-  size_t end = 0;
-  while (st_decoder_next(&d, &entry)) {
-    size_t next = g->size - st_decoder_left(&d);
-    if (next > room)
-      break;
-    end = next;
-  }
-  return end;
-}
-
 static bool invoke(struct st_commit_batch* b, uint32_t method,
                    const uint8_t* args, size_t size) {
   return st_send_queue_invoke(b->queue, b->methods.service_id, method, args,
                               size, true, -1) != 0;
 }
 
+/* A chunk that patches may still go into is given away only if it leaves. */
+static bool has_room(struct st_commit_batch* b, size_t limit) {
+  return st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
+}
+
 /* Sends one request, with as much as it can hold; false: nothing was sent. */
 static bool send_request(struct st_commit_batch* b) {
-  uint8_t request[ST_COMMIT_MAX_REQUEST + MAX_FLUSH_ID];
-  uint8_t* p = request;
-
-  size_t moves = whole_entries(&b->moves, ST_COMMIT_MAX_REQUEST);
-  size_t patches = 0;
-  if (moves == b->moves.size)
-    patches = whole_entries(&b->patches, ST_COMMIT_MAX_REQUEST - moves);
-  bool is_last = moves == b->moves.size && patches == b->patches.size;
-
-  if (moves > 0)
-    memcpy(p, b->moves.data, moves);
-  p += moves;
-  if (patches > 0)
-    memcpy(p, b->patches.data, patches);
-  p += patches;
-  if (is_last && b->flush_request_id)
-    p = st_put_u64_field(p, COMMIT_FLUSH_ID, b->flush_request_id);
-
-  if (!invoke(b, b->methods.commit_data, request, (size_t)(p - request)))
+  uint8_t bytes[ST_COMMIT_MAX_REQUEST];
+  struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
+  if (b->emulated) {
+    request.bytes = b->request;
+    request.limit = ST_COMMIT_MAX_EMULATED_REQUEST;
+  }
+  if (b->shm && !has_room(b, request.limit))
     return false;
-  consume(&b->moves, moves);
-  consume(&b->patches, patches);
-  if (is_last)
-    b->flush_request_id = 0;
+  st_commit_request_build(b, &request);
+  if (!invoke(b, b->methods.commit_data, request.bytes, request.size)) {
+    st_commit_request_kept(b);
+    return false;
+  }
+  st_commit_request_sent(b, &request);
   return true;
 }
 
@@ -175,9 +138,55 @@ void st_commit_batch_flush(struct st_commit_batch* b) {
   pthread_mutex_unlock(&b->mutex);
 }
 
+/* --- scraping, under emulation --- */
+
+/* Sends what a chunk holds that is being written.  No chunk becomes free while
+ * the mutex is held.  False: the queue is full. */
+static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
+                            uint32_t index) {
+  uint32_t bitmap = st_page_bitmap(b->shm, page);
+  struct st_chunk chunk;
+  if (st_bitmap_state(bitmap, index) != ST_CHUNK_BEING_WRITTEN ||
+      !st_chunk_at(b->shm, page, st_bitmap_layout(bitmap), index, &chunk))
+    return true;
+  struct st_chunk_header* header = st_chunk_header(&chunk);
+  uint16_t packets =
+      atomic_load_explicit(&header->packets, memory_order_acquire);
+  uint16_t writer = atomic_load(&header->writer_id);
+  uint32_t started = packets & ST_PACKETS_COUNT_MASK;
+  if (started < 2 || writer > ST_MAX_WRITER_ID || !b->writer_buffer[writer])
+    return true;
+
+  /* The request lies behind the chunk's copy in the same memory. */
+  uint8_t* copy = b->request;
+  memset(copy, 0, chunk.size);
+  struct st_chunk_header start = {atomic_load(&header->chunk_id), writer,
+                                  packets};
+  memcpy(copy, (void*)&start, sizeof start);
+  st_copy_fragments(chunk.begin + sizeof start, chunk.size - sizeof start,
+                    started - 1, copy + sizeof start);
+  struct st_commit_request request = {.bytes = copy + chunk.size};
+  st_commit_request_put_incomplete(&request, copy, chunk.size,
+                                   b->writer_buffer[writer]);
+  return invoke(b, b->methods.commit_data, request.bytes, request.size);
+}
+
+/* Chunks in the batch come first: a sequence is better read in its order. */
+static void send_what_is_written(struct st_commit_batch* b) {
+  if (!b->writer_buffer || !send_commits(b))
+    return;
+  for (uint32_t page = 0; page < b->shm->num_pages; page++) {
+    uint32_t layout = st_bitmap_layout(st_page_bitmap(b->shm, page));
+    for (uint32_t i = 0; i < st_layout_chunks(layout); i++)
+      if (!send_incomplete(b, page, i))
+        return;
+  }
+}
+
 void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id) {
   pthread_mutex_lock(&b->mutex);
+  send_what_is_written(b);
   /* A service takes an id for itself and all before it. */
   if (id > b->flush_request_id)
     b->flush_request_id = id;
@@ -187,28 +196,70 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
 
 /* --- the sink --- */
 
-static void append_move(struct st_commit_batch* b, const struct st_chunk* chunk,
-                        uint16_t target_buffer) {
-  uint8_t* p = reserve(b, &b->moves, MAX_MOVE);
+static void append_move(struct st_commit_batch* b,
+                        struct st_pending_move move) {
+  uint8_t* p = reserve(b, &b->moves, sizeof move);
   if (!p)
     return;
-  uint8_t body[MAX_MOVE];
-  uint8_t* end = st_put_u64_field(body, MOVE_PAGE, chunk->page);
-  end = st_put_u64_field(end, MOVE_CHUNK, chunk->index);
-  end = st_put_u64_field(end, MOVE_BUFFER, target_buffer);
-  p = st_put_bytes_field(p, COMMIT_MOVE, body, (size_t)(end - body));
-  b->moves.size = (size_t)(p - b->moves.data);
+  memcpy(p, &move, sizeof move);
+  b->moves.size += sizeof move;
+  b->chunk_bytes += move.chunk.size;
+  if (b->chunk_bytes >= b->batch_bytes)
+    send_all(b);
 }
 
 static void chunk_complete(void* self, const struct st_chunk* chunk,
                            uint16_t target_buffer) {
   struct st_commit_batch* b = self;
+  struct st_pending_move move = {.chunk = *chunk,
+                                 .target_buffer = target_buffer};
   pthread_mutex_lock(&b->mutex);
-  append_move(b, chunk, target_buffer);
-  b->chunk_bytes += chunk->size;
-  if (b->chunk_bytes >= b->batch_bytes)
-    send_all(b);
+  append_move(b, move);
   pthread_mutex_unlock(&b->mutex);
+}
+
+static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
+                            uint16_t target_buffer) {
+  struct st_commit_batch* b = self;
+  if (!b->shm)
+    return false;
+  struct st_chunk_header* header = st_chunk_header(chunk);
+  struct st_pending_move move = {.chunk = *chunk,
+                                 .chunk_id = atomic_load(&header->chunk_id),
+                                 .writer_id = atomic_load(&header->writer_id),
+                                 .target_buffer = target_buffer,
+                                 .being_written = true};
+  pthread_mutex_lock(&b->mutex);
+  append_move(b, move);
+  pthread_mutex_unlock(&b->mutex);
+  return true;
+}
+
+/* The chunk that patches are for, if it is still in the batch. */
+static struct st_pending_move* find_unpatched(
+    struct st_commit_batch* b, const struct st_chunk_patches* patches) {
+  size_t count = b->moves.size / sizeof(struct st_pending_move);
+  size_t first = count > MAX_DIRECT_SEARCH ? count - MAX_DIRECT_SEARCH : 0;
+  struct st_pending_move* moves = (struct st_pending_move*)(void*)b->moves.data;
+  for (size_t i = count; i-- > first;)
+    if (moves[i].being_written && moves[i].chunk_id == patches->chunk_id &&
+        moves[i].writer_id == patches->writer_id)
+      return &moves[i];
+  return NULL;
+}
+
+static void patch_chunk(struct st_commit_batch* b, struct st_pending_move* move,
+                        const struct st_chunk_patches* patches) {
+  uint8_t* payload = move->chunk.begin + ST_CHUNK_HEADER_SIZE;
+  const struct st_patch* patch = patches->first;
+  for (uint32_t i = 0; i < patches->count; i++, patch = patch->next)
+    memcpy(payload + patch->offset, patch->size_field, ST_PATCH_SIZE);
+  if (patches->has_more)
+    return;
+  uint16_t flag = ST_CHUNK_NEEDS_PATCHING << ST_PACKETS_FLAGS_SHIFT;
+  atomic_fetch_and(&st_chunk_header(&move->chunk)->packets, (uint16_t)~flag);
+  st_chunk_release_as_complete(b->shm, &move->chunk);
+  move->being_written = false;
 }
 
 static uint8_t* put_one_patch(uint8_t* p, const struct st_patch* patch) {
@@ -224,36 +275,46 @@ static uint8_t* put_one_patch(uint8_t* p, const struct st_patch* patch) {
 static const struct st_patch* append_patches(
     struct st_commit_batch* b, const struct st_chunk_patches* chunk,
     const struct st_patch* patch, uint32_t count, bool has_more) {
-  uint8_t* p = reserve(b, &b->patches, MAX_PATCH_ENTRY);
-  if (!p)
+  struct st_pending_patches head = {.target_buffer = chunk->target_buffer};
+  uint8_t* at =
+      reserve(b, &b->patches, sizeof head + ST_COMMIT_MAX_PATCH_ENTRY);
+  if (!at)
     return NULL;
-  p = st_put_tag(p, COMMIT_PATCH, ST_WIRE_DELIMITED);
-  uint8_t* size_field = p;
-  p += ST_SIZE_FIELD;
-  p = st_put_u64_field(p, PATCH_BUFFER, chunk->target_buffer);
-  p = st_put_u64_field(p, PATCH_WRITER, chunk->writer_id);
+  uint8_t* rest = at + sizeof head;
+  uint8_t* p = st_put_u64_field(rest, PATCH_WRITER, chunk->writer_id);
   p = st_put_u64_field(p, PATCH_CHUNK, chunk->chunk_id);
   for (; count > 0; count--, patch = patch->next)
     p = put_one_patch(p, patch);
   if (has_more)
     p = st_put_u64_field(p, PATCH_HAS_MORE, 1);
-  st_put_size_field(size_field, (uint32_t)(p - size_field) - ST_SIZE_FIELD);
+  head.size = (uint32_t)(p - rest);
+  memcpy(at, &head, sizeof head);
   b->patches.size = (size_t)(p - b->patches.data);
   return patch;
+}
+
+static void patch_in_service(struct st_commit_batch* b,
+                             const struct st_chunk_patches* chunk) {
+  const struct st_patch* next = chunk->first;
+  uint32_t left = chunk->count;
+  while (left > 0 && next) {
+    uint32_t count = left < ST_COMMIT_MAX_PATCHES_PER_ENTRY
+                         ? left
+                         : ST_COMMIT_MAX_PATCHES_PER_ENTRY;
+    left -= count;
+    next = append_patches(b, chunk, next, count, left > 0 || chunk->has_more);
+  }
+  send_all(b);
 }
 
 static void patch(void* self, const struct st_chunk_patches* chunk) {
   struct st_commit_batch* b = self;
   pthread_mutex_lock(&b->mutex);
-  const struct st_patch* next = chunk->first;
-  uint32_t left = chunk->count;
-  while (left > 0 && next) {
-    uint32_t count =
-        left < MAX_PATCHES_PER_ENTRY ? left : MAX_PATCHES_PER_ENTRY;
-    left -= count;
-    next = append_patches(b, chunk, next, count, left > 0 || chunk->has_more);
-  }
-  send_all(b);
+  struct st_pending_move* move = find_unpatched(b, chunk);
+  if (move)
+    patch_chunk(b, move, chunk);
+  else
+    patch_in_service(b, chunk);
   pthread_mutex_unlock(&b->mutex);
 }
 
@@ -265,6 +326,8 @@ static void change_writer(struct st_commit_batch* b, uint16_t writer_id,
                           uint16_t target_buffer) {
   struct st_writer_change change = {writer_id, target_buffer};
   pthread_mutex_lock(&b->mutex);
+  if (b->writer_buffer)
+    b->writer_buffer[writer_id] = target_buffer;
   uint8_t* p = reserve(b, &b->changes, sizeof change);
   if (p) {
     memcpy(p, &change, sizeof change);
@@ -285,6 +348,7 @@ static void unregister_writer(void* self, uint16_t writer_id) {
 
 const struct st_commit_sink st_commit_batch_sink = {
     .chunk_complete = chunk_complete,
+    .chunk_unpatched = chunk_unpatched,
     .patch = patch,
     .flush = flush,
     .register_writer = register_writer,
@@ -331,6 +395,21 @@ bool st_commit_batch_init(struct st_commit_batch* b,
   return true;
 }
 
+void st_commit_batch_patch_directly(struct st_commit_batch* b,
+                                    const struct st_shm* shm) {
+  b->shm = shm;
+}
+
+bool st_commit_batch_emulate(struct st_commit_batch* b,
+                             const struct st_shm* shm, bool scrapable) {
+  b->shm = shm;
+  b->emulated = true;
+  b->request = malloc(ST_COMMIT_MAX_EMULATED_REQUEST + ST_MAX_PAGE_SIZE);
+  if (scrapable)
+    b->writer_buffer = calloc(ST_MAX_WRITER_ID + 1, sizeof *b->writer_buffer);
+  return b->request && (b->writer_buffer || !scrapable);
+}
+
 void st_commit_batch_destroy(struct st_commit_batch* b) {
   st_send_queue_set_room_listener(b->queue, NULL, NULL);
   st_commit_batch_flush(b);
@@ -338,5 +417,7 @@ void st_commit_batch_destroy(struct st_commit_batch* b) {
   free(b->moves.data);
   free(b->patches.data);
   free(b->changes.data);
+  free(b->writer_buffer);
+  free(b->request);
   pthread_mutex_destroy(&b->mutex);
 }

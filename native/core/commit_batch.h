@@ -20,10 +20,28 @@
  * over several where they are too many for one; then the writers that came
  * and went, in their order.
  *
+ * Direct patching.  A chunk that patches will follow for stays BeingWritten
+ * for as long as it is in the batch, and a patch that comes in time is written
+ * into it; nobody else hears of it.  The chunk becomes Complete with the last
+ * of them, or when the batch leaves.
+ *
+ * Emulation.  No memory is shared with the service (TCP, vsock, a relay), so a
+ * move carries the chunk itself, header and all, and the chunk is free as soon
+ * as its request is in the queue.  Until then it lies in our memory, whose
+ * size bounds what a slow service can make us hold:
+ *
+ *   1 chunks_to_move  { 3 target_buffer, 4 data, 5 chunk_incomplete }*
+ *
+ * The service can't scrape such memory.  Before a flush is acknowledged the
+ * batch therefore sends what chunks that are being written hold so far, if the
+ * producer is one that may be scraped.
+ *
  * One mutex; a batch is sent while it is held, so that order holds.  The
- * queue's mutex is the only one taken under it.
+ * queue's mutex is the only one taken under it.  Encoding is commit_request.h's.
  *
  * Fork: the child's copy is empty, and its queue is broken.
+ *
+ * Source: perfetto-abi 1.6, 1.9, 1.10.
  */
 #ifndef STRETTO_CORE_COMMIT_BATCH_H_
 #define STRETTO_CORE_COMMIT_BATCH_H_
@@ -62,15 +80,36 @@ struct st_writer_change {
   uint16_t target_buffer;
 };
 
+/* A chunk that is to be moved. */
+struct st_pending_move {
+  struct st_chunk chunk;
+  uint32_t chunk_id; /* with being_written */
+  uint16_t writer_id;
+  uint16_t target_buffer;
+  bool being_written; /* patches may go into it */
+  bool in_request;    /* commit_request.h */
+};
+
+/* In front of the encoded rest of a ChunkToPatch. */
+struct st_pending_patches {
+  uint32_t size; /* of the rest */
+  uint16_t target_buffer;
+  bool in_request;
+};
+
 struct st_commit_batch {
   struct st_send_queue* queue;
   struct st_fork_entry fork;
   struct st_producer_methods methods;
   uint32_t batch_bytes;
+  const struct st_shm* shm; /* NULL: neither patched directly nor emulated */
+  bool emulated;
+  uint16_t* writer_buffer; /* emulated, if it may be scraped: by writer id */
+  uint8_t* request;        /* emulated: room for one */
 
   pthread_mutex_t mutex;           /* guards all below */
-  struct st_growing_bytes moves;   /* encoded chunks_to_move */
-  struct st_growing_bytes patches; /* encoded chunks_to_patch */
+  struct st_growing_bytes moves;   /* of struct st_pending_move */
+  struct st_growing_bytes patches; /* each behind a struct st_pending_patches */
   struct st_growing_bytes changes; /* of struct st_writer_change */
   uint64_t chunk_bytes; /* sum of the sizes of the chunks in the batch */
   uint64_t flush_request_id;
@@ -85,6 +124,15 @@ bool st_commit_batch_init(struct st_commit_batch* b,
                           const struct st_producer_methods* methods,
                           uint32_t batch_bytes);
 void st_commit_batch_destroy(struct st_commit_batch* b);
+
+/* Patches chunks of this memory, which outlives the batch, directly. */
+void st_commit_batch_patch_directly(struct st_commit_batch* b,
+                                    const struct st_shm* shm);
+
+/* This memory isn't shared: chunks go inside requests.  `scrapable`: what they
+ * hold while they are written, too.  False: out of memory. */
+bool st_commit_batch_emulate(struct st_commit_batch* b,
+                             const struct st_shm* shm, bool scrapable);
 
 /* Sends everything now. */
 void st_commit_batch_flush(struct st_commit_batch* b);

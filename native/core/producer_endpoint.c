@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunk_fragments.h"
 #include "producer_endpoint_internal.h"
 #include "wire.h"
 
@@ -143,28 +144,6 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
 
 /* --- scraping --- */
 
-/* Copies trusted fragments, and reads nothing else: what lies behind them is
- * being written.  Returns how many are good. */
-static uint32_t copy_fragments(const uint8_t* from, size_t size,
-                               uint32_t fragments, uint8_t* to) {
-  size_t pos = 0;
-  for (uint32_t i = 0; i < fragments; i++) {
-    size_t start = pos;
-    do {
-      if (pos == size || pos - start == ST_MAX_VARINT)
-        return i;
-      to[pos] = from[pos];
-    } while (to[pos++] & 0x80);
-    uint64_t n = 0;
-    st_get_varint(to + start, to + pos, &n);
-    if (n > size - pos)
-      return i;
-    memcpy(to + pos, from + pos, n);
-    pos += n;
-  }
-  return fragments;
-}
-
 /* What one chunk holds for the buffers that are to be scraped.  While the
  * mutex is held no chunk is freed. */
 static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
@@ -194,8 +173,8 @@ static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
   }
   if (copy->fragments < 2)
     return 0;
-  copy->fragments = (uint16_t)copy_fragments(payload, copy->payload_size,
-                                             copy->fragments - 1u, scratch);
+  copy->fragments = (uint16_t)st_copy_fragments(payload, copy->payload_size,
+                                                copy->fragments - 1u, scratch);
   return target;
 }
 

@@ -143,6 +143,17 @@ static bool admit(struct st_send_queue* q, size_t size, int fd) {
   return reserve(q, size);
 }
 
+bool st_send_queue_has_room(struct st_send_queue* q, size_t size) {
+  pthread_mutex_lock(&q->mutex);
+  if (!fits(q, size, -1))
+    send_pending(q);
+  bool room = fits(q, size, -1);
+  if (!room)
+    q->wants_room = true;
+  pthread_mutex_unlock(&q->mutex);
+  return room;
+}
+
 static bool keep_fd(struct st_send_queue* q, int fd) {
   if (fd < 0)
     return true;

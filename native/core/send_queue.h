@@ -100,6 +100,10 @@ void st_send_queue_drain(struct st_send_queue* q);
 /* Bytes that wait; > 0 means: watch for POLLOUT. */
 size_t st_send_queue_pending(struct st_send_queue* q);
 
+/* Whether a frame of `size` bytes would be taken now; if not, the listener is
+ * called when there is room. */
+bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
+
 /* Frees what waits and refuses everything from now on. */
 void st_send_queue_break(struct st_send_queue* q);
 

@@ -58,8 +58,13 @@ static bool reader_congested(void* self, uint16_t buffer) {
 }
 
 static const struct st_commit_sink kReaderSink = {
-    reader_chunk_complete, reader_patch,      reader_flush,
-    reader_register,       reader_unregister, reader_congested};
+    .chunk_complete = reader_chunk_complete,
+    .patch = reader_patch,
+    .flush = reader_flush,
+    .register_writer = reader_register,
+    .unregister_writer = reader_unregister,
+    .congested = reader_congested,
+};
 
 /* Frees the oldest chunk that is still Complete. */
 static inline bool reader_free_one(struct chunk_reader* r) {

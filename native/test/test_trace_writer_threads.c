@@ -61,7 +61,12 @@ static void ignore_unregister(void* self, uint16_t writer) {
   (void)self, (void)writer;
 }
 static const struct st_commit_sink kCountingSink = {
-    count_chunk, no_patches, ignore, ignore_register, ignore_unregister, NULL};
+    .chunk_complete = count_chunk,
+    .patch = no_patches,
+    .flush = ignore,
+    .register_writer = ignore_register,
+    .unregister_writer = ignore_unregister,
+};
 
 static _Atomic uint64_t written_sum;
 

@@ -231,9 +231,30 @@ class Arbiter:
         commit_data: int,
         register_trace_writer: int,
         unregister_trace_writer: int,
+        patch_directly: bool = ...,
         batch_bytes: int = ...,
     ) -> Arbiter:
-        """Memory from the service; completed chunks go out as CommitData."""
+        """Memory from the service; completed chunks go out as CommitData.
+
+        `patch_directly`: chunks that haven't left yet are patched in place, which the service
+        has to know of.
+        """
+    @classmethod
+    def emulated(
+        cls,
+        size: int,
+        page_size: int,
+        queue: SendQueue,
+        service_id: int,
+        commit_data: int,
+        register_trace_writer: int,
+        unregister_trace_writer: int,
+        scrapable: bool,
+    ) -> Arbiter:
+        """Private memory; completed chunks go out inside of CommitData.
+
+        `scrapable`: before a flush is acknowledged, what is being written goes out, too.
+        """
     def flush(self) -> None:
         """Send what is batched."""
     def notify_flush_complete(self, request_id: int, /) -> None:

@@ -1,0 +1,192 @@
+#include "commit_request.h"
+
+#include <string.h>
+
+#include "wire.h"
+
+enum {
+  COMMIT_MOVE = 1,
+  COMMIT_PATCH = 2,
+  COMMIT_FLUSH_ID = 3,
+
+  MOVE_PAGE = 1,
+  MOVE_CHUNK = 2,
+  MOVE_BUFFER = 3,
+  MOVE_DATA = 4,
+  MOVE_INCOMPLETE = 5,
+
+  PATCH_BUFFER = 1,
+
+  /* Of an entry, without a chunk in it. */
+  MAX_MOVE = 32,
+  MAX_PATCH_HEAD = 2 * ST_MAX_TAG + ST_MAX_VARINT + 6,
+  MAX_FLUSH_ID = 1 + ST_MAX_VARINT,
+};
+
+static_assert((int)ST_COMMIT_MAX_PATCH_ENTRY + (int)MAX_PATCH_HEAD <=
+                  (int)ST_COMMIT_MAX_REQUEST,
+              "an entry must fit");
+
+static bool fits(const struct st_commit_request* r, size_t size) {
+  return r->limit - r->size >= size;
+}
+
+/* --- moves --- */
+
+static uint8_t* put_data(uint8_t* p, const uint8_t* data, size_t size,
+                         uint16_t target_buffer, bool incomplete) {
+  uint8_t* size_field = st_put_tag(p, COMMIT_MOVE, ST_WIRE_DELIMITED);
+  p = size_field + ST_SIZE_FIELD;
+  p = st_put_u64_field(p, MOVE_BUFFER, target_buffer);
+  p = st_put_bytes_field(p, MOVE_DATA, data, size);
+  if (incomplete)
+    p = st_put_u64_field(p, MOVE_INCOMPLETE, 1);
+  st_put_size_field(size_field, (uint32_t)(p - size_field) - ST_SIZE_FIELD);
+  return p;
+}
+
+static uint8_t* put_place(uint8_t* p, const struct st_pending_move* move) {
+  uint8_t body[MAX_MOVE];
+  uint8_t* end = st_put_u64_field(body, MOVE_PAGE, move->chunk.page);
+  end = st_put_u64_field(end, MOVE_CHUNK, move->chunk.index);
+  end = st_put_u64_field(end, MOVE_BUFFER, move->target_buffer);
+  return st_put_bytes_field(p, COMMIT_MOVE, body, (size_t)(end - body));
+}
+
+static void put_move(struct st_commit_batch* b, struct st_commit_request* r,
+                     struct st_pending_move* move) {
+  uint8_t* p = r->bytes + r->size;
+  if (move->being_written)
+    st_chunk_release_as_complete(b->shm, &move->chunk);
+  move->being_written = false;
+  move->in_request = true;
+  p = b->emulated ? put_data(p, move->chunk.begin, move->chunk.size,
+                             move->target_buffer, false)
+                  : put_place(p, move);
+  r->size = (size_t)(p - r->bytes);
+}
+
+static struct st_pending_move* moves_of(struct st_commit_batch* b,
+                                        size_t* count) {
+  *count = b->moves.size / sizeof(struct st_pending_move);
+  return (struct st_pending_move*)(void*)b->moves.data;
+}
+
+/* Puts in what fits; false if something remains. */
+static bool put_moves(struct st_commit_batch* b, struct st_commit_request* r) {
+  size_t count;
+  struct st_pending_move* moves = moves_of(b, &count);
+  for (size_t i = 0; i < count; i++) {
+    size_t data = b->emulated ? moves[i].chunk.size : 0;
+    if (!fits(r, MAX_MOVE + data))
+      return false;
+    put_move(b, r, &moves[i]);
+  }
+  return true;
+}
+
+/* What was sent is gone; under emulation its chunk is free again. */
+static void take_out_moves(struct st_commit_batch* b) {
+  size_t count, kept = 0;
+  struct st_pending_move* moves = moves_of(b, &count);
+  for (size_t i = 0; i < count; i++) {
+    if (!moves[i].in_request)
+      moves[kept++] = moves[i];
+    else if (b->emulated)
+      st_chunk_release_complete_as_free(b->shm, &moves[i].chunk);
+  }
+  b->moves.size = kept * sizeof *moves;
+}
+
+void st_commit_request_put_incomplete(struct st_commit_request* r,
+                                      const uint8_t* data, size_t size,
+                                      uint16_t target_buffer) {
+  uint8_t* p = put_data(r->bytes + r->size, data, size, target_buffer, true);
+  r->size = (size_t)(p - r->bytes);
+}
+
+/* --- patches --- */
+
+static uint8_t* put_patch_entry(uint8_t* p,
+                                const struct st_pending_patches* head,
+                                const uint8_t* rest) {
+  uint8_t* size_field = st_put_tag(p, COMMIT_PATCH, ST_WIRE_DELIMITED);
+  p = size_field + ST_SIZE_FIELD;
+  p = st_put_u64_field(p, PATCH_BUFFER, head->target_buffer);
+  memcpy(p, rest, head->size);
+  p += head->size;
+  st_put_size_field(size_field, (uint32_t)(p - size_field) - ST_SIZE_FIELD);
+  return p;
+}
+
+/* Puts in what fits; false if something remains. */
+static bool put_patches(struct st_commit_batch* b,
+                        struct st_commit_request* r) {
+  struct st_pending_patches head;
+  for (size_t at = 0; at < b->patches.size; at += sizeof head + head.size) {
+    uint8_t* entry = b->patches.data + at;
+    memcpy(&head, entry, sizeof head);
+    if (!fits(r, MAX_PATCH_HEAD + head.size))
+      return false;
+    head.in_request = true;
+    memcpy(entry, &head, sizeof head);
+    uint8_t* p =
+        put_patch_entry(r->bytes + r->size, &head, entry + sizeof head);
+    r->size = (size_t)(p - r->bytes);
+  }
+  return true;
+}
+
+static void take_out_patches(struct st_commit_batch* b) {
+  struct st_pending_patches head;
+  size_t kept = 0, at = 0;
+  while (at < b->patches.size) {
+    memcpy(&head, b->patches.data + at, sizeof head);
+    size_t whole = sizeof head + head.size;
+    if (!head.in_request) {
+      memmove(b->patches.data + kept, b->patches.data + at, whole);
+      kept += whole;
+    }
+    at += whole;
+  }
+  b->patches.size = kept;
+}
+
+static void keep_patches(struct st_commit_batch* b) {
+  struct st_pending_patches head;
+  for (size_t at = 0; at < b->patches.size; at += sizeof head + head.size) {
+    memcpy(&head, b->patches.data + at, sizeof head);
+    head.in_request = false;
+    memcpy(b->patches.data + at, &head, sizeof head);
+  }
+}
+
+/* --- the whole --- */
+
+void st_commit_request_build(struct st_commit_batch* b,
+                             struct st_commit_request* r) {
+  r->limit -= MAX_FLUSH_ID;
+  r->is_last = put_moves(b, r) && put_patches(b, r);
+  r->limit += MAX_FLUSH_ID;
+  if (!r->is_last || !b->flush_request_id)
+    return;
+  uint8_t* p = st_put_u64_field(r->bytes + r->size, COMMIT_FLUSH_ID,
+                                b->flush_request_id);
+  r->size = (size_t)(p - r->bytes);
+}
+
+void st_commit_request_sent(struct st_commit_batch* b,
+                            const struct st_commit_request* r) {
+  take_out_moves(b);
+  take_out_patches(b);
+  if (r->is_last)
+    b->flush_request_id = 0;
+}
+
+void st_commit_request_kept(struct st_commit_batch* b) {
+  size_t count;
+  struct st_pending_move* moves = moves_of(b, &count);
+  for (size_t i = 0; i < count; i++)
+    moves[i].in_request = false;
+  keep_patches(b);
+}

@@ -1,0 +1,41 @@
+/* One CommitDataRequest out of a batch (commit_batch.h), as full as may be.
+ *
+ *   build  encodes what fits: moves, then patches, then the acknowledgement
+ *   sent   takes it out of the batch      kept  it stays: the queue is full
+ *
+ * Called with the batch's mutex; between `build` and one of the others nothing
+ * is appended.
+ */
+#ifndef STRETTO_CORE_COMMIT_REQUEST_H_
+#define STRETTO_CORE_COMMIT_REQUEST_H_
+
+#include "commit_batch.h"
+
+enum {
+  /* Of a request with chunks in it. */
+  ST_COMMIT_MAX_EMULATED_REQUEST = 128 * 1024 - 512,
+  /* More ready patches than this for one chunk become several entries, so
+   * that each fits into a request. */
+  ST_COMMIT_MAX_PATCHES_PER_ENTRY = 256,
+  /* Of the rest of an entry with so many. */
+  ST_COMMIT_MAX_PATCH_ENTRY = 32 + ST_COMMIT_MAX_PATCHES_PER_ENTRY * 14,
+};
+
+struct st_commit_request {
+  uint8_t* bytes;
+  size_t size, limit;
+  bool is_last; /* nothing remains in the batch */
+};
+
+void st_commit_request_build(struct st_commit_batch* b,
+                             struct st_commit_request* r);
+void st_commit_request_sent(struct st_commit_batch* b,
+                            const struct st_commit_request* r);
+void st_commit_request_kept(struct st_commit_batch* b);
+
+/* Appends a chunk that is still being written: a copy of what it has. */
+void st_commit_request_put_incomplete(struct st_commit_request* r,
+                                      const uint8_t* data, size_t size,
+                                      uint16_t target_buffer);
+
+#endif /* STRETTO_CORE_COMMIT_REQUEST_H_ */

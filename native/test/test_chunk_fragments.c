@@ -1,0 +1,41 @@
+#include "chunk_fragments.h"
+
+#include <string.h>
+
+#include "check.h"
+
+static uint8_t g_copy[64];
+
+static uint32_t copy(const char* payload, size_t size, uint32_t fragments) {
+  memset(g_copy, 0xEE, sizeof g_copy);
+  return st_copy_fragments((const uint8_t*)payload, size, fragments, g_copy);
+}
+
+static void what_was_asked_for_and_no_more(void) {
+  CHECK_EQ(copy("\3one\3two", 8, 1), 1);
+  CHECK_EQ(memcmp(g_copy, "\3one\xEE", 5), 0);
+  CHECK_EQ(copy("\3one\3two", 8, 2), 2);
+  CHECK_EQ(memcmp(g_copy, "\3one\3two\xEE", 9), 0);
+  CHECK_EQ(copy("\3one", 4, 0), 0);
+  CHECK_EQ(g_copy[0], 0xEE);
+}
+
+static void long_and_empty_sizes(void) {
+  CHECK_EQ(copy("\x81\x80\x80\0x\0\1y", 8, 3), 3);
+  CHECK_EQ(memcmp(g_copy, "\x81\x80\x80\0x\0\1y", 8), 0);
+}
+
+static void what_lies_is_left_out(void) {
+  CHECK_EQ(copy("\3one\4two", 8, 2), 1); /* longer than the rest */
+  CHECK_EQ(copy("\3one\x83", 5, 2), 1);  /* a size without an end */
+  CHECK_EQ(copy("\3one", 4, 2), 1);      /* one too many */
+  CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, 1), 0);
+  CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 10, 1), 0);
+}
+
+int main(void) {
+  RUN(what_was_asked_for_and_no_more);
+  RUN(long_and_empty_sizes);
+  RUN(what_lies_is_left_out);
+  return 0;
+}
