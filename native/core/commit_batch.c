@@ -108,7 +108,9 @@ static bool send_change(struct st_commit_batch* b,
     p = st_put_u64_field(p, WRITER_BUFFER, change.target_buffer);
     method = b->methods.register_trace_writer;
   }
-  return invoke(b, method, args, (size_t)(p - args));
+  /* A service that doesn't know the method can't scrape, which is all it is
+   * for. */
+  return method == 0 || invoke(b, method, args, (size_t)(p - args));
 }
 
 static void send_changes(struct st_commit_batch* b) {

@@ -105,6 +105,16 @@ static void writers_are_announced_behind_their_predecessors_chunks(void) {
   close_batch();
 }
 
+static void a_service_that_knows_no_writers_is_told_of_none(void) {
+  open_batch(0);
+  g_batch.methods.register_trace_writer = 0;
+  g_batch.methods.unregister_trace_writer = 0;
+  st_commit_batch_sink.register_writer(&g_batch, 5, 3);
+  st_commit_batch_sink.unregister_writer(&g_batch, 5);
+  expect_nothing();
+  close_batch();
+}
+
 static void what_the_queue_refuses_leaves_later_in_order(void) {
   struct request r;
   open_batch(0);
@@ -246,6 +256,7 @@ int main(void) {
   RUN(many_patches_of_a_chunk_are_split);
   RUN(flush_ids_follow_the_chunks);
   RUN(writers_are_announced_behind_their_predecessors_chunks);
+  RUN(a_service_that_knows_no_writers_is_told_of_none);
   RUN(what_the_queue_refuses_leaves_later_in_order);
   RUN(a_long_backlog_is_split_into_requests);
   RUN(a_service_that_never_reads_cannot_grow_us);

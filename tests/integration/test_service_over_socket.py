@@ -4,112 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
-from stretto.base.clock import SystemClock
-from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.base.unix_socket import UnixListener
-from stretto.ports.producer_host import ProducerHost
-from stretto.service.tracing_service import TracingService
 from stretto.testing.decoded_packets import decode_packets
-from stretto.testing.mock_consumer import MockConsumer
+from tests.support.machine import Machine, expected
 from tests.support.service_setup import make_config, texts
-
-TIMEOUT_MS = 20_000
-
-PRODUCER = """
-import os, sys
-from stretto import _native
-from stretto.ports.producer_client import ProducerClient, ProducerHints
-from stretto.protos.config import DataSourceDescriptor
-from stretto.protos.trace import TestEvent, TracePacket
-
-class Producer:
-    def on_connect(self):
-        self.client.register_data_source(DataSourceDescriptor(name="ds", will_notify_on_stop=True))
-    def on_disconnect(self): pass
-    def on_tracing_setup(self, arbiter): self.arbiter = arbiter
-    def setup_data_source(self, instance_id, config): self.target = config.target_buffer
-    def start_data_source(self, instance_id, config): pass
-    def stop_data_source(self, instance_id): self.client.notify_data_source_stopped(instance_id)
-    def clear_incremental_state(self, instance_ids): pass
-    def flush(self, request_id, instance_ids, flags):
-        self.writer.flush()
-        self.client.notify_flush_complete(request_id)
-
-producer = Producer()
-producer.client = ProducerClient.connect(sys.argv[1], producer, ProducerHints("child"))
-producer.client.connect_and_wait(10_000)
-producer.writer = _native.TraceWriter(producer.arbiter, producer.target, _native.STALL)
-for number in range(int(sys.argv[2])):
-    text = f"{number} " + "x" * (number % 300)
-    producer.writer.write(TracePacket(for_testing=TestEvent(str=text)).encode())
-os.write(1, b"!")
-sys.stdin.readline()
-"""
-
-
-class Machine:
-    """A service that listens, a consumer, and child processes."""
-
-    def __init__(self, folder):
-        self.address = str(folder / "producer.sock")
-        self.runner = SelectorTaskRunner()
-        self.service = TracingService(self.runner, SystemClock())
-        self.host = ProducerHost(self.runner, self.service.connect_producer, scrape_by_default=True)
-        self.host.listen(UnixListener(self.address))
-        self.consumer = MockConsumer(self.service)
-        self.children = []
-
-    def start_child(self, events):
-        command = [sys.executable, "-c", PRODUCER, self.address, str(events)]
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.children.append(child)
-        return child
-
-    def wait_until_written(self, child):
-        """Serve until the child says that it has written all."""
-        fd = child.stdout.fileno()
-        said = []
-        self.runner.watch(fd, lambda: said.append(os.read(fd, 1)))
-        self.until(lambda: said)
-        self.runner.unwatch(fd)
-        assert said == [b"!"]
-
-    def until(self, predicate):
-        assert self.runner.run_until(predicate, TIMEOUT_MS), "the service is stuck"
-
-    def finish(self):
-        """End the session and return its packets."""
-        self.consumer.endpoint.disable_tracing()
-        self.until(lambda: self.consumer.disabled)
-        self.consumer.endpoint.read_buffers()
-        self.until(lambda: self.consumer.reads and not self.consumer.reads[-1][1])
-        return self.consumer.packets()
-
-    def close(self):
-        for child in self.children:
-            child.kill()
-            child.wait()
-            child.stdin.close()
-            child.stdout.close()
-        self.host.close()
-        self.runner.close()
 
 
 @pytest.fixture
 def machine(tmp_path):
-    machine = Machine(tmp_path)
+    machine = Machine(str(tmp_path / "producer.sock"))
     yield machine
     machine.close()
-
-
-def expected(events):
-    return [f"{number} " + "x" * (number % 300) for number in range(events)]
 
 
 def test_flush_brings_everything(machine):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stretto import _native
 from stretto.base.errors import SessionError
 from stretto.base.memory import create_sealed_memfd
+from stretto.base.network_socket import NetworkListener
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.base.unix_socket import UnixListener
+from stretto.base.sockets import listen
 from stretto.ports.producer_host import ProducerHost
 from stretto.protos.config import DataSourceConfig
 from stretto.protos.trace import Trace
@@ -40,13 +41,17 @@ class PlainEndpoint:
         self.producer = producer
         self.core = _native.ProducerEndpointCore(service.table, producer_id)
         self.memory = -1
+        self.emulated = False
         self.producer_provided_shm = False
         self.instances = 0
         self.flushed = 0
         self.log: list[tuple[Any, ...]] = []
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        if self.memory < 0:
+        if self.emulated and not self.instances:
+            self.core.allow_buffer(BUFFER, True)
+            self.producer.on_shared_memory(-1, 0, PAGE_SIZE)
+        elif self.memory < 0:
             self.memory = create_sealed_memfd(self.service.shm_size)
             self.core.attach_fd(self.memory, self.service.shm_size, PAGE_SIZE)
             self.core.allow_buffer(BUFFER, True)
@@ -94,7 +99,10 @@ class PlainService:
         self.refuse = False
         self.runner = SelectorTaskRunner()
         self.host = ProducerHost(self.runner, self._connect)
-        self.host.listen(UnixListener(address))
+        listener = listen(address)
+        if isinstance(listener, NetworkListener):
+            self.address = listener.bound_address
+        self.host.listen(listener)
         self._thread = threading.Thread(target=self.runner.run)
         self._thread.start()
 
@@ -105,6 +113,7 @@ class PlainService:
         producer_id = len(self.endpoints) + 1
         self.table.set_producer(BUFFER, producer_id, identity["uid"], identity["pid"])
         self.endpoints.append(PlainEndpoint(self, producer, producer_id))
+        self.endpoints[-1].emulated = identity["shm_emulation"]
         return self.endpoints[-1]
 
     def call(self, function: Callable[[], T]) -> T:

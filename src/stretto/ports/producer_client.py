@@ -18,7 +18,10 @@ Rules
   They may call anything here. One that raises ends the connection.
 - Trace data never passes through Python: the arbiter sends it.
 - The service must run as our own user or as root: nobody else may hand us
-  memory or switch tracing on.
+  memory or switch tracing on. Over a network nobody can say who it is; who names
+  such an address trusts whoever is there.
+- Over a network there is no shared memory: we say who we are (`peer`), and trace
+  data goes inside of messages, from memory of our own.
 - The socket is shut down before its number is free again, so a late commit can
   never reach another file.
 """
@@ -33,9 +36,9 @@ from _thread import get_ident
 
 from stretto import _native
 from stretto.base.errors import RemoteProtocolError, TransportError
-from stretto.base.unix_socket import UnixSocket
+from stretto.base.sockets import connect
 from stretto.ipc.client import Client
-from stretto.ipc.frames import FrameReader
+from stretto.ipc.frames import FrameReader, encode_frame
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig
@@ -44,6 +47,7 @@ TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stretto.base.stream_socket import StreamSocket
     from stretto.ipc.client import ServiceProxy
     from stretto.ipc.service import Message
     from stretto.ports.endpoints import Producer
@@ -54,6 +58,11 @@ RECEIVES_PER_CALL = 8
 
 DRAIN_INTERVAL_MS = 10
 """How often the handshake, which waits for input only, tries to get rid of its output."""
+
+EMULATED_SHM_BYTES = 1 << 20
+"""Memory of a producer that shares none, unless it asks for another size."""
+
+MIN_PAGE_BYTES = 4096
 
 _Request = ipc.InitializeConnectionRequest
 
@@ -97,11 +106,11 @@ class ProducerClient:
     """
 
     __slots__ = (
-        "_arbiter", "_client", "_end", "_gone", "_hints", "_ipc_thread_ident", "_producer",
-        "_proxy", "_queue", "_reader", "_thread",
+        "_arbiter", "_client", "_emulates", "_end", "_gone", "_hints", "_ipc_thread_ident",
+        "_patches_directly", "_producer", "_proxy", "_queue", "_reader", "_thread",
     )  # fmt: skip
 
-    def __init__(self, end: UnixSocket, producer: Producer, hints: ProducerHints) -> None:
+    def __init__(self, end: StreamSocket, producer: Producer, hints: ProducerHints) -> None:
         self._end = end
         self._producer = producer
         self._hints = hints
@@ -115,6 +124,8 @@ class ProducerClient:
         self._arbiter: _native.Arbiter | None = None
         self._ipc_thread_ident = 0
         self._gone = False
+        self._emulates = False
+        self._patches_directly = False
 
     @classmethod
     def connect(
@@ -123,7 +134,7 @@ class ProducerClient:
         """Connect to the producer socket of a service.
 
         Args:
-            address: A path or `@name`.
+            address: A path, `@name`, or one of a network (`base.socket_address`).
             producer: See the class.
             hints: See the class.
             timeout_ms: For the connection alone; the handshake has its own.
@@ -131,12 +142,12 @@ class ProducerClient:
         Raises:
             TransportError: There is no service, or it is another user's.
         """
-        end = UnixSocket.connect(address, timeout_ms)
-        uid = end.peer_credentials().uid
-        if uid not in (0, os.geteuid()):
+        end = connect(address, timeout_ms)
+        peer = end.peer_credentials()
+        if peer is not None and peer.uid not in (0, os.geteuid()):
             end.close()
             raise TransportError(
-                f"the service at {address} runs as user {uid}: it must be ours or root's, "
+                f"the service at {address} runs as user {peer.uid}: it must be ours or root's, "
                 "else it could read what this program traces"
             )
         return cls(end, producer, hints)
@@ -260,11 +271,19 @@ class ProducerClient:
     # --- handshake
 
     def _bind(self, done: Callable[[], None]) -> None:
+        if self._end.peer_credentials() is None:
+            self._say_who_we_are()
+
         def on_bound(proxy: ServiceProxy | None) -> None:
             self._proxy = proxy
             done()
 
         self._client.bind(PRODUCER_PORT, on_bound)
+
+    def _say_who_we_are(self) -> None:
+        from stretto.ports.peer import own_identity
+
+        self._queue.push(encode_frame(ipc.IPCFrame(set_peer_identity=own_identity())))
 
     def _introduce(self) -> None:
         hints = self._hints
@@ -289,11 +308,8 @@ class ProducerClient:
             raise RemoteProtocolError(
                 "the service refuses this producer: it is locked down, or has too many"
             )
-        if reply.use_shmem_emulation:
-            raise RemoteProtocolError(
-                "the service wants trace data without shared memory: connect to it directly, "
-                "by its own unix socket"
-            )
+        self._emulates = reply.use_shmem_emulation
+        self._patches_directly = reply.direct_smb_patching_supported
 
     def _sync(self, done: Callable[[], None]) -> None:
         self.sync(done)
@@ -441,28 +457,35 @@ class ProducerClient:
             if fd >= 0:
                 os.close(fd)
             return
-        if fd < 0:
-            raise RemoteProtocolError(
-                "the service set up tracing without shared memory: connect to it directly, "
-                "by its own unix socket"
-            )
         try:
-            self._arbiter = _native.Arbiter.over_ipc(
-                fd,
-                setup.shared_buffer_page_size_kb * 1024,
-                self._queue,
-                self._proxy.service_id,
-                self._proxy.method_id("CommitData"),
-                self._proxy.method_id("RegisterTraceWriter"),
-                self._proxy.method_id("UnregisterTraceWriter"),
-            )
+            self._arbiter = self._make_arbiter(fd, setup.shared_buffer_page_size_kb * 1024)
         except (ValueError, OSError) as error:
             raise RemoteProtocolError(
                 f"the service's shared memory is unusable: {error}"
             ) from error
         finally:
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
         self._producer.on_tracing_setup(self._arbiter)
+
+    def _make_arbiter(self, fd: int, page_size: int) -> _native.Arbiter:
+        assert self._proxy is not None
+        way = (
+            self._queue,
+            self._proxy.service_id,
+            self._proxy.method_id("CommitData"),
+            self._proxy.method_id("RegisterTraceWriter"),
+            self._proxy.method_id("UnregisterTraceWriter"),
+        )
+        if self._emulates:
+            hints = self._hints
+            size = hints.shm_size or EMULATED_SHM_BYTES
+            page_size = page_size or MIN_PAGE_BYTES
+            size -= size % page_size
+            return _native.Arbiter.emulated(size, page_size, *way, hints.smb_scraping)
+        if fd < 0:
+            raise RemoteProtocolError("the service set up tracing without shared memory")
+        return _native.Arbiter.over_ipc(fd, page_size, *way, self._patches_directly)
 
 
 def _config(
