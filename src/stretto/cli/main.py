@@ -18,6 +18,7 @@ VERBS = {
     "record": ("stretto.cli.record.command", "record a program and its children"),
     "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
     "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
+    "autostart": ("stretto.cli.autostart", "connect programs as they start"),
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
@@ -58,6 +59,13 @@ def _run(arguments: Sequence[str]) -> int:
     return int(import_module(module).run(arguments[1:]))
 
 
+def _leave_tracing() -> None:
+    """STRETTO_CONNECT is meant for programs: a service must not be a producer of its own."""
+    connection = sys.modules.get("stretto._connection")
+    if connection is not None:
+        connection.disconnect()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -67,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    _leave_tracing()
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except CommandError as error:

@@ -1,0 +1,143 @@
+"""The verb `autostart`: the file by which Pythons started with STRETTO_CONNECT=1 connect.
+
+    site-packages/stretto-autostart.pth     one line, run by `site` as each interpreter starts
+
+`site` runs such files under -I and -E too, though not under -S, and in some environments more
+than once: connecting is idempotent. The line looks at the variable and at nothing else before
+it is set, and keeps quiet about a Stretto that can't be imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import site
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from stretto.base.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILE_NAME = "stretto-autostart.pth"
+
+LINE = (
+    "import os; os.environ.get('STRETTO_CONNECT', '0') not in ('', '0') and exec("
+    r"'try:\n import stretto\n stretto.connect()\nexcept Exception:\n pass')"
+    "\n"
+)
+
+DESCRIPTION = """\
+Have Python programs that are started with STRETTO_CONNECT=1 in their environment call
+stretto.connect() before their first line, without a change to them.
+
+  stretto autostart --install        for all programs of this environment
+  STRETTO_CONNECT=1 gunicorn app:app
+
+It puts one small file into this environment's site-packages. Without the variable that file
+does nothing.
+"""
+
+NOT_INSTALLED = 1
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"autostart: {message}. `stretto autostart --help` shows how.", 2)
+
+
+def _parse(arguments: Sequence[str]) -> str:
+    parser = _Parser(
+        prog="stretto autostart",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_mutually_exclusive_group(required=True)
+    for verb, text in (
+        ("install", "put the file in place; again: harmless"),
+        ("uninstall", "remove it; again: harmless"),
+        ("status", "say whether it is in place; exit code 1 if it isn't"),
+    ):
+        verbs.add_argument(f"--{verb}", dest="verb", action="store_const", const=verb, help=text)
+    return str(parser.parse_args(arguments).verb)
+
+
+def _folders() -> list[Path]:
+    """Where `site` looks for such files, the best place first."""
+    known = site.getsitepackages()
+    own = sysconfig.get_path("purelib")
+    folders = [own] if own in known else []
+    folders += [folder for folder in known if folder != own]
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getusersitepackages())
+    return [Path(folder) for folder in folders]
+
+
+def _installed() -> list[Path]:
+    files = [folder / FILE_NAME for folder in _folders()]
+    return [file for file in files if file.is_file()]
+
+
+def _write(file: Path) -> None:
+    """All of it or nothing: an interpreter may start at any moment."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}")
+    try:
+        temporary.write_text(LINE, encoding="utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _install() -> int:
+    problems = []
+    folders = [file.parent for file in _installed()] or _folders()
+    for folder in folders:
+        file = folder / FILE_NAME
+        try:
+            if not file.is_file() or file.read_text(encoding="utf-8") != LINE:
+                _write(file)
+        except OSError as error:
+            problems.append(f"{folder} ({error.strerror})")
+            continue
+        print(f"{file}\nPrograms of {sys.prefix} connect if STRETTO_CONNECT=1 is set.")
+        return 0
+    where = ", ".join(problems) or f"{sys.prefix} has no site-packages"
+    raise CommandError(
+        f"autostart: no folder can be written to: {where}. Use a virtual environment."
+    )
+
+
+def _uninstall() -> int:
+    files = _installed()
+    for file in files:
+        try:
+            file.unlink()
+        except OSError as error:
+            raise CommandError(f"autostart: can't remove {file}: {error.strerror}.") from error
+        print(f"removed {file}")
+    if not files:
+        print("not installed")
+    return 0
+
+
+def _status() -> int:
+    files = _installed()
+    for file in files:
+        print(f"installed: {file}")
+    if not files:
+        print("not installed")
+    return 0 if files else NOT_INSTALLED
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto autostart`.
+
+    Raises:
+        CommandError: the command line is wrong, or the file can't be written or removed.
+    """
+    verbs = {"install": _install, "uninstall": _uninstall, "status": _status}
+    return verbs[_parse(arguments)]()
