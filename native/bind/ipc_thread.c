@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "bind.h"
+#include "own_work.h"
 
 struct st_ipc_thread_object {
   PyObject_HEAD
@@ -33,7 +34,7 @@ static bool call_python(struct st_ipc_thread_object* self) {
   Py_INCREF(self);
   PyObject* callback = self->on_readable;
   Py_INCREF(callback);
-  PyObject* result = PyObject_CallNoArgs(callback);
+  PyObject* result = st_call_own(callback, NULL, 0);
   bool go_on = result && result != Py_False;
   if (!result)
     PyErr_WriteUnraisable(callback);

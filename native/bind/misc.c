@@ -4,6 +4,7 @@
 #include "bind.h"
 #include "clock.h"
 #include "high_fd.h"
+#include "own_work.h"
 #include "trace_scan.h"
 #include "wire.h"
 
@@ -108,6 +109,18 @@ static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+/* --- own work --- */
+
+_Thread_local uint32_t st_own_work;
+
+static PyObject* own_work(PyObject* Py_UNUSED(module), PyObject* const* args,
+                          Py_ssize_t count) {
+  if (count > 0)
+    return st_call_own(args[0], args + 1, (size_t)count - 1);
+  PyErr_SetString(PyExc_TypeError, "own_work() needs a function to call");
+  return NULL;
+}
+
 /* --- timers --- */
 
 static PyObject* timer_fd(PyObject* Py_UNUSED(module),
@@ -157,6 +170,8 @@ static PyMethodDef kFunctions[] = {
      "descriptors)."},
     {"add_pending_call", add_pending_call, METH_O,
      "Have the main thread call something at its next safe moment."},
+    {"own_work", (PyCFunction)(void (*)(void))own_work, METH_FASTCALL,
+     "Call a function; function tracing leaves out the calls that it makes."},
     {"timer_fd", timer_fd, METH_NOARGS,
      "A timer as a descriptor: readable once its time has come."},
     {"set_timer_fd", set_timer_fd, METH_VARARGS,

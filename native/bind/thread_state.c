@@ -1,6 +1,7 @@
 /* Thread states: who is tracing, and where its sequences are. */
 #include "../core/setters.h"
 #include "call_cache.h"
+#include "own_work.h"
 #include "track_event.h"
 
 #include <sys/syscall.h>
@@ -220,7 +221,7 @@ static bool describe_by_hook(struct thread_state* t) {
   if (!describe_thread_hook)
     return false;
   PyObject* known = t->name ? t->name : Py_None;
-  PyObject* description = PyObject_CallOneArg(describe_thread_hook, known);
+  PyObject* description = st_call_own(describe_thread_hook, &known, 1);
   bool ok =
       description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
@@ -355,7 +356,7 @@ void thread_state_refresh_task(struct thread_state* t) {
     return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* track = PyObject_CallNoArgs(current_task_hook);
+  PyObject* track = st_call_own(current_task_hook, NULL, 0);
   PyErr_Clear();
   set_task_track(t, track);
   Py_XDECREF(track);

@@ -2,6 +2,7 @@
 #include "track_event_api.h"
 
 #include "call_cache.h"
+#include "own_work.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return ((CategoryObject*)category)->enabled;
@@ -46,7 +47,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
   uint32_t mask = c->enabled;
-  if (!mask)
+  if (!mask || UNLIKELY(st_own_work))
     return 0;
   struct thread_sequence* s = only_sequence(mask);
   if (LIKELY(s && !timestamp)) {
@@ -62,7 +63,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
-  if (!c->enabled)
+  if (!c->enabled || st_own_work)
     return 0;
   struct event_request r = {.category = c, .name = name};
   return begin(&r, c->enabled, timestamp);

@@ -24,7 +24,8 @@
 struct st_track_event_api {
   /* Slots that record the category (a stretto.Category) now. */
   uint32_t (*enabled)(PyObject* category);
-  /* BEGIN of a slice named and located by a code object. */
+  /* BEGIN of a slice named and located by a code object; nothing within our own
+   * work (own_work.h), nor of the next one. */
   uint32_t (*begin_code)(PyObject* category, PyObject* code,
                          uint64_t timestamp);
   /* BEGIN of a slice named by a str. */

@@ -705,6 +705,9 @@ def set_timer_fd(fd: int, ms: int, /) -> None:
     Raises OSError if it is no timer (any more).
     """
 
+def own_work(function: Callable[..., _T], /, *args: Any) -> _T:
+    """`function(*args)`, as work of Stretto's own: function tracing leaves out what it calls."""
+
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Have the main thread call it at its next safe moment.
 

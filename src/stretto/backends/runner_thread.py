@@ -11,6 +11,7 @@ from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
 
+from stretto import _native
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
 from stretto.client.producer_connection import call_safely
@@ -80,7 +81,7 @@ class RunnerThread:
         with self._start_lock:
             if self._thread is None:
                 self._stopped.acquire()
-                self._thread = _start_thread_without_signals(self._run)
+                self._thread = _native.own_work(_start_thread_without_signals, self._run)
 
     def _run(self) -> None:
         self._native_id = get_native_id()
@@ -131,6 +132,6 @@ def _start_thread_without_signals(function: Callable[[], None]) -> int:
     everything = signal.valid_signals()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
     try:
-        return start_new_thread(function, ())
+        return start_new_thread(_native.own_work, (function,))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -39,7 +39,7 @@ def _run(hooks: list[Callable[[], object]]) -> None:
     from stretto.client.producer_connection import call_safely
 
     for hook in hooks:
-        call_safely(hook)
+        _native.own_work(call_safely, hook)
 
 
 def _before() -> None:

@@ -142,3 +142,11 @@ class TestTimer:
     def test_another_file_is_no_timer(self) -> None:
         with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid argument"):
             _native.set_timer_fd(file.fileno(), 1)
+
+
+def test_own_work_calls_through() -> None:
+    assert _native.own_work(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        _native.own_work(divmod, 7, 0)
+    with pytest.raises(TypeError, match="function"):
+        _native.own_work()  # type: ignore[call-arg]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from stretto.profilers import problems
 from tests.support.call_programs import leaf, recursive
-from tests.support.call_slices import recorded
+from tests.support.call_slices import BEGIN, recorded, track_events
 
 NEW = sys.version_info >= (3, 12)
 CATEGORY = "python.functions"
@@ -151,3 +153,32 @@ class TestOtherTools:
             program()
             leaf()
         assert result.calls() == [(program.__qualname__, [("leaf", [])]), ("leaf", [])]
+
+
+PROGRAM = """
+import os, sys, time
+import stretto
+
+def user(): pass
+
+with stretto.recording(sys.argv[1], functions=True, stream="stream" in sys.argv):
+    user()
+    if (pid := os.fork()) == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    user()
+    time.sleep(0.3)
+"""
+
+
+class TestOurOwnWork:
+    """What Stretto calls is none of the program's calls."""
+
+    @pytest.mark.parametrize("option", ["ring", "stream"])
+    def test_only_calls_of_the_program_are_recorded(self, tmp_path: Path, option: str) -> None:
+        program, trace = tmp_path / "program.py", tmp_path / "trace"
+        program.write_text(PROGRAM)
+        command = [sys.executable, str(program), str(trace), option]
+        subprocess.run(command, check=True, timeout=60)
+        names = {event.name for event in track_events(trace.read_bytes()) if event.type == BEGIN}
+        assert names == {"user"}

@@ -35,6 +35,7 @@ def start() -> None:
     if workspace is None or not os.path.exists(workspace.socket):
         return
     import stretto
+    from stretto import _native
 
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
@@ -43,9 +44,9 @@ def start() -> None:
 
     _configure(workspace.read_options())
     fork.after_in_child.append(lambda: _connect_again(workspace))
-    atexit.register(_end, workspace)
+    atexit.register(_native.own_work, _end, workspace)
     _open_line(workspace)
-    _connect(workspace)
+    _native.own_work(_connect, workspace)
 
 
 def _configure(options: Options) -> None:
