@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 FILE_NAME = "stretto-autostart.pth"
 
-LINE = (
-    "import os; os.environ.get('STRETTO_CONNECT', '0') not in ('', '0') and exec("
-    r"'try:\n import stretto\n stretto.connect()\nexcept Exception:\n pass')"
-    "\n"
-)
+# Short: it is compiled at every start.
+LINE = """import os; os.environ.get('STRETTO_CONNECT') and exec("""
+LINE += r""""try:\n if os.environ['STRETTO_CONNECT'] != '0':"""
+LINE += r"""\n  import stretto\n  stretto.connect()\nexcept Exception:\n pass")""" + "\n"
 
 DESCRIPTION = """\
 Have Python programs that are started with STRETTO_CONNECT=1 in their environment call
