@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stretto.viewer.http_connection import IDLE_MS
 from stretto.viewer.http_server import MAX_CONNECTIONS
 from stretto.viewer.websocket_frames import BINARY, CLOSE
 from tests.support.commands import DEADLINE_S, Command
@@ -162,6 +163,7 @@ def test_too_many_connections_are_hung_up_on(service: Echo, bridge: Command) -> 
     pages = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
+            one_more.settimeout(IDLE_MS / 2000)  # later it would be hung up on for idling
             assert one_more.recv(1) == b""
     finally:
         for page in pages:

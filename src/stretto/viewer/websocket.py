@@ -227,7 +227,6 @@ class WebSocket:
         else:
             self._message = piece.opcode
             self._message_bytes = 0
-            self._utf8.reset()
         self._message_bytes += piece.announced
         if self._message_bytes > self._max_message_bytes:
             raise WebSocketError(

@@ -120,8 +120,26 @@ class TestBackPressure:
                 runner.run_until_idle()
         assert heard + far.hear() == expected
 
+    def test_what_was_sent_is_not_kept(
+        self, stream: Stream, far: FarEnd, runner: FakeTaskRunner
+    ) -> None:
+        for _ in range(20):
+            congest(stream)
+            far.hear_some()
+            runner.run_until_idle()
+        assert len(stream._output) < 4 * HIGH_WATER_BYTES
+
 
 class TestEnds:
+    def test_a_peer_that_goes_before_it_has_read(
+        self, stream: Stream, owner: Owner, far: FarEnd
+    ) -> None:
+        stream.write(b"unread")
+        assert stream.delivered
+        far.hang_up()
+        assert owner.ends == 1
+        assert not stream.delivered
+
     def test_finish_sends_what_waits(
         self, stream: Stream, owner: Owner, far: FarEnd, runner: FakeTaskRunner
     ) -> None:

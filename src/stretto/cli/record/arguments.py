@@ -27,7 +27,7 @@ Run a program and record it, with all its child processes, into a Perfetto trace
 
 The program runs as if it ran alone: same arguments, same output, same exit status. By default
 the last seconds that fit into the buffer are kept, and written when the program ends.
-Look at the trace at https://ui.perfetto.dev (Open trace file).
+Look at the trace by `stretto view`, or drop it on https://ui.perfetto.dev.
 """
 
 EPILOG = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -92,5 +93,5 @@ def whereabouts(path: str, size: int, seconds: float) -> str:
         return f"  trace: {seconds:.1f} s, written to the pipe"
     return (
         f"  trace: {path}, {size_text(size)}, {seconds:.1f} s\n"
-        f"  to look at it: https://ui.perfetto.dev, Open trace file"
+        f"  to look at it: stretto view {shlex.quote(path)}"
     )
