@@ -93,5 +93,5 @@ def whereabouts(path: str, size: int, seconds: float) -> str:
         return f"  trace: {seconds:.1f} s, written to the pipe"
     return (
         f"  trace: {path}, {size_text(size)}, {seconds:.1f} s\n"
-        f"  to look at it: stretto view {shlex.quote(path)}"
+        f"  to look at it: stretto view {shlex.quote(path)}, or https://ui.perfetto.dev"
     )

@@ -50,4 +50,5 @@ def test_the_whole():
 def test_where():
     assert "out.pftrace, 2.0 KiB, 1.5 s" in whereabouts("out.pftrace", 2048, 1.5)
     assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
+    assert "stretto view 'a b.pftrace'" in whereabouts("a b.pftrace", 2048, 1.5)
     assert "pipe" in whereabouts("", 0, 1.5)
