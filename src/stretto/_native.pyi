@@ -686,6 +686,19 @@ def read_tsc() -> int | None:
     """The processor's time stamp counter, or None where there is none."""
 
 def boottime_ns() -> int: ...
+def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -> tuple[bytes, int]:
+    """Encode the packets from `start` on as slices of a ReadBuffersResponse.
+
+    Returns the slices, which have at most `limit` bytes, and the position of the first packet
+    that didn't fit.
+    """
+
+def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[bytes, int]:
+    """Decode a ReadBuffersResponse from `start` on, as far as its slices are whole packets.
+
+    Returns trace bytes, and the position of the first field that is something else.
+    """
+
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; (packets, bytes parsed)."""
 

@@ -246,7 +246,9 @@ class ConsumerClient:
 
     def _on_ended(self, reply: ipc.EnableTracingResponse | None, _has_more: bool) -> None:
         if reply is None:
-            reply = ipc.EnableTracingResponse(error="The tracing service refuses the session.")
+            reply = ipc.EnableTracingResponse(
+                error="The tracing service refuses the session: is the config well-formed?"
+            )
         self._consumer.on_tracing_disabled(reply.error)
 
     def start_tracing(self) -> None:

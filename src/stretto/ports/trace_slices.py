@@ -5,32 +5,31 @@
 
 So a whole packet is a slice as it stands, between a length and a mark. One that is too
 large for a frame goes in several slices, each in a reply of its own; only the last has
-the mark. Slices of different packets never mix.
+the mark. Slices of different packets never mix. What goes as it stands is native code's.
 
 Source: perfetto-abi 2.7.
 """
 
 from __future__ import annotations
 
+from stretto import _native
 from stretto.base.errors import DecodeError
 from stretto.ipc.frames import MAX_FRAME_BYTES
-from stretto.protozero.wire import DELIMITED, VARINT, bytes_field, read_field, read_varint, varint
+from stretto.protozero.wire import DELIMITED, VARINT, bytes_field, read_field, read_varint
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_REPLY_BYTES = MAX_FRAME_BYTES - 64
+MAX_REPLY_BYTES = MAX_FRAME_BYTES - 512
+"""Of all slices in a reply, each with its overhead."""
 SLICE_OVERHEAD_BYTES = 16
-"""More than what stands around a slice."""
-MAX_SLICE_BYTES = MAX_FRAME_BYTES - 512
+MAX_SLICE_BYTES = MAX_REPLY_BYTES - SLICE_OVERHEAD_BYTES
 MAX_PACKET_BYTES = (1 << 28) - 1
 """Nobody can write a longer one: its length field has four bytes."""
 
 _DATA, _LAST = 1, 2
 _SLICES = 2
-_SLICE_TAG = b"\x12"
-_PACKET_TAG = 0x0A
 _LAST_MARK = b"\x10\x01"
 
 
@@ -40,24 +39,16 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
     Args:
         trace: Whole packets, each with its `0a` and length.
     """
-    reply, room = bytearray(), MAX_REPLY_BYTES
     start, end = 0, len(trace)
     while start < end:
-        size, packet = read_varint(trace, start + 1, end)
-        stop = packet + size
-        cost = size + SLICE_OVERHEAD_BYTES
-        if cost > room and reply:
-            yield bytes(reply)
-            reply, room = bytearray(), MAX_REPLY_BYTES
-        if size > MAX_SLICE_BYTES:
-            yield from _pack_large(trace, packet, stop)
-        else:
-            reply += _SLICE_TAG + varint(stop - start + len(_LAST_MARK))
-            reply += trace[start:stop] + _LAST_MARK
-            room -= cost
-        start = stop
-    if reply:
-        yield bytes(reply)
+        reply, next_start = _native.pack_slices(trace, start, MAX_REPLY_BYTES)
+        if next_start > start:
+            yield reply
+        else:  # One that doesn't fit in a reply.
+            size, packet = read_varint(trace, start + 1, end)
+            next_start = packet + size
+            yield from _pack_large(trace, packet, next_start)
+        start = next_start
 
 
 def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
@@ -88,14 +79,16 @@ class SliceJoiner:
         trace = bytearray()
         at, end = 0, len(reply)
         while at < end:
-            number, wire_type, start, at = read_field(reply, at, end)
-            if number == _SLICES and wire_type == DELIMITED:
-                trace += self._add_slice(reply[start:at])
+            if not self._begun:
+                packets, at = _native.join_slices(reply, at)
+                trace += packets
+            if at < end:  # A part of a packet, or something that isn't a slice.
+                number, wire_type, start, at = read_field(reply, at, end)
+                if number == _SLICES and wire_type == DELIMITED:
+                    trace += self._add_slice(reply[start:at])
         return bytes(trace)
 
     def _add_slice(self, encoded: bytes) -> bytes:
-        if not self._begun and _is_packet(encoded):
-            return encoded[: -len(_LAST_MARK)]
         data, is_last = _parse(encoded)
         if data:
             self._begun.append(data)
@@ -108,15 +101,6 @@ class SliceJoiner:
         self._begun.clear()
         self._begun_bytes = 0
         return packet
-
-
-def _is_packet(encoded: bytes) -> bool:
-    """Whether a slice is just what `pack_slices` makes of a whole packet."""
-    end = len(encoded) - len(_LAST_MARK)
-    if end < 2 or encoded[0] != _PACKET_TAG or encoded[end:] != _LAST_MARK:
-        return False
-    size, packet = read_varint(encoded, 1, end)
-    return packet + size == end
 
 
 def _parse(encoded: bytes) -> tuple[bytes, bool]:

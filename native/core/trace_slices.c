@@ -1,0 +1,84 @@
+#include "trace_slices.h"
+
+#include <string.h>
+
+#include "wire.h"
+
+enum {
+  PACKET_TAG = 0x0a,
+  SLICE_TAG = 0x12,
+  LAST_TAG = 0x10,
+  LAST_MARK_SIZE = 2,
+  MAX_LENGTH_SIZE = 4, /* of a varint that ST_MAX_MESSAGE_SIZE fits in */
+};
+
+/* The content of the delimited field at p, and its end; NULL if it isn't one
+ * that lies whole before `end`. */
+static const uint8_t* open_field(const uint8_t* p, const uint8_t* end,
+                                 uint8_t tag, const uint8_t** field_end) {
+  uint64_t size = 0;
+  if (p == end || *p != tag)
+    return NULL;
+  p = st_get_varint_max(p + 1, end, MAX_LENGTH_SIZE, &size);
+  if (!p || size > (size_t)(end - p))
+    return NULL;
+  *field_end = p + size;
+  return p;
+}
+
+/* `field` is the packet with tag and length. */
+static uint8_t* put_slice(uint8_t* out, const uint8_t* field, size_t size) {
+  *out++ = SLICE_TAG;
+  out = st_put_varint(out, size + LAST_MARK_SIZE);
+  memcpy(out, field, size);
+  out += size;
+  *out++ = LAST_TAG;
+  *out++ = 1;
+  return out;
+}
+
+size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
+                      uint8_t* out, size_t* written) {
+  const uint8_t* p = trace;
+  const uint8_t* begin = out;
+  const uint8_t* next = p;
+  while (open_field(p, trace + size, PACKET_TAG, &next)) {
+    /* Tag and length are two bytes at least: counted twice, so that the slice
+     * fits even where the length is a redundant varint. */
+    size_t cost = (size_t)(next - p) + ST_SLICE_OVERHEAD - 2;
+    if (cost > limit)
+      break;
+    limit -= cost;
+    out = put_slice(out, p, (size_t)(next - p));
+    p = next;
+  }
+  *written = (size_t)(out - begin);
+  return (size_t)(p - trace);
+}
+
+/* The slice in [p, end) is a whole packet and its mark, and nothing else. */
+static bool is_packet(const uint8_t* p, const uint8_t* end) {
+  if (end - p < LAST_MARK_SIZE)
+    return false;
+  end -= LAST_MARK_SIZE;
+  const uint8_t* packet_end = p;
+  return end[0] == LAST_TAG && end[1] == 1 &&
+         open_field(p, end, PACKET_TAG, &packet_end) && packet_end == end;
+}
+
+size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
+                      size_t* written) {
+  const uint8_t* p = reply;
+  const uint8_t* begin = out;
+  const uint8_t *slice, *next = p;
+  while ((slice = open_field(p, reply + size, SLICE_TAG, &next))) {
+    if (!is_packet(slice, next))
+      break;
+    size_t field_size = (size_t)(next - slice) - LAST_MARK_SIZE;
+    memcpy(out, slice, field_size);
+    out += field_size;
+    p = next;
+  }
+  *written = (size_t)(out - begin);
+  return (size_t)(p - reply);
+}

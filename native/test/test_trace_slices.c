@@ -1,0 +1,99 @@
+#include "trace_slices.h"
+
+#include <string.h>
+
+#include "check.h"
+
+/* Packets "abc", "" and 200 times 'x'. */
+static uint8_t trace[5 + 2 + 203];
+
+static void make_trace(void) {
+  static const uint8_t start[] = {0x0a, 3, 'a',  'b',  'c',
+                                  0x0a, 0, 0x0a, 0xc8, 1};
+  memcpy(trace, start, sizeof start);
+  memset(trace + sizeof start, 'x', 200);
+}
+
+static void encodes_the_bytes_of_slices(void) {
+  static const uint8_t expected[] = {0x12, 7, 0x0a, 3, 'a',  'b', 'c', 0x10, 1,
+                                     0x12, 4, 0x0a, 0, 0x10, 1};
+  uint8_t out[1000];
+  size_t written;
+  CHECK_EQ(st_slices_pack(trace, 7, sizeof out, out, &written), 7);
+  CHECK_EQ(written, sizeof expected);
+  CHECK_EQ(memcmp(out, expected, sizeof expected), 0);
+}
+
+static void joins_what_it_packs(void) {
+  uint8_t out[1000], back[1000];
+  size_t written, joined;
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, sizeof out, out, &written),
+           sizeof trace);
+  CHECK_EQ(st_slices_join(out, written, back, &joined), written);
+  CHECK_EQ(joined, sizeof trace);
+  CHECK_EQ(memcmp(back, trace, joined), 0);
+}
+
+static void stops_where_the_limit_is(void) {
+  uint8_t out[1000];
+  size_t written;
+  size_t one = 3 + ST_SLICE_OVERHEAD, two = one + ST_SLICE_OVERHEAD;
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, one - 1, out, &written), 0);
+  CHECK_EQ(written, 0);
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, one, out, &written), 5);
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, two, out, &written), 7);
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, two + 216, out, &written), 7);
+  CHECK_EQ(st_slices_pack(trace, sizeof trace, two + 217, out, &written),
+           sizeof trace);
+}
+
+static void a_redundant_length_fits_too(void) {
+  static const uint8_t redundant[] = {0x0a, 0x81, 0x80, 0x80, 0, 'x'};
+  uint8_t out[1 + 3 + ST_SLICE_OVERHEAD];
+  size_t written;
+  CHECK_EQ(
+      st_slices_pack(redundant, sizeof redundant, sizeof out, out, &written),
+      sizeof redundant);
+  CHECK(written <= sizeof out);
+}
+
+static void stops_at_what_is_no_packet(void) {
+  static const uint8_t cases[][3] = {
+      {0x12, 1, 'x'}, {0x0a, 2, 'x'}, {0x0a, 0xff, 0xff}};
+  uint8_t out[100];
+  size_t written;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    CHECK_EQ(st_slices_pack(cases[i], 3, sizeof out, out, &written), 0);
+  CHECK_EQ(st_slices_pack(trace, 0, sizeof out, out, &written), 0);
+}
+
+/* Each begins with a plain slice of 7 bytes: 12 5 0a 1 'a' 10 1. */
+static void stops_at_slices_of_another_form(void) {
+  static const uint8_t cases[][16] = {
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 3, 0x0a, 1, 'b'},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x10, 1, 0x0a, 1, 'b'},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 1, 'b', 0x10, 2},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 2, 'b', 0x10, 1},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 7, 0x0a, 1, 'b', 0x10, 1},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 1, 1},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x1a, 5, 0x0a, 1, 'b', 0x10, 1},
+  };
+  static const size_t sizes[] = {12, 14, 14, 14, 14, 10, 14};
+  uint8_t out[16];
+  size_t written;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    CHECK_EQ(st_slices_join(cases[i], sizes[i], out, &written), 7);
+    CHECK_EQ(written, 3);
+  }
+}
+
+int main(void) {
+  make_trace();
+  RUN(encodes_the_bytes_of_slices);
+  RUN(joins_what_it_packs);
+  RUN(stops_where_the_limit_is);
+  RUN(a_redundant_length_fits_too);
+  RUN(stops_at_what_is_no_packet);
+  RUN(stops_at_slices_of_another_form);
+  return 0;
+}
