@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 VERBS = {
     "record": ("stretto.cli.record.command", "record a program and its children"),
     "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
+    "trace": ("stretto.cli.trace.command", "record what all producers of a machine write"),
+    "trigger": ("stretto.cli.trigger", "fire triggers that sessions wait for"),
     "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
     "autostart": ("stretto.cli.autostart", "connect programs as they start"),
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),

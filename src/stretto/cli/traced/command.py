@@ -13,9 +13,9 @@ from stretto.base.socket_names import (
     consumer_socket,
     producer_sockets,
 )
+from stretto.cli.background import daemonize
 from stretto.cli.traced.activation import activated_sockets
 from stretto.cli.traced.arguments import TracedOptions
-from stretto.cli.traced.background import daemonize
 from stretto.cli.traced.log import Log
 from stretto.cli.traced.notify import Notifier
 from stretto.cli.traced.pid_file import PidFile
@@ -75,7 +75,7 @@ def _check(options: TracedOptions) -> None:
         )
 
 
-def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[], object]) -> None:
+def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[int], object]) -> None:
     from stretto.cli.traced.daemon import Daemon
     from stretto.ports.peer_rule import PeerRule
 
@@ -91,7 +91,7 @@ def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[], obje
 
     def ready() -> None:
         log.say(f"listens: {sockets.describe()}")
-        on_ready()
+        on_ready(0)
         notifier.ready()
 
     try:
@@ -102,5 +102,5 @@ def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[], obje
             pid_file.remove()
 
 
-def _nothing() -> None:
+def _nothing(_status: int) -> None:
     """There is no terminal to leave."""

@@ -1,8 +1,8 @@
 """Leaves the terminal: the command returns when the daemon is ready, or has failed.
 
     command --fork--> daemon (a session of its own, standard streams at /dev/null)
-       |  <--- "1" ----  ready
-       +-- prints the daemon's pid, exits 0
+       |  <-- status --  ready (0), or what the command is to exit with
+       +-- prints the daemon's pid, exits with the status
 
 Errors up to here have been said on the terminal. Standard error stays if it is a regular
 file, so that `2>>traced.log` keeps a log.
@@ -11,6 +11,7 @@ file, so that `2>>traced.log` keeps a log.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import stat
 import sys
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def daemonize() -> Callable[[], object]:
+FAILED = 1
+"""What the command exits with if the daemon has died."""
+TIMED_OUT = 2
+
+
+def daemonize(timeout_s: float | None = None) -> Callable[[int], object]:
     """Go on in a child; the parent doesn't return: it exits when the child is ready or dead.
 
+    Args:
+        timeout_s: after which the parent waits no longer, and exits with `TIMED_OUT`.
+
     Returns:
-        To be called when the daemon is ready.
+        To be called when the daemon is ready, once, with the exit code of the parent.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -32,21 +41,27 @@ def daemonize() -> Callable[[], object]:
     pid = os.fork()
     if pid:
         os.close(write_end)
-        ready = os.read(read_end, 1)
-        if ready:
+        status = _wait(read_end, timeout_s)
+        if status != FAILED:
             print(pid, flush=True)
-        os._exit(0 if ready else 1)
+        os._exit(status)
     os.close(read_end)
     os.setsid()
     os.chdir("/")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # there is no terminal that could hang up
 
-    def on_ready() -> None:
+    def on_ready(status: int) -> None:
         _leave_streams()
-        os.write(write_end, b"1")
+        os.write(write_end, bytes([status]))
         os.close(write_end)
 
     return on_ready
+
+
+def _wait(fd: int, timeout_s: float | None) -> int:
+    if not select.select([fd], [], [], timeout_s)[0]:
+        return TIMED_OUT
+    return (os.read(fd, 1) or bytes([FAILED]))[0]
 
 
 def _leave_streams() -> None:

@@ -1,0 +1,150 @@
+"""The TraceConfig of a session: read, completed by options, and checked.
+
+Source: perfetto-abi 8.1 (rejected combinations) and 8.3.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, DecodeError
+from stretto.cli.trace.light_mode import light_config
+from stretto.protos.config import DataSourceConfig, FtraceConfig, TraceAttributes, TraceConfig
+from stretto.protozero.text_format import TextFormatError, parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.cli.trace.options import TraceOptions
+
+TEST_EVENTS = (
+    "sched/sched_switch", "power/cpu_idle", "power/cpu_frequency", "power/gpu_frequency",
+)  # fmt: skip
+TEST_DURATION_MS = 2000
+TEST_BUFFER_KB = 4096
+
+
+def session_config(options: TraceOptions) -> TraceConfig:
+    """The config of the session that the options want.
+
+    Raises:
+        CommandError: it can't be read, or doesn't go with the options.
+    """
+    if options.config is None:
+        config = light_config(
+            time=options.time,
+            buffer=options.buffer,
+            size=options.size,
+            apps=options.app,
+            names=options.events,
+        )
+    else:
+        config = _named_config(options.config, options)
+    _complete(config, options)
+    _check(config, options)
+    return config
+
+
+def _named_config(name: str, options: TraceOptions) -> TraceConfig:
+    if name == ":test":
+        ftrace = FtraceConfig(ftrace_events=list(TEST_EVENTS))
+        source = DataSourceConfig(name="linux.ftrace", target_buffer=0, ftrace_config=ftrace)
+        return TraceConfig(
+            duration_ms=TEST_DURATION_MS,
+            buffers=[TraceConfig.BufferConfig(size_kb=TEST_BUFFER_KB)],
+            data_sources=[TraceConfig.DataSource(config=source)],
+        )
+    data = _read(name)
+    shown = "standard input" if name == "-" else name
+    if options.txt or options.txt_lossy:
+        return _parse(data, shown, lossy=options.txt_lossy)
+    try:
+        return TraceConfig.decode(data)
+    except DecodeError as error:
+        hint = " It looks like text: add --txt." * _is_text(data)
+        raise CommandError(f"trace: {shown} is no encoded TraceConfig: {error}.{hint}") from error
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"trace: can't read the config {name}: {error.strerror}.") from error
+
+
+def _parse(data: bytes, name: str, *, lossy: bool) -> TraceConfig:
+    try:
+        return parse_text(data.decode(), TraceConfig, name, allow_unknown_fields=lossy)
+    except UnicodeDecodeError:
+        raise CommandError(f"trace: {name} is no text: leave --txt out.") from None
+    except TextFormatError as error:
+        raise CommandError(f"trace: the config is wrong:\n{error}") from error
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return all(char.isprintable() or char in "\n\r\t" for char in data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _complete(config: TraceConfig, options: TraceOptions) -> None:
+    config.statsd_metadata = TraceConfig.StatsdMetadata(
+        triggering_alert_id=options.alert_id,
+        triggering_config_id=options.config_id,
+        triggering_config_uid=options.config_uid,
+        triggering_subscription_id=options.subscription_id,
+    )
+    if not config.trace_uuid_msb and not config.trace_uuid_lsb:
+        bits = uuid.uuid4().int
+        config.trace_uuid_msb = _signed(bits >> 64)
+        config.trace_uuid_lsb = options.subscription_id or _signed(bits & (1 << 64) - 1)
+    config.statsd_logging = TraceConfig.STATSD_LOGGING_DISABLED
+    # Only what is uploaded is guarded, and nothing is here.
+    config.enable_extra_guardrails = False
+    _add_attributes(config, options.add_attribute)
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+def _add_attributes(config: TraceConfig, words: Sequence[str]) -> None:
+    for word in words:
+        key, _, value = word.partition("=")
+        if not key:
+            raise CommandError(f"trace: --add-attribute {word}: an attribute has a name.")
+        if config.trace_attributes is None:
+            config.trace_attributes = TraceAttributes()
+        attribute = TraceAttributes.Attribute(key=key, string_value=value)
+        config.trace_attributes.attribute.append(attribute)
+
+
+def _check(config: TraceConfig, options: TraceOptions) -> None:
+    delay = config.cmd_trace_start_delay
+    to_path = bool(config.output_path)
+    complaints = [
+        (to_path and options.out is not None, "the config has an output_path: leave -o out"),
+        (
+            options.detach is not None and not config.write_into_file,
+            "--detach wants write_into_file in the config: nobody is there to read",
+        ),
+        (
+            not to_path and options.out is None and not config.activate_triggers,
+            "say with -o where the trace goes",
+        ),
+        (
+            delay is not None and len(delay.set_fields()) == 1,
+            "cmd_trace_start_delay wants both of min_delay_ms and max_delay_ms",
+        ),
+        (
+            config.incident_report_config is not None or config.android_report_config is not None,
+            "incident_report_config and android_report_config are for Android's --upload",
+        ),
+    ]
+    for wrong, complaint in complaints:
+        if wrong:
+            raise CommandError(f"trace: {complaint}.")

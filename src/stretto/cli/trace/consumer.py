@@ -1,0 +1,149 @@
+"""A consumer whose requests wait for their answers, so that the command reads from top to bottom.
+
+Several may share a task runner: while one waits, all go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from stretto.base.errors import CommandError, TransportError
+from stretto.ports.consumer_client import ConsumerClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.cli.trace.output import TraceOutput
+    from stretto.protos.ipc import CloneSessionRequest, CloneSessionResponse
+    from stretto.protos.trace import TracingServiceState
+
+CONNECT_TIMEOUT_MS = 10_000
+ANSWER_TIMEOUT_MS = 30_000
+READ_STALL_MS = 3000
+"""When no data has come for so long the trace is what came before."""
+
+T = TypeVar("T")
+
+
+class TraceConsumer:
+    """The service's consumer.
+
+    Args:
+        runner: where callbacks run, while something waits.
+        address: of the service's consumer socket.
+
+    Attributes:
+        endpoint: for requests that are not waited for.
+        ended: the session has ended.
+        error: why, if the service ended it.
+
+    Raises:
+        CommandError: there is no service, or it doesn't let us in.
+    """
+
+    def __init__(self, runner: SelectorTaskRunner, address: str) -> None:
+        self.ended = False
+        self.error = ""
+        self._runner = runner
+        self._gone = False
+        self._received = 0
+        self._read_all = False
+        self._output: TraceOutput | None = None
+        try:
+            self.endpoint = ConsumerClient.connect(address, self, runner, CONNECT_TIMEOUT_MS)
+        except TransportError as error:
+            raise CommandError(f"trace: {error}.") from error
+        self.wait(lambda: self.endpoint.connected, None)
+
+    # --- what the service calls
+
+    def on_connect(self) -> None:
+        """`wait` looks at the endpoint."""
+
+    def on_disconnect(self) -> None:
+        self._gone = True
+
+    def on_tracing_disabled(self, error: str) -> None:
+        self.ended = True
+        self.error = error
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        self._received += 1
+        self._read_all = not has_more
+        if self._output is not None:
+            self._output.write(data)
+
+    # --- what the command calls
+
+    def wait(self, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
+        """Run until the predicate holds; False if that took too long.
+
+        Raises:
+            CommandError: the service has hung up.
+        """
+        done = self._runner.run_until(lambda: predicate() or self._gone, timeout_ms)
+        if self._gone and not predicate():
+            raise CommandError(f"trace: {self.endpoint.error or 'the connection has ended'}.")
+        return done
+
+    def attach(self, key: str) -> bytes | None:
+        """Take a detached session over: its config, or None if there is none of that name.
+
+        Raises:
+            CommandError: no answer came; so for all questions.
+        """
+        answers: list[bytes | None] = []
+        self.endpoint.attach(key, answers.append)
+        return self._answer(answers)
+
+    def detach(self, key: str) -> None:
+        """Leave the session to itself.
+
+        Raises:
+            CommandError: the service refuses.
+        """
+        answers: list[bool] = []
+        self.endpoint.detach(key, answers.append)
+        if not self._answer(answers):
+            why = self.error or "is there one of that name already?"
+            raise CommandError(f"trace: the session was not detached as {key!r}: {why}")
+
+    def clone(self, request: CloneSessionRequest, fd: int) -> CloneSessionResponse:
+        """Make a copy of another session this consumer's own."""
+        answers: list[CloneSessionResponse] = []
+        self.endpoint.clone_session(request, fd, answers.append)
+        return self._answer(answers)
+
+    def service_state(self, *, sessions_only: bool = False) -> TracingServiceState:
+        """Who is connected, and what runs."""
+        answers: list[TracingServiceState] = []
+        self.endpoint.query_service_state(answers.append, sessions_only=sessions_only)
+        return self._answer(answers)
+
+    def _answer(self, answers: list[T]) -> T:
+        if not self.wait(lambda: bool(answers), ANSWER_TIMEOUT_MS):
+            raise CommandError("trace: the tracing service doesn't answer.")
+        return answers[0]
+
+    def read_into(self, output: TraceOutput) -> None:
+        """Read what the session holds.
+
+        Raises:
+            CommandError: it can't be written.
+        """
+        self._output, self._read_all = output, False
+        self.endpoint.read_buffers()
+        while not output.error and self._wait_for_data() and not self._read_all:
+            pass
+        if output.error:
+            raise CommandError(f"trace: {output.error}")
+
+    def _wait_for_data(self) -> bool:
+        """Whether some came before the reading was found to have stalled."""
+        before = self._received
+        return self.wait(lambda: self._received > before, READ_STALL_MS)
+
+    def close(self) -> None:
+        """Hang up; the session ends with it, unless it is detached."""
+        self.endpoint.disconnect()

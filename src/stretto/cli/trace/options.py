@@ -1,0 +1,236 @@
+"""The options of `stretto trace`, which are those of the command `perfetto`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from stretto.base.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_EXIT_CODE = 1
+
+DESCRIPTION = """\
+Record what all producers of this machine write: Python programs that are connected
+(`stretto.connect()`, STRETTO_CONNECT=1), Chromium, whatever has Perfetto's library.
+
+  stretto traced --background                     the service, once
+  stretto trace -c config.pbtxt --txt -o out.pftrace
+  stretto trace -t 5s -o out.pftrace sched gfx    light mode: atrace categories, ftrace events
+  stretto trace --query                           who is connected, and what is recorded
+
+A config in text form, for track events of every process, five seconds long:
+
+  duration_ms: 5000
+  buffers { size_kb: 65536 }
+  data_sources { config { name: "track_event" } }
+
+Ctrl-C ends a recording early, and saves it.
+"""
+
+EPILOG = """\
+Exit codes: 0 the trace is written; 1 it isn't; 2 there is no detached session of that name;
+of --background-wait 2 also if data sources took longer than 30 s to start.
+The service is found at PERFETTO_CONSUMER_SOCK_NAME. docs/trace.md tells more.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        text = f"trace: {message}. `stretto trace --help` shows all options."
+        raise CommandError(text, USAGE_EXIT_CODE)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; its help is the verb's."""
+    parser = _Parser(
+        prog="stretto trace",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_recording(parser.add_argument_group("a recording"))
+    _add_light_mode(parser.add_argument_group("light mode, without a config"))
+    _add_sessions(parser.add_argument_group("sessions that run"))
+    _add_statsd(parser.add_argument_group("for who starts it by a machine"))
+    parser.add_argument("--version", action="store_true", help="print the version")
+    return parser
+
+
+def _add_recording(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="a TraceConfig; - is standard input, :test one of 2 s",
+    )
+    add("--txt", action="store_true", help="the config is in text form")
+    add(
+        "--txt-lossy",
+        action="store_true",
+        help="the same; what this version doesn't know of is left out, not refused",
+    )
+    add("-o", "--out", metavar="FILE", help="where the trace goes; - is standard output")
+    add("--no-clobber", action="store_true", help="refuse to write over a file")
+    add("-d", "--background", action="store_true", help="return at once; the pid is printed")
+    add(
+        "-D",
+        "--background-wait",
+        action="store_true",
+        help="return when all data sources have started, after 30 s at most",
+    )
+    add("--notify-fd", type=int, metavar="FD", help="gets a byte when they have: 0, or 1 for none")
+    add("--no-guardrails", action="store_true", help="ask the service to ignore its guardrails")
+    add(
+        "--add-attribute",
+        action="append",
+        default=[],
+        metavar="KEY[=VALUE]",
+        help="a note in the trace; repeatable",
+    )
+
+
+def _add_light_mode(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-t", "--time", metavar="N[s|ms|m|h]", help="how long (10s)")
+    add("-b", "--buffer", metavar="N[mb|kb|gb]", help="size of the buffer (32mb)")
+    add("-s", "--size", metavar="N[mb|kb|gb]", help="write into the file meanwhile, up to that")
+    add("-a", "--app", action="append", default=[], metavar="NAME", help="atrace app; repeatable")
+    add("events", nargs="*", metavar="EVENT", help="group/event of ftrace, or category of atrace")
+
+
+def _add_sessions(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--detach", metavar="KEY", help="start, and leave it to itself under that name")
+    add("--attach", metavar="KEY", help="take over what was left")
+    add("--stop", action="store_true", help="with --attach: end it")
+    add("--is_detached", "--is-detached", metavar="KEY", help="exit code 0 if there is one, else 2")
+    add("--clone", type=int, metavar="ID", help="save a copy of a session that goes on")
+    add("--clone-by-name", metavar="NAME", help="the same, by its unique_session_name")
+    add("--clone-for-bugreport", action="store_true", help="with --clone: as a bug report would")
+    add("--save-for-bugreport", action="store_true", help="copy the session for bug reports")
+    add("--save-all-for-bugreport", action="store_true", help="copy all of them")
+    add("--query", action="store_true", help="print who is connected, and what runs")
+    add("--long", action="store_true", help="with --query: all categories")
+    add("--query-raw", action="store_true", help="the same as an encoded TracingServiceState")
+
+
+def _add_statsd(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    for name in ("alert-id", "config-id", "config-uid", "subscription-id"):
+        add(f"--{name}", type=int, default=0, metavar="N", help="kept in the trace")
+    add("--upload", action="store_true", help=argparse.SUPPRESS)
+    add("--dropbox", metavar="TAG", help=argparse.SUPPRESS)
+    add("--reset-guardrails", action="store_true", help="nothing to do; exit code 0")
+
+
+class TraceOptions(argparse.Namespace):
+    """What the command line says; see `--help`."""
+
+    config: str | None
+    txt: bool
+    txt_lossy: bool
+    out: str | None
+    no_clobber: bool
+    background: bool
+    background_wait: bool
+    notify_fd: int | None
+    no_guardrails: bool
+    add_attribute: list[str]
+    time: str | None
+    buffer: str | None
+    size: str | None
+    app: list[str]
+    events: list[str]
+    detach: str | None
+    attach: str | None
+    stop: bool
+    is_detached: str | None
+    clone: int | None
+    clone_by_name: str | None
+    clone_for_bugreport: bool
+    save_for_bugreport: bool
+    save_all_for_bugreport: bool
+    query: bool
+    long: bool
+    query_raw: bool
+    alert_id: int
+    config_id: int
+    config_uid: int
+    subscription_id: int
+    upload: bool
+    dropbox: str | None
+    reset_guardrails: bool
+    version: bool
+
+    @property
+    def in_background(self) -> bool:
+        return self.background or self.background_wait
+
+    @property
+    def asks(self) -> bool:
+        """It is a question to the service."""
+        return self.query or self.query_raw
+
+    @property
+    def clones(self) -> bool:
+        return self.clone is not None or self.clone_by_name is not None
+
+    @property
+    def saves_bugreport(self) -> bool:
+        return self.save_for_bugreport or self.save_all_for_bugreport
+
+    @property
+    def light(self) -> bool:
+        """There are options of the light mode."""
+        return bool(self.time or self.buffer or self.size or self.app or self.events)
+
+    @property
+    def needs_config(self) -> bool:
+        """It starts a session."""
+        named = self.attach is not None or self.is_detached is not None
+        return not (named or self.asks or self.clones or self.saves_bugreport)
+
+
+def parse(arguments: Sequence[str]) -> TraceOptions:
+    """Read the command line.
+
+    Raises:
+        CommandError: it is wrong, with exit code 1.
+    """
+    options = make_parser().parse_intermixed_args(list(arguments), TraceOptions())
+    for wrong, complaint in _complaints(options):
+        if wrong:
+            text = f"trace: {complaint}. `stretto trace --help` shows all options."
+            raise CommandError(text, USAGE_EXIT_CODE)
+    return options
+
+
+def _complaints(options: TraceOptions) -> list[tuple[bool, str]]:
+    """What doesn't go together."""
+    o = options
+    detached = o.detach is not None or o.attach is not None or o.is_detached is not None
+    given = o.config is not None or o.light
+    return [
+        (o.upload or o.dropbox is not None, "--upload and --dropbox are for Android"),
+        (o.asks and (detached or o.in_background), "--query can't detach, attach or go away"),
+        (o.long and not o.query, "--long says how --query prints: add that"),
+        (o.attach is not None and o.detach is not None, "--attach and --detach: one of them"),
+        (o.txt and o.txt_lossy, "--txt and --txt-lossy: one of them"),
+        (o.detach is not None and o.in_background, "--detach goes away already: no -d"),
+        (o.stop and o.attach is None, "--stop ends what --attach KEY took over: add that"),
+        (
+            o.saves_bugreport and (detached or o.asks or given or o.background_wait),
+            "--save-for-bugreport takes no session, config or --background-wait",
+        ),
+        (o.clone is not None and o.clone_by_name is not None, "--clone or --clone-by-name"),
+        (o.clone_for_bugreport and not o.clones, "--clone-for-bugreport wants --clone ID"),
+        (o.config is not None and o.light, "-c and options of the light mode: one of them"),
+        (given and not o.needs_config, "this takes no config"),
+        (o.needs_config and not given, "name a config with -c, or what to record"),
+        (o.clones and o.out is None, "say with -o where the copy goes"),
+    ]

@@ -1,0 +1,65 @@
+"""Where the trace goes: a file that is opened before the service is asked for anything."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from stretto.base.errors import CommandError, TransportError
+from stretto.service.output_file import OutputFile
+
+
+class TraceOutput:
+    """A file, or standard output.
+
+    Args:
+        path: of the file; `-` is standard output.
+        no_clobber: refuse a file that exists.
+
+    Attributes:
+        error: why writing has failed, else empty. Whole packets are in the file.
+
+    Raises:
+        CommandError: it can't be opened.
+    """
+
+    def __init__(self, path: str, *, no_clobber: bool = False) -> None:
+        self.path = path
+        self.error = ""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags |= os.O_EXCL if no_clobber else os.O_TRUNC
+        try:
+            self.fd = os.dup(1) if path == "-" else os.open(path, flags, 0o600)
+        except OSError as error:
+            hint = ": leave --no-clobber out, or remove it" * isinstance(error, FileExistsError)
+            text = f"trace: can't write to {path}: {error.strerror}{hint}."
+            raise CommandError(text) from error
+        self._file = OutputFile(os.dup(self.fd))
+
+    def write(self, trace: bytes) -> None:
+        """Append framed packets; what fails is kept in `error`, and the rest dropped."""
+        if self.error:
+            return
+        try:
+            self._file.write(trace)
+        except TransportError as error:
+            self.error = str(error)
+
+    @property
+    def size(self) -> int:
+        """Bytes in it, whoever wrote them; of a pipe those that went through here."""
+        status = os.fstat(self.fd)
+        return status.st_size if stat.S_ISREG(status.st_mode) else self._file.bytes_written
+
+    def remove_if_empty(self) -> None:
+        """Leave no empty file behind."""
+        status = os.fstat(self.fd)
+        if self.path != "-" and stat.S_ISREG(status.st_mode) and not status.st_size:
+            os.unlink(self.path)
+
+    def close(self) -> None:
+        """Close it; harmless twice."""
+        self._file.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1

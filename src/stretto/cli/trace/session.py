@@ -1,0 +1,169 @@
+"""One session, from its start to its last byte.
+
+    start -> wait (snapshots, Ctrl-C, watchdog) -> read back, unless the service writes the file
+
+Rules (perfetto-abi 8.4)
+- What the service complains about ends the session and is said, and is no failure of ours.
+- SIGINT and SIGTERM flush and stop the session; what it holds is saved.
+- A session that ends much later than its config says is given up.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError
+from stretto.cli.trace.snapshot import triggered_request
+from stretto.protos.config import TraceConfig
+from stretto.protos.ipc import ObservableEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.cli.trace.consumer import TraceConsumer
+    from stretto.cli.trace.output import TraceOutput
+    from stretto.cli.trace.snapshot import Snapshot
+    from stretto.protos.ipc import CloneSessionRequest
+
+FLUSH_BY_COMMAND = 0x22
+"""FlushFlags: initiator perfetto_cmd, reason trace stop."""
+WATCHDOG_MARGIN_MS = 60_000
+DEFAULT_FLUSH_TIMEOUT_MS = 5000
+DEFAULT_STOP_TIMEOUT_MS = 5000
+CHANCES = random.SystemRandom()
+
+_Triggers = TraceConfig.TriggerConfig
+
+
+class TraceSession:
+    """What the command does with one session.
+
+    Args:
+        consumer: connected.
+        config: of the session.
+        output: where its trace goes; None if the service opens the file.
+        make_snapshot: takes a copy of the session: the request, and where it goes.
+        say: writes a line for the user.
+        on_started: is told once whether the data sources have started.
+    """
+
+    def __init__(
+        self,
+        consumer: TraceConsumer,
+        config: TraceConfig,
+        output: TraceOutput | None,
+        *,
+        make_snapshot: Callable[[CloneSessionRequest, str], Snapshot],
+        say: Callable[[str], object],
+        on_started: Callable[[bool], object],
+    ) -> None:
+        self._consumer = consumer
+        self._config = config
+        self._output = output
+        self._make_snapshot = make_snapshot
+        self._say = say
+        self._on_started = on_started
+        self._hits: list[ObservableEvents.CloneTriggerHit] = []
+        self._snapshots = 0
+        self._stopping = False
+
+    def start(self) -> None:
+        """Set the session up."""
+        endpoint = self._consumer.endpoint
+        endpoint.observe_events(self._observed(), self._on_events)
+        writes = self._config.write_into_file and self._output is not None
+        fd = self._output.fd if writes and self._output is not None else None
+        endpoint.enable_tracing(self._config.encode(), fd)
+        seconds = -(-self._config.duration_ms // 1000)
+        limit = f", TTL: {seconds}s" if seconds else ", starting tracing"
+        self._say(f"Connected to the tracing service{limit}")
+
+    def stop(self) -> None:
+        """Flush and end it, as Ctrl-C does; harmless twice."""
+        if not self._stopping:
+            self._stopping = True
+            self._say("Ends the session, and saves it")
+            endpoint = self._consumer.endpoint
+            endpoint.flush(0, lambda _ok: endpoint.disable_tracing(), FLUSH_BY_COMMAND)
+
+    def finish(self) -> None:
+        """Wait for the end, and save the trace.
+
+        Raises:
+            CommandError: it never ended, or can't be saved.
+        """
+        self._wait()
+        self._on_started(False)
+        if self._consumer.error:
+            self._say(f"Service error: {self._consumer.error}")
+            if self._output is not None:
+                self._output.remove_if_empty()
+        elif self._config.write_into_file:
+            self._say("Trace written into the output file")
+        elif self._output is not None:
+            self._consumer.read_into(self._output)
+            self._say(f"Wrote {self._output.size} bytes into {self._output.path}")
+
+    def _wait(self) -> None:
+        limit = self._limit_ms()
+        consumer = self._consumer
+        while not consumer.ended:
+            if not consumer.wait(lambda: consumer.ended or bool(self._hits), limit):
+                raise CommandError("trace: the service has not ended the session in time.")
+            while self._hits:
+                self._take_snapshot(self._hits.pop(0))
+
+    def _limit_ms(self) -> int | None:
+        config = self._config
+        expected = config.duration_ms
+        if config.trigger_config is not None and config.trigger_config.trigger_timeout_ms:
+            delays = (trigger.stop_delay_ms for trigger in config.trigger_config.triggers)
+            expected = config.trigger_config.trigger_timeout_ms + max(delays, default=0)
+        if not expected:
+            return None
+        flush_ms = config.flush_timeout_ms or DEFAULT_FLUSH_TIMEOUT_MS
+        stop_ms = config.data_source_stop_timeout_ms or DEFAULT_STOP_TIMEOUT_MS
+        return int(expected + WATCHDOG_MARGIN_MS + flush_ms + stop_ms)
+
+    # --- what the service tells meanwhile
+
+    def _observed(self) -> int:
+        clones = ObservableEvents.TYPE_CLONE_TRIGGER_HIT if is_cloned(self._config) else 0
+        return ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED | clones
+
+    def _on_events(self, events: ObservableEvents) -> None:
+        if events.all_data_sources_started:
+            self._on_started(True)
+        if events.clone_trigger_hit is not None:
+            self._hits.append(events.clone_trigger_hit)
+
+    def _take_snapshot(self, hit: ObservableEvents.CloneTriggerHit) -> None:
+        """Copy the session into the file's name with a number behind."""
+        number, self._snapshots = self._snapshots, self._snapshots + 1
+        path = f"{self._output.path if self._output else self._config.output_path}.{number}"
+        try:
+            snapshot = self._make_snapshot(triggered_request(hit), path)
+            try:
+                snapshot.take()
+                snapshot.save()
+                self._say(f"Wrote {snapshot.output.size} bytes into {path} ({hit.trigger_name})")
+            finally:
+                snapshot.close()
+        except CommandError as error:
+            self._say(f"{error}")  # the session itself goes on
+
+
+def is_cloned(config: TraceConfig) -> bool:
+    """Triggers of the session copy it."""
+    triggers = config.trigger_config
+    return triggers is not None and (
+        triggers.trigger_mode == _Triggers.CLONE_SNAPSHOT
+        or triggers.use_clone_snapshot_if_available
+    )
+
+
+def start_delay_ms(config: TraceConfig) -> int:
+    """How long to wait before the session: what the config's dice say."""
+    delay = config.cmd_trace_start_delay
+    return 0 if delay is None else CHANCES.randint(delay.min_delay_ms, delay.max_delay_ms)

@@ -1,0 +1,120 @@
+"""Copies of sessions that run: --clone, bug reports, and sessions whose triggers copy them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError
+from stretto.cli.trace.consumer import TraceConsumer
+from stretto.protos.ipc import CloneSessionRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.cli.trace.output import TraceOutput
+    from stretto.protos.ipc import CloneSessionResponse, ObservableEvents
+    from stretto.protos.trace import TracingServiceState
+
+BUGREPORT_SESSION_ID = (1 << 64) - 1
+"""Stands for the session of the highest bugreport_score."""
+BUGREPORT_FILE = "systrace.pftrace"
+
+
+def session_number(number: int) -> int:
+    """The id of a session as the service takes it; -1 stands for the bug report's."""
+    return number & (1 << 64) - 1
+
+
+class Snapshot:
+    """A copy of one session, taken by a consumer of its own.
+
+    Args:
+        runner: where callbacks run.
+        address: of the service's consumer socket.
+        request: which session, and why.
+        output: belongs to this object from now on.
+    """
+
+    def __init__(
+        self,
+        runner: SelectorTaskRunner,
+        address: str,
+        request: CloneSessionRequest,
+        output: TraceOutput,
+    ) -> None:
+        self.output = output
+        self._request = request
+        self._consumer = TraceConsumer(runner, address)
+        self._answer: CloneSessionResponse | None = None
+
+    def take(self) -> None:
+        """Make the copy; the session goes on.
+
+        Raises:
+            CommandError: there is no such session, or the service refuses.
+        """
+        answer = self._consumer.clone(self._request, self.output.fd)
+        self._answer = answer
+        if not answer.success:
+            self.output.remove_if_empty()
+            raise CommandError(f"trace: the session was not cloned: {answer.error}.")
+
+    def save(self) -> None:
+        """Bring the copy into the file, if the service hasn't done that.
+
+        Raises:
+            CommandError: it can't be read or written.
+        """
+        if self._answer is not None and not self._answer.was_write_into_file:
+            self._consumer.read_into(self.output)
+
+    def close(self) -> None:
+        """Hang up, and close the file."""
+        self._consumer.close()
+        self.output.close()
+
+
+def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequest:
+    """What to ask for when a trigger wants a copy of its session."""
+    return CloneSessionRequest(
+        session_id=hit.tracing_session_id,
+        clone_trigger_name=hit.trigger_name,
+        clone_trigger_producer_name=hit.producer_name,
+        clone_trigger_trusted_producer_uid=hit.producer_uid,
+        clone_trigger_boot_time_ns=hit.boot_time_ns,
+        clone_trigger_delay_ms=hit.trigger_delay_ms,
+    )
+
+
+def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionRequest, str]]:
+    """For each session that is for bug reports, the best first, what to ask for and its file."""
+    scored = [
+        each for each in state.tracing_sessions if each.is_started and each.bugreport_score > 0
+    ]
+    scored.sort(key=lambda each: -each.bugreport_score)
+    names = distinct_names(each.bugreport_filename or BUGREPORT_FILE for each in scored)
+    return [
+        (CloneSessionRequest(session_id=each.id, for_bugreport=True), os.path.join(folder(), name))
+        for each, name in zip(scored, names, strict=True)
+    ]
+
+
+def folder() -> str:
+    """Where bug reports look for traces."""
+    return tempfile.gettempdir()
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """File names, with `_1`, `_2` before the last dot of those that came before.
+
+    What a session calls its file may not lead out of the folder.
+    """
+    distinct: list[str] = []
+    for name in map(os.path.basename, names):
+        stem, dot, ending = name.rpartition(".")
+        candidates = (f"{stem}_{count}{dot}{ending}" for count in range(1, len(distinct) + 2))
+        distinct.append(next(c for c in (name, *candidates) if c not in distinct))
+    return distinct

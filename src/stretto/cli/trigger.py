@@ -1,0 +1,91 @@
+"""The verb `trigger`: fires triggers that sessions wait for.
+
+Source: perfetto-abi 8.5.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, RemoteProtocolError, TransportError
+from stretto.base.socket_names import producer_socket
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto import _native
+    from stretto.protos.config import DataSourceConfig
+
+HELP = """\
+usage: stretto trigger NAME...
+
+Fire triggers: a session whose trigger_config names one starts, stops, or is copied.
+
+  trigger_config {
+    trigger_mode: STOP_TRACING
+    trigger_timeout_ms: 3600000
+    triggers { name: "slow_request"  stop_delay_ms: 500 }
+  }
+
+  stretto trigger slow_request
+
+The service is found at PERFETTO_PRODUCER_SOCK_NAME. Exit code 0: it has them; 1: there is none.
+"""
+PRODUCER_NAME = "perfetto_cmd_producer"
+TIMEOUT_S = 10.0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto trigger`.
+
+    Raises:
+        CommandError: no name was given, or no service got it.
+    """
+    if any(word in ("-h", "--help") for word in arguments):
+        print(HELP, end="")
+        return 0
+    for option in (word for word in arguments if word.startswith("-")):
+        print(f"stretto: trigger: there is no option {option}; ignored", file=sys.stderr)
+    names = [word for word in arguments if not word.startswith("-")]
+    if not names:
+        raise CommandError("trigger: name a trigger. `stretto trigger --help` shows how.")
+    activate_triggers(names)
+    return 0
+
+
+def activate_triggers(names: Sequence[str]) -> None:
+    """Fire triggers, and wait until the service has them.
+
+    Raises:
+        CommandError: there is no service, or it doesn't answer.
+    """
+    from stretto.ports.producer_client import ProducerClient, ProducerHints
+
+    done = threading.Event()
+    try:
+        hints = ProducerHints(PRODUCER_NAME)
+        client = ProducerClient.connect(producer_socket(), _Silent(), hints, TIMEOUT_S * 1000)
+        client.connect_and_wait(TIMEOUT_S * 1000)
+    except (TransportError, RemoteProtocolError) as error:
+        raise CommandError(f"trigger: {error}. Start the service: `stretto traced`.") from error
+    client.activate_triggers(names)
+    client.sync(done.set)
+    heard = done.wait(TIMEOUT_S)
+    client.disconnect()
+    if not heard:
+        raise CommandError("trigger: the tracing service doesn't answer.")
+
+
+class _Silent:
+    """A producer that offers nothing."""
+
+    def on_connect(self) -> None: ...
+    def on_disconnect(self) -> None: ...
+    def on_tracing_setup(self, arbiter: _native.Arbiter) -> None: ...
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+    def stop_data_source(self, instance_id: int) -> None: ...
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None: ...
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
