@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     Task = Callable[[], object]
 
 
+MAX_SLEEP_S = 86_400.0
+"""The kernel takes 24 days at most; who wakes early looks again."""
+
+
 class _DelayedTask:
     """Token of a delayed task; a cancelled one has no task any more."""
 
@@ -179,7 +183,7 @@ class SelectorTaskRunner:
             return None
         if deadline_ns is not None:
             due = min(due, deadline_ns)
-        return max(0, due - time.monotonic_ns()) / 1e9
+        return min(max(0, due - time.monotonic_ns()) / 1e9, MAX_SLEEP_S)
 
     def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
         # An earlier callback of this round may have ended or replaced the watch.

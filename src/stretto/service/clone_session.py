@@ -304,4 +304,5 @@ class PendingClone:
 
 
 def _signed(value: int) -> int:
+    value &= (1 << 64) - 1  # a config has it signed already
     return value - (1 << 64) if value >> 63 else value

@@ -51,9 +51,9 @@ def test_clone_session(setup):
 
 
 def test_clone_uuid_keeps_the_half_of_its_source(setup):
-    config = make_config("ds", trace_uuid_msb=5, trace_uuid_lsb=6)
+    config = make_config("ds", trace_uuid_msb=5, trace_uuid_lsb=-6)
     clone = clone_of(setup, setup.enable(config))
-    assert clone.clones[0].uuid_lsb == 6
+    assert clone.clones[0].uuid_lsb == -6
     assert clone.clones[0].uuid_msb != 5
 
 

@@ -107,7 +107,12 @@ class _Command:
         self._open_output(config)
         self._leave_terminal()
         self._runner.run_until(lambda: False, start_delay_ms(config))
-        consumer = self._connect()
+        try:
+            consumer = self._connect()
+        except CommandError:
+            if self._output is not None:
+                self._output.remove_if_empty()
+            raise
         session = self._make_session(consumer, config)
         self._end_by_signal(session.stop)
         session.start()

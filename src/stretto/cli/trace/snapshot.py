@@ -114,7 +114,7 @@ def distinct_names(names: Iterable[str]) -> list[str]:
     """
     distinct: list[str] = []
     for name in map(os.path.basename, names):
-        stem, dot, ending = name.rpartition(".")
-        candidates = (f"{stem}_{count}{dot}{ending}" for count in range(1, len(distinct) + 2))
+        stem, ending = os.path.splitext(name)
+        candidates = (f"{stem}_{count}{ending}" for count in range(1, len(distinct) + 2))
         distinct.append(next(c for c in (name, *candidates) if c not in distinct))
     return distinct

@@ -1,0 +1,301 @@
+"""`stretto trace` and `stretto trigger` with the real daemon and a producer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.protos.trace import Trace, TracingServiceState
+from tests.support.recorded import check_trace
+from tests.support.traced import Daemon, Process, closing_all, wait_until
+
+CONFIG = """
+buffers { size_kb: 4096 }
+data_sources { config { name: "track_event" } }
+"""
+STRETTO = [sys.executable, "-m", "stretto"]
+
+
+def triggers(mode: str) -> str:
+    return (
+        f"trigger_config {{ trigger_mode: {mode} trigger_timeout_ms: 600000 "
+        'triggers { name: "now" } }'
+    )
+
+
+class Place:
+    """A daemon with a producer, and commands beside them."""
+
+    def __init__(self, folder: Path, opened: list[Any], oracle: Any) -> None:
+        self._oracle = oracle
+        self.folder = folder
+        self._opened = opened
+        self.daemon = Daemon(folder)
+        opened.append(self.daemon)
+        self.producer = self.daemon.producer("worker")
+        opened.append(self.producer)
+
+    def config(self, text: str) -> str:
+        path = self.folder / "config.pbtxt"
+        path.write_text(CONFIG + text)
+        return str(path)
+
+    def run(self, *arguments: str, code: int = 0, text: bool = True) -> Any:
+        done = subprocess.run(
+            [*STRETTO, *arguments],
+            env=self.daemon.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=text,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    def start(self, *arguments: str, **popen: Any) -> Process:
+        process = Process(
+            *STRETTO,
+            "trace",
+            *arguments,
+            env=self.daemon.environment,
+            cwd=self.folder,
+            stderr=subprocess.PIPE,
+            **popen,
+        )
+        self._opened.append(process)
+        return process
+
+    def write(self, slices: int) -> None:
+        self.producer.say(str(slices))
+        assert self.producer.line() == f"wrote {slices}\n"
+
+    def state(self) -> TracingServiceState:
+        return TracingServiceState.decode(self.run("trace", "--query-raw", text=False).stdout)
+
+    def wait_for_session(self, count: int = 1) -> None:
+        wait_until(lambda: self.state().num_sessions_started == count, "a session")
+
+    def slices(self, trace: str | bytes) -> int:
+        """How many the producer wrote; the trace processor has nothing to complain about."""
+        data = trace if isinstance(trace, bytes) else (self.folder / trace).read_bytes()
+        loaded = check_trace(self._oracle, data)
+        (row,) = loaded.query("select count(*) from slice where name = 'worker'")
+        return int(row[0])
+
+
+@pytest.fixture
+def place(tmp_path, oracle):
+    with closing_all() as opened:
+        yield Place(tmp_path, opened, oracle)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_session_and_saves_it(place: Place, ending: int) -> None:
+    read_end, write_end = os.pipe()
+    arguments = ("-c", place.config(""), "--txt", "-o", "out", "--notify-fd", str(write_end))
+    process = place.start(*arguments, pass_fds=[write_end])
+    os.close(write_end)
+    assert "Connected" in process.line("stderr")
+    with open(read_end, "rb") as pipe:
+        assert pipe.read() == b"\0"
+    place.write(100)
+    process.signal(ending)
+    assert process.wait() == 0
+    assert place.slices("out") == 100
+    assert (place.folder / "out").stat().st_mode & 0o777 == 0o600
+
+
+def test_standard_input_and_output(place: Place) -> None:
+    process = place.start("-c", "-", "--txt", "-o", "-")
+    process.say(CONFIG + "duration_ms: 600000")
+    assert process.popen.stdin is not None
+    process.popen.stdin.close()
+    place.wait_for_session()
+    place.write(7)
+    process.signal(signal.SIGINT)
+    assert process.popen.stdout is not None
+    assert place.slices(process.popen.stdout.read()) == 7
+    assert process.wait() == 0
+    process.popen.stdin = None
+
+
+def test_a_duration_ends_it(place: Place) -> None:
+    done = place.run("trace", "-c", place.config("duration_ms: 50"), "--txt", "-o", "out")
+    size = (place.folder / "out").stat().st_size
+    assert done.stderr.splitlines() == [
+        "Connected to the tracing service, TTL: 1s",
+        f"Wrote {size} bytes into {place.folder / 'out'}",
+    ]
+
+
+def test_the_service_writes_the_file(place: Place) -> None:
+    text = (
+        "duration_ms: 300 write_into_file: true flush_period_ms: 600000 file_write_period_ms: 100"
+    )
+    done = place.run("trace", "-c", place.config(text), "--txt", "-o", "out")
+    assert done.stderr.endswith("Trace written into the output file\n")
+    assert place.slices("out") == 0
+
+
+def test_in_the_background(place: Place) -> None:
+    arguments = ("-c", place.config("duration_ms: 600000"), "--txt", "-o", "out")
+    pid = int(place.run("trace", "--background-wait", *arguments).stdout)
+    assert place.state().num_sessions_started == 1
+    place.write(3)
+    os.kill(pid, signal.SIGINT)
+    wait_until(lambda: (place.folder / "out").stat().st_size, "a trace")
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end")
+    assert place.slices("out") == 3
+
+
+def test_who_waits_for_the_background_hears_of_a_failure(place: Place) -> None:
+    place.daemon.signal(signal.SIGKILL)
+    place.daemon.wait()
+    done = place.run("trace", "-D", "-c", place.config(""), "--txt", "-o", "out", code=1)
+    assert done.stdout == ""
+
+
+def test_detach_and_attach(place: Place) -> None:
+    config = place.config(
+        "write_into_file: true flush_period_ms: 600000 file_write_period_ms: 600000"
+    )
+    place.run("trace", "--is_detached", "key", code=2)
+    place.run("trace", "--detach", "key", "-c", config, "--txt", "-o", "out")
+    place.run("trace", "--is_detached", "key")
+    place.wait_for_session()
+    place.write(9)
+    place.run("trace", "--attach", "key", "--stop")
+    assert place.slices("out") == 9
+    place.run("trace", "--attach", "key", code=2)
+
+
+def test_clones(place: Place) -> None:
+    config = place.config('unique_session_name: "mine" bugreport_score: 5')
+    process = place.start("-c", config, "--txt", "-o", "out")
+    place.wait_for_session()
+    place.write(4)
+    number = str(place.state().tracing_sessions[0].id)
+    place.run("trace", "--clone", number, "-o", "by_number")
+    place.run("trace", "--clone-by-name", "mine", "-o", "by_name")
+    place.run("trace", "--clone", "-1", "-o", "bugreport")
+    assert [place.slices(name) for name in ("by_number", "by_name", "bugreport")] == [4, 4, 4]
+    refused = place.run("trace", "--clone", "999", "-o", "none", code=1)
+    assert "was not cloned" in refused.stderr
+    assert not (place.folder / "none").exists()
+    place.write(1)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 0
+    assert place.slices("out") == 5
+
+
+def test_all_sessions_for_a_bug_report(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.daemon.environment["TMPDIR"] = str(place.folder)
+    place.run("trace", "--save-all-for-bugreport")
+    configs = ["bugreport_score: 5", 'bugreport_score: 7 bugreport_filename: "best.pftrace"']
+    for number, text in enumerate(configs, 1):
+        place.start("-c", place.config(text), "--txt", "-o", f"out{number}")
+        place.wait_for_session(number)
+    place.write(2)
+    place.run("trace", "--save-all-for-bugreport")
+    assert place.slices("best.pftrace") == place.slices("systrace.pftrace") == 2
+
+
+def test_a_trigger_stops_a_session(place: Place) -> None:
+    process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
+    place.wait_for_session()
+    place.write(6)
+    place.run("trigger", "other")
+    place.run("trigger", "now")
+    assert process.wait() == 0
+    assert place.slices("out") == 6
+
+
+def test_a_trigger_of_a_config_fires_and_records_nothing(place: Place) -> None:
+    process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
+    place.wait_for_session()
+    place.run("trace", "-c", place.config('activate_triggers: "now"'), "--txt")
+    assert process.wait() == 0
+
+
+def test_triggers_that_copy(place: Place) -> None:
+    process = place.start("-c", place.config(triggers("CLONE_SNAPSHOT")), "--txt", "-o", "out")
+    place.wait_for_session()
+    assert "Connected" in process.line("stderr")
+    for number in range(2):
+        place.write(5)
+        place.run("trigger", "now")
+        assert f"out.{number} (now)" in process.line("stderr")
+    process.signal(signal.SIGINT)
+    assert process.wait() == 0
+    assert [place.slices(f"out.{number}") for number in range(2)] == [5, 10]
+
+
+def test_query(place: Place) -> None:
+    place.start("-c", place.config('unique_session_name: "mine"'), "--txt", "-o", "out")
+    place.wait_for_session()
+    text = place.run("trace", "--query").stdout
+    assert "Tracing sessions: 1 (started: 1)" in text
+    (producer,) = (line for line in text.splitlines() if str(place.producer.pid) in line)
+    assert "worker" in producer
+    (source,) = (line for line in text.splitlines() if line.startswith("track_event"))
+    assert "python.functions[slow]" in source
+    assert text.splitlines()[-1].split()[2] == "STARTED"
+
+
+def test_what_the_service_refuses_leaves_no_file(place: Place) -> None:
+    done = place.run("trace", "-c", place.config("duration_ms: 4000000000"), "--txt", "-o", "out")
+    assert "Service error:" in done.stderr
+    assert not (place.folder / "out").exists()
+
+
+def test_a_file_that_must_not_be_written_over(place: Place) -> None:
+    (place.folder / "out").write_text("precious")
+    arguments = ("trace", "-c", place.config(""), "--txt", "--no-clobber", "-o", "out")
+    assert "--no-clobber" in place.run(*arguments, code=1).stderr
+    assert (place.folder / "out").read_text() == "precious"
+
+
+def test_a_full_disk_is_said(place: Place) -> None:
+    process = place.start("-c", place.config(""), "--txt", "-o", "/dev/full")
+    place.wait_for_session()
+    process.signal(signal.SIGINT)
+    assert process.wait() == 1
+    assert process.popen.stderr is not None
+    assert b"No space left" in process.popen.stderr.read()
+
+
+def test_a_service_that_dies_is_said(place: Place) -> None:
+    process = place.start("-c", place.config(""), "--txt", "-o", "out")
+    place.wait_for_session()
+    place.daemon.signal(signal.SIGKILL)
+    assert process.wait() == 1
+    assert process.popen.stderr is not None
+    assert b"hung up" in process.popen.stderr.read()
+
+
+def test_without_a_service(tmp_path: Path) -> None:
+    environment = {**os.environ, "PERFETTO_CONSUMER_SOCK_NAME": str(tmp_path / "none")}
+    environment["PERFETTO_PRODUCER_SOCK_NAME"] = str(tmp_path / "none")
+    for arguments in (["trace", "--query"], ["trigger", "x"], ["trace", "-t", "1s", "-o", "out"]):
+        done = subprocess.run(
+            [*STRETTO, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert "stretto traced" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_notes_are_in_the_trace(place: Place) -> None:
+    config = place.config("duration_ms: 50")
+    place.run("trace", "-c", config, "--txt", "-o", "out", "--add-attribute", "build=7=x")
+    trace = Trace.decode((place.folder / "out").read_bytes())
+    (written,) = (packet.trace_config for packet in trace.packet if packet.trace_config)
+    (attribute,) = written.trace_attributes.attribute
+    assert (attribute.key, attribute.string_value) == ("build", "7=x")
+    assert written.trace_uuid_msb

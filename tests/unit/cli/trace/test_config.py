@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import CommandError
+from stretto.cli.trace.config import session_config
+from stretto.cli.trace.options import parse
+from stretto.protos.config import TraceConfig
+
+
+def read(tmp_path: Path, text: str, *words: str) -> TraceConfig:
+    path = tmp_path / "config"
+    path.write_text(text)
+    return session_config(parse(["-c", str(path), "--txt", *words]))
+
+
+def test_what_the_command_adds(tmp_path: Path) -> None:
+    text = "statsd_metadata { triggering_alert_id: 9 } duration_ms: 3"
+    config = read(tmp_path, text, "-o", "x", "--config-id", "5")
+    assert config.statsd_metadata is not None
+    assert config.statsd_metadata.triggering_alert_id == 0
+    assert config.statsd_metadata.triggering_config_id == 5
+    assert config.statsd_logging == TraceConfig.STATSD_LOGGING_DISABLED
+    assert config.trace_uuid_msb != 0
+    assert read(tmp_path, "trace_uuid_lsb: 3", "-o", "x").trace_uuid_lsb == 3
+    assert read(tmp_path, "", "-o", "x", "--subscription-id", "4").trace_uuid_lsb == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "complaint"),
+    [
+        ("nonsense: 1", ["-o", "x"], "config:1:1 error"),
+        ("", [], "-o"),
+        ('output_path: "/x"', ["-o", "x"], "output_path"),
+        ("", ["-o", "x", "--detach", "k"], "write_into_file"),
+        ("cmd_trace_start_delay { min_delay_ms: 1 }", ["-o", "x"], "both"),
+        ("incident_report_config {}", ["-o", "x"], "Android"),
+        ("", ["-o", "x", "--add-attribute", "=3"], "has a name"),
+    ],
+)
+def test_what_does_not_go_together(
+    tmp_path: Path, text: str, words: list[str], complaint: str
+) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        read(tmp_path, text, *words)
+
+
+def test_lossy(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("nonsense: 1 duration_ms: 4")
+    options = parse(["-c", str(tmp_path / "c"), "--txt-lossy", "-o", "x"])
+    assert session_config(options).duration_ms == 4
+
+
+def test_a_text_that_is_not_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("duration_ms: 4")
+    with pytest.raises(CommandError, match="add --txt"):
+        session_config(parse(["-c", str(tmp_path / "c"), "-o", "x"]))
+    with pytest.raises(CommandError, match="can't read"):
+        session_config(parse(["-c", str(tmp_path / "none"), "-o", "x"]))
+
+
+def test_standard_input_in_binary(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO(TraceConfig(duration_ms=8).encode())
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    assert session_config(parse(["-c", "-", "-o", "x"])).duration_ms == 8
+
+
+def test_the_builtin_one() -> None:
+    assert session_config(parse(["-c", ":test", "-o", "x"])).duration_ms == 2000

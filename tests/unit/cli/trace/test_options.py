@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import CommandError
+from stretto.cli.trace.options import parse
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "-c x",
+        "-c x --txt --txt-lossy -o y",
+        "-c x -t 5s -o y",
+        "--query --attach k",
+        "--query -d",
+        "--long",
+        "--attach k --detach k",
+        "-c x -o y --detach k -d",
+        "--stop",
+        "-c x --query",
+        "-c x -o y --attach k",
+        "--save-for-bugreport --attach k",
+        "--save-all-for-bugreport -c x",
+        "--clone 1 --clone-by-name n -o y",
+        "--clone 1",
+        "--clone-for-bugreport -c x -o y",
+        "--clone x -o y",
+        "--upload -c x",
+        "--nonsense",
+    ],
+)
+def test_what_does_not_go_together_exits_with_1(words: str) -> None:
+    if words == "-c x":
+        return_value = parse(words.split())
+        assert return_value.out is None  # the config may have an output_path
+        return
+    with pytest.raises(CommandError, match="--help") as caught:
+        parse(words.split())
+    assert caught.value.exit_code == 1
+
+
+def test_names_may_stand_between_options() -> None:
+    options = parse("sched/sched_switch -t 5s gfx -b 1mb -a one -a two -o -".split())
+    assert options.events == ["sched/sched_switch", "gfx"]
+    assert (options.time, options.buffer, options.app) == ("5s", "1mb", ["one", "two"])
+    assert options.out == "-"
+    assert options.light
+
+
+def test_the_session_of_a_bug_report() -> None:
+    assert parse("--clone -1 -o y".split()).clone == -1

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from stretto.cli.trace.query import describe, shortened, table
+from stretto.protos.config import DataSourceDescriptor
+from stretto.protos.trace import TracingServiceState
+
+
+def test_machines_are_shown_if_there_are_several() -> None:
+    producer = TracingServiceState.Producer(id=1, name="x", pid=2)
+    one = TracingServiceState(producers=[producer])
+    assert "MACHINE" not in describe(one)
+    producer.machine_id = 3
+    producer.machine_name = "far"
+    both = describe(TracingServiceState(producers=[producer]))
+    assert "MACHINE" in both
+    assert "far" in both
+
+
+def test_names_do_not_move_the_terminal() -> None:
+    assert table([["a", "b"], ["\x1b[2Jx", "c"]]) == "a      b\n?[2Jx  c\n"
+
+
+def test_many_categories_are_cut() -> None:
+    names = [f"n{number}" for number in range(50)]
+    assert shortened(names, all_names=False).endswith("n39, … 10 more, see --long")
+    assert shortened(names, all_names=True).endswith("n49")
+
+
+def test_a_data_source_without_its_producer() -> None:
+    source = TracingServiceState.DataSource(
+        ds_descriptor=DataSourceDescriptor(name="s"), producer_id=9
+    )
+    assert "s     (9)" in describe(TracingServiceState(data_sources=[source]))
