@@ -110,9 +110,14 @@ class Connection:
         end, self._end = self._end, None
         self._runner.unwatch(end.fileno())
         end.close()
-        if self._machine is not None:
-            self._machine.close()
-        self._on_closed()
+        # Its memory, and whom it served, go with it: the collector may come by much later.
+        self._reader.close()
+        machine, on_closed = self._machine, self._on_closed
+        self._machine = self._fast_path = self._on_drained = None
+        self._on_closed = _nothing
+        if machine is not None:
+            machine.close()
+        on_closed()
 
     def abandon(self) -> None:
         """In the child of a fork: close our copy of the socket, and touch nothing else."""
@@ -199,3 +204,7 @@ class Connection:
             if payload is None or self._end is None:
                 return
             machine.receive(payload)
+
+
+def _nothing() -> None:
+    """Nobody is to be told."""

@@ -13,6 +13,7 @@ Source: perfetto-abi 2.1.
 
 from __future__ import annotations
 
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 
 from stretto.base.errors import DecodeError, LocalProtocolError, RemoteProtocolError
@@ -53,15 +54,21 @@ class FrameReader:
 
     Life cycle, again and again: receive into `space()`, tell `received(n)`, then
     take `next_payload()` until it is None. Between frames `pending()` shows the
-    bytes not taken yet, of which a fast path may `consume` whole frames itself.
+    bytes not taken yet, of which a fast path may `consume` whole frames itself. `close` at the end.
     """
 
     __slots__ = ("_end", "_start", "_view")
 
     def __init__(self) -> None:
-        self._view = memoryview(bytearray(MAX_FRAME_BYTES))
+        # Pages of its own: what no frame ever filled takes no memory.
+        self._view = memoryview(mmap(-1, MAX_FRAME_BYTES, MAP_PRIVATE | MAP_ANONYMOUS))
         self._start = 0
         self._end = 0
+
+    def close(self) -> None:
+        """Give the memory back. What was received is gone, and nothing more may be."""
+        self._view = memoryview(b"")
+        self._start = self._end = 0
 
     def space(self) -> memoryview:
         """Where the next bytes go; never empty once the whole frames are taken."""

@@ -102,7 +102,7 @@ class HostConnection:
         on_refused: Callable[[], object],
         on_identity: Callable[[IPCFrame.SetPeerIdentity], object] | None = None,
     ) -> None:
-        self._services = tuple(services)
+        self._services: tuple[HostedService, ...] = tuple(services)
         self._outbox = outbox
         self._on_refused = on_refused
         self._parked_fd = ParkedFd()
@@ -133,8 +133,9 @@ class HostConnection:
             self.send(IPCFrame(request_id=frame.request_id, msg_request_error=error))
 
     def close(self) -> None:
-        """The client has gone."""
+        """The client has gone; its services are let go."""
         self._parked_fd.close()
+        self._services = ()
 
     def send(self, frame: IPCFrame, fd: int = -1) -> None:
         """Send a frame, or end the connection if that can't be."""

@@ -151,7 +151,7 @@ class HostedConsumer:
         take_fd: Gives the descriptor that came with a request, or -1.
     """
 
-    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_streams", "service", "take_fd")
+    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_streams", "take_fd")
 
     def __init__(self, connect: ConnectConsumer, uid: int, streams: ReplyStreams) -> None:
         self._streams = streams
@@ -159,8 +159,12 @@ class HostedConsumer:
         self._ended: str | None = None  # An end that nobody has asked for yet.
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
-        self.service = HostedService(CONSUMER_PORT, self._handlers())
         self._endpoint = connect(self, uid)
+
+    @property
+    def service(self) -> HostedService:
+        """Its requests, for its connection to hold: what holds them holds this object."""
+        return HostedService(CONSUMER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
         return {

@@ -182,7 +182,7 @@ class HostedProducer:
 
     __slots__ = (
         "_commands", "_connect", "_endpoint", "_has_memory", "_peer", "_scrape_by_default",
-        "_setup", "service", "take_fd",
+        "_setup", "take_fd",
     )  # fmt: skip
 
     def __init__(self, connect: ConnectProducer, peer: Peer, scrape_by_default: bool) -> None:
@@ -195,7 +195,11 @@ class HostedProducer:
         # Memory that waits for the stream: (our descriptor, page size).
         self._setup: tuple[int, int] | None = None
         self.take_fd: Callable[[], int] = lambda: -1
-        self.service = HostedService(PRODUCER_PORT, self._handlers())
+
+    @property
+    def service(self) -> HostedService:
+        """Its requests, for its connection to hold: what holds them holds this object."""
+        return HostedService(PRODUCER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
         return {

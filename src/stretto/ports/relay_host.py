@@ -38,17 +38,21 @@ class HostedRelay:
         peer: Who it is.
     """
 
-    __slots__ = ("_connect", "_endpoint", "_peer", "service")
+    __slots__ = ("_connect", "_endpoint", "_peer")
 
     def __init__(self, connect: ConnectRelay, peer: Peer) -> None:
         self._connect = connect
         self._peer = peer
         self._endpoint: RelayEndpoint | None = None
+
+    @property
+    def service(self) -> HostedService:
+        """Its requests, for its connection to hold: what holds them holds this object."""
         handlers: dict[str, Handler] = {
             "InitRelay": self._init_relay,
             "SyncClock": self._sync_clock,
         }
-        self.service = HostedService(RELAY_PORT, handlers)
+        return HostedService(RELAY_PORT, handlers)
 
     def disconnected(self) -> None:
         """The connection has ended."""

@@ -118,6 +118,14 @@ class TestReader:
         assert reader.next_payload() == payload
         assert len(reader.space()) == MAX_FRAME_BYTES
 
+    def test_a_closed_one_holds_nothing(self) -> None:
+        reader = FrameReader()
+        feed(reader, encode_frame(frame(1)))
+        reader.close()
+        assert reader.next_payload() is None
+        assert not reader.pending()
+        assert not reader.space()
+
     def test_a_fast_path_takes_frames_itself(self) -> None:
         reader = FrameReader()
         first, second = encode_frame(frame(1)), encode_frame(frame(2))

@@ -1,0 +1,212 @@
+"""A service among producers that die, flood, or have odd memory, and one that is stopped.
+
+What is lost is counted, and marked in the trace; nothing else is lost; the service's memory and
+descriptors stay bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.testing.decoded_packets import decode_packets
+from tests.support.producer_process import TRACK
+from tests.support.service_setup import make_config
+from tests.support.sources import ROOT
+from tests.support.traced import Daemon, Process, closing_all, wait_until
+
+
+@pytest.fixture
+def opened():
+    with closing_all() as opened:
+        yield opened
+
+
+@pytest.fixture
+def daemon(tmp_path, opened):
+    opened.append(Daemon(tmp_path))
+    return opened[0]
+
+
+@pytest.fixture
+def start(daemon, opened):
+    """Start a role of producer_process."""
+
+    def start_role(*arguments):
+        opened.append(Role(daemon, *arguments))
+        return opened[-1]
+
+    return start_role
+
+
+@pytest.fixture
+def record(daemon, opened):
+    """Start a session."""
+
+    def start_session(config):
+        opened.append(daemon.consumer())
+        opened[-1].enable(config)
+        return opened[-1]
+
+    return start_session
+
+
+class Role(Process):
+    """A process of producers."""
+
+    def __init__(self, daemon, role, *arguments):
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        module = ("-m", "tests.support.producer_process")
+        words = (role, daemon.producer_socket, *map(str, arguments))
+        environment = {**os.environ, "PYTHONPATH": path}
+        super().__init__(sys.executable, *module, *words, env=environment)
+
+    def hear(self):
+        """What it says of itself."""
+        return json.loads(self.line())
+
+    def ask(self):
+        """What it answers when asked."""
+        self.say("?")
+        return self.hear()
+
+    def finish(self):
+        """Tell it that it's enough; what it says at the end."""
+        self.popen.stdin.close()
+        return self.hear()
+
+
+def memory_kb(daemon, name):
+    """What /proc says of the process's memory: VmRSS, VmHWM, ..."""
+    lines = Path(f"/proc/{daemon.pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name + ":")).split()[1])
+
+
+def descriptors(daemon):
+    """How many the process has open."""
+    return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+
+def finish(consumer):
+    """Flush, end the session, and read it: its bytes and its packets."""
+    consumer.flush()
+    consumer.stop()
+    trace = consumer.read()
+    return trace, decode_packets(trace)
+
+
+OVERWRITTEN = "select sum(value) from stats where name = 'traced_buf_chunks_overwritten'"
+
+
+def events_of(packets):
+    """The (number, loss mask) of each index's events, in order of the trace."""
+    found = {}
+    for packet in packets:
+        if packet.has("track_event"):
+            events = found.setdefault(packet.track_event.track_uuid - TRACK, [])
+            events.append((int(packet.track_event.name[:8]), packet.previous_packet_dropped))
+    return found
+
+
+def check_losses(events):
+    """Everything is in order, and where something is missing the trace says so."""
+    expected = 0
+    for number, loss in events:
+        assert number == expected or (number > expected and loss)
+        expected = number + 1
+
+
+def buffer_stats(packets):
+    (stats,) = [packet.trace_stats for packet in packets[-1:]]
+    return stats.buffer_stats
+
+
+def two_buffers(**sizes_kb):
+    """A config with a buffer for each data source."""
+    config = make_config(*sizes_kb, buffers=len(sizes_kb))
+    for index, size_kb in enumerate(sizes_kb.values()):
+        config.buffers[index].size_kb = size_kb
+        config.data_sources[index].config.target_buffer = index
+    return config
+
+
+def test_a_third_of_many_producers_is_killed(daemon, start, record, oracle, opened):
+    producers, events = 200, 150
+    before, memory = descriptors(daemon), memory_kb(daemon, "VmRSS")
+    consumer = record(make_config("ds", size_kb=32768))
+    crowd = start("crowd", producers, events)
+    written = crowd.hear()["written"]
+    trace, packets = finish(consumer)
+    found = events_of(packets)
+    assert len(found) == producers
+    for index, count in enumerate(written):
+        # The last one may have been finished, but not yet counted.
+        assert found[index] == [(number, 0) for number in range(len(found[index]))]
+        assert len(found[index]) - count in ((0, 1) if index % 3 == 0 else (0,))
+    assert oracle(trace).errors() == []
+    for thing in (crowd, consumer):
+        opened.remove(thing)
+        thing.close()
+    wait_until(lambda: descriptors(daemon) == before, "descriptors are closed")
+    assert memory_kb(daemon, "VmRSS") < memory + 20_000
+    assert memory_kb(daemon, "VmHWM") < memory + 32_768 + 60_000
+
+
+def test_one_floods(daemon, start, record, oracle):
+    memory = memory_kb(daemon, "VmRSS")
+    consumer = record(two_buffers(flood=1024, ds=8192))
+    flood = start("flood", "flood", 9, 256 << 10, 0)
+    assert flood.hear()["size"] == 256 << 10
+    written = start("crowd", 3, 4000).hear()["written"]
+    assert consumer.flush()
+    facts = flood.finish()
+    trace, packets = finish(consumer)
+    found = events_of(packets)
+    for index, count in enumerate(written):
+        assert found[index][:count] == [(number, 0) for number in range(count)]
+    check_losses(found[9])
+    assert facts["written"] + facts["dropped"] == facts["number"]
+    flooded, other = buffer_stats(packets)
+    assert flooded.chunks_overwritten > 100  # Else it was no flood.
+    assert not other.chunks_overwritten
+    overwritten = oracle(trace).query(OVERWRITTEN)
+    assert overwritten == [(flooded.chunks_overwritten,)]
+    assert memory_kb(daemon, "VmHWM") < memory + 1024 + 8192 + 20_000
+
+
+def write_more(roles, events):
+    """Wait until each has had so many more events."""
+    for role in roles:
+        enough = role.ask()["number"] + events
+        wait_until(lambda role=role, enough=enough: role.ask()["number"] > enough, "events")
+
+
+def test_the_service_is_stopped_for_a_while(daemon, start, record, oracle):
+    consumer = record(two_buffers(small=32768, large=32768))
+    small = start("flood", "small", 0, 256 << 10, 5000)
+    large = start("flood", "large", 1, 4 << 20, 5000)
+    for role in (small, large):
+        role.hear()
+    daemon.stop()
+    # At some 130 bytes each: twice the small memory, an eighth of the large one.
+    write_more((small, large), 4000)
+    daemon.signal(signal.SIGCONT)
+    write_more((small, large), 2000)
+    facts = [role.finish() for role in (small, large)]
+    trace, packets = finish(consumer)
+    found = events_of(packets)
+    for index, fact in enumerate(facts):
+        assert fact["written"] + fact["dropped"] == fact["number"]
+        assert len(found[index]) == fact["written"]
+        check_losses(found[index])
+    assert found[1] == [(number, 0) for number in range(facts[1]["number"])]
+    assert facts[0]["dropped"] > 1000
+    assert found[0][-1][0] == facts[0]["number"] - 1  # It has recovered.
+    losses = {name for name, *_ in oracle(trace).errors()}
+    assert losses
+    assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}

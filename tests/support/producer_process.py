@@ -1,0 +1,222 @@
+"""Producers in processes of their own, for tests of what a service bears.
+
+    python -m tests.support.producer_process ROLE ADDRESS [arguments]
+
+A role says on stdout, as a line of JSON each, what the test has to know. It goes on until its
+stdin ends, or until it is killed. Its events are instants, `event(index, number)`: on the track
+`index` they count up from 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from stretto import _native
+from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.protos.config import DataSourceDescriptor
+from stretto.protos.trace import TracePacket, TrackEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto.protos.config import DataSourceConfig
+
+TIMEOUT_MS = 60_000
+PR_SET_PDEATHSIG = 1
+TRACK = 1000
+"""Of index 0."""
+
+
+def event(index: int, number: int, size: int = 0) -> bytes:
+    """An instant named by its number, eight digits, and `size` bytes more."""
+    track_event = TrackEvent(
+        type=3, name=f"{number:08}" + "." * size, categories=["c"], track_uuid=TRACK + index
+    )
+    packet = TracePacket(timestamp=_native.boottime_ns(), track_event=track_event)
+    if not number:
+        packet.sequence_flags = 1
+    return packet.encode()
+
+
+def say(**facts: Any) -> None:
+    """Tell the test."""
+    os.write(1, json.dumps(facts).encode() + b"\n")
+
+
+class Questions:
+    """The lines of stdin: each is a question; the end means that the test wants no more."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.ended = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while os.read(0, 1):
+            self.asked.set()
+        self.ended.set()
+
+
+class Producer:
+    """Connected, with a data source that was set up; its writers flush when it is asked to.
+
+    Args:
+        address: The service's.
+        source: The data source's name.
+        hints: More of ProducerHints.
+    """
+
+    def __init__(self, address: str, source: str = "ds", **hints: Any) -> None:
+        self.source = source
+        self.arbiter: _native.Arbiter | None = None
+        self.target = 0
+        self.writers: list[_native.TraceWriter] = []
+        self.client = self.make_client(address, ProducerHints(source, **hints))
+        self.client.connect_and_wait(TIMEOUT_MS)
+
+    def make_client(self, address: str, hints: ProducerHints) -> ProducerClient:
+        return ProducerClient.connect(address, self, hints, TIMEOUT_MS)
+
+    def writer(self, policy: int = _native.STALL) -> _native.TraceWriter:
+        assert self.arbiter is not None
+        self.writers.append(_native.TraceWriter(self.arbiter, self.target, policy))
+        return self.writers[-1]
+
+    # What the service calls.
+
+    def on_connect(self) -> None:
+        self.client.register_data_source(DataSourceDescriptor(name=self.source))
+
+    def on_disconnect(self) -> None: ...
+
+    def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
+        self.arbiter = arbiter
+
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        self.target = config.target_buffer
+
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+
+    def stop_data_source(self, instance_id: int) -> None: ...
+
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
+
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
+        # Writers are their thread's: what is finished in their chunks is scraped.
+        if self.arbiter is not None:
+            self.arbiter.flush()
+        self.client.notify_flush_complete(request_id)
+
+
+# --- many, of which some are killed
+
+
+class Counts:
+    """How many events each child has written; it outlives them."""
+
+    def __init__(self, children: int) -> None:
+        self._memory = mmap.mmap(-1, 8 * children)
+
+    def set(self, index: int, count: int) -> None:
+        self._memory[8 * index : 8 * index + 8] = count.to_bytes(8, "little")
+
+    def get(self, index: int) -> int:
+        return int.from_bytes(self._memory[8 * index : 8 * index + 8], "little")
+
+
+def write_as_child(address: str, index: int, counts: Counts, events: int) -> None:
+    """Write and count; then wait to be killed."""
+    producer = Producer(address)
+    writer = producer.writer()
+    for number in range(events):
+        assert writer.write(event(index, number, number % 100))
+        counts.set(index, number + 1)
+    while True:
+        signal.pause()
+
+
+def fork_child(function: Callable[[], object]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        function()
+    finally:
+        os._exit(1)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def crowd(address: str, children: str, events: str) -> None:
+    """Many producers; every third is killed while it writes. Says how far each one came."""
+    total, each = int(children), int(events)
+    counts = Counts(total)
+    pids = [
+        fork_child(lambda index=index: write_as_child(address, index, counts, each))
+        for index in range(total)
+    ]
+    rng = random.Random(1)
+    fates = {index: rng.randrange(1, each) for index in range(0, total, 3)}
+    while any(counts.get(index) < each for index in range(total) if index % 3) or fates:
+        for index in [index for index, fate in fates.items() if counts.get(index) >= fate]:
+            kill(pids[index])
+            del fates[index]
+        time.sleep(0.001)
+    say(written=[counts.get(index) for index in range(total)], pids=pids)
+    Questions().ended.wait()
+    for index, pid in enumerate(pids):
+        if index % 3:
+            kill(pid)
+
+
+# --- one that writes on and on
+
+
+def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -> None:
+    """Drop what the memory has no room for.
+
+    It says the size of its memory; after each byte of input, how many events there were so far;
+    at the end of input, how many of them it has written, and dropped.
+    """
+    producer = Producer(address, source, shm_size=int(shm_size))
+    writer = producer.writer(_native.DROP)
+    assert producer.arbiter is not None
+    questions = Questions()
+    say(size=producer.arbiter.size)
+    prefix, suffix = event(int(index), 1, 100).split(b"00000001")
+    writer.write(event(int(index), 0, 100))
+    number, pause = 1, int(pause_us) / 1e6
+    while not questions.ended.is_set():
+        for _ in range(100):
+            writer.write(prefix + b"%08d" % number + suffix)
+            number += 1
+        if pause:
+            time.sleep(pause)
+        if questions.asked.is_set():
+            questions.asked.clear()
+            say(number=number)
+    writer.flush()
+    synced = threading.Event()
+    producer.client.sync(synced.set)
+    assert synced.wait(TIMEOUT_MS / 1000)
+    say(number=number, written=writer.packets_written, dropped=writer.packets_dropped)
+    signal.pause()
+
+
+ROLES = {"crowd": crowd, "flood": flood}
+
+if __name__ == "__main__":
+    ROLES[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,114 @@
+"""What a connection took is given back when it ends, and not when the collector comes by."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stretto.base.unix_socket import UnixSocket
+from stretto.ipc.connection import Connection
+from stretto.ipc.frames import FrameReader, encode_frame
+from stretto.ipc.host import HostConnection
+from stretto.ipc.service import ServiceDescriptor
+from stretto.ports.consumer_host import ConsumerHost, HostedConsumer
+from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.ports.producer_host import HostedProducer, ProducerHost
+from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.ports.relay_host import HostedRelay
+from stretto.protos import ipc
+from stretto.protos.config import DataSourceDescriptor
+from stretto.protos.ipc import IPCFrame
+from stretto.service.consumer_endpoint import ConsumerEndpoint
+from stretto.service.producer_endpoint import ProducerEndpoint
+from stretto.service.tracing_session import TracingSession
+from tests.support.service_setup import Setup, make_config
+
+KINDS = (
+    Connection,
+    ConsumerEndpoint,
+    FrameReader,
+    HostConnection,
+    HostedConsumer,
+    HostedProducer,
+    HostedRelay,
+    ProducerEndpoint,
+    TracingSession,
+)
+
+
+def count() -> dict[str, int]:
+    """How many there are of what a connection is made of."""
+    found = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS)]
+    return {name: found.count(name) for name in sorted(found)}
+
+
+def request(port: ServiceDescriptor, name: str, arguments: Any) -> bytes:
+    call = IPCFrame.InvokeMethod(
+        service_id=1, method_id=port.method_id(name), args_proto=arguments.encode()
+    )
+    return encode_frame(IPCFrame(request_id=1, msg_invoke_method=call))
+
+
+@pytest.fixture
+def setup() -> Iterator[Setup]:
+    gc.collect()
+    gc.disable()
+    yield Setup()
+    gc.enable()
+
+
+def talk(setup: Setup, host: ProducerHost | ConsumerHost, *frames: bytes) -> UnixSocket:
+    """Connect, and send frames."""
+    far, near = UnixSocket.pair()
+    host.add_connection(near)
+    for frame in frames:
+        far.send(frame)
+        setup.run()
+    return far
+
+
+def test_of_producers(setup: Setup) -> None:
+    host = ProducerHost(setup.runner, setup.service.connect_producer)
+    consumer = setup.enable(make_config("ds"))
+    before = count()
+    source = DataSourceDescriptor(name="ds")
+    far = talk(
+        setup,
+        host,
+        request(PRODUCER_PORT, "InitializeConnection", ipc.InitializeConnectionRequest()),
+        request(PRODUCER_PORT, "GetAsyncCommand", ipc.GetAsyncCommandRequest()),
+        request(
+            PRODUCER_PORT,
+            "RegisterDataSource",
+            ipc.RegisterDataSourceRequest(data_source_descriptor=source),
+        ),
+    )
+    assert setup.session_of(consumer).instances.has(*setup.service.producers.values(), "ds")
+    far.close()
+    setup.run()
+    assert count() == before
+    host.close()
+
+
+def test_of_consumers(setup: Setup) -> None:
+    host = ConsumerHost(setup.runner, setup.service.connect_consumer)
+    before = count()
+    far = talk(
+        setup,
+        host,
+        request(
+            CONSUMER_PORT, "EnableTracing", ipc.EnableTracingRequest(trace_config=make_config("ds"))
+        ),
+        request(CONSUMER_PORT, "ObserveEvents", ipc.ObserveEventsRequest(events_to_observe=[1])),
+        request(CONSUMER_PORT, "ReadBuffers", ipc.ReadBuffersRequest()),
+    )
+    assert setup.service.sessions
+    far.close()
+    setup.run()
+    assert not setup.service.sessions
+    gc.collect()  # Consumers are few, and a session's buffers are freed already.
+    assert count() == before
+    host.close()
