@@ -111,6 +111,7 @@ def _make_parser() -> _Parser:
     )
     _add_output_options(parser)
     _add_content_options(parser)
+    _add_system_options(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser
 
@@ -165,6 +166,29 @@ def _add_content_options(parser: _Parser) -> None:
     add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")
 
 
+def _add_system_options(parser: _Parser) -> None:
+    group = parser.add_argument_group(
+        "with the rest of the machine",
+        "The program is recorded by the machine's tracing service (`stretto traced`), with the "
+        "track events of every other process that is connected to it. Functions, logs and the "
+        "like are recorded of the program alone.",
+    )
+    add = group.add_argument
+    add("--system", action="store_true", help="join the service; there must be one")
+    add(
+        "--data-source",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --system: also this data source of any producer; repeatable",
+    )
+    add(
+        "--config",
+        metavar="FILE",
+        help="with --system: also the data sources, and buffers, of this TraceConfig in text form",
+    )
+
+
 def _takes_value(parser: _Parser, option: str) -> bool:
     action = parser._option_string_actions.get(option)  # noqa: SLF001  # argparse has no other way
     return action is not None and action.nargs != 0
@@ -206,6 +230,9 @@ class RecordOptions:
             for name, (category, _) in CATEGORIES.items()
             if not getattr(parsed, f"no_{name}")
         ]
+        self.system: bool = parsed.system
+        self.config_path: str = parsed.config or ""
+        self.data_sources: list[str] = parsed.data_source
         self.inside = _inside_options(parsed)
         self._check()
 
@@ -216,6 +243,8 @@ class RecordOptions:
                 "`stretto record --help` shows examples.",
                 USAGE_EXIT_CODE,
             )
+        if (self.config_path or self.data_sources) and not self.system:
+            raise CommandError("record: --config and --data-source go with --system.", 2)
         if self.max_size is not None and not self.stream:
             raise CommandError(
                 "record: --max-size goes with --stream; a ring is limited by --buffer.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.base.errors import StrettoError
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.output import Output
 from stretto.cli.record.program import end_like
@@ -22,9 +23,17 @@ def run(arguments: Sequence[str]) -> int:
     """
     options = RecordOptions(arguments)
     path, argv = resolve(options.program)
-    output = Output(options.output, ring=not options.stream)
+    output = Output(options.output, ring=not options.stream, mapped=not options.system)
     try:
-        status = Recorder(options, output).run(path, argv)
+        status = _make_recorder(options, output).run(path, argv)
     finally:
         output.close()
     return end_like(status)
+
+
+def _make_recorder(options: RecordOptions, output: Output) -> Recorder:
+    try:
+        return Recorder(options, output)
+    except StrettoError:
+        output.discard()
+        raise

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.process_counters import ProcessCounters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stretto.service.tracing_service import TracingService
-
-SHM_SIZE = 256 << 10
-PAGE_SIZE = 4 << 10
+    from collections.abc import Callable, Iterable
 
 
 class Counters:
-    """Offers the data source to the recorder's service, on the service's own thread."""
+    """Offers the data source to the service that records.
 
-    def __init__(self, service: TracingService) -> None:
-        connection = ProducerConnection([ProcessCounters])
-        endpoint = service.connect_producer(
-            connection,
-            uid=os.getuid(),
-            pid=os.getpid(),
-            name="stretto record",
-            in_process=True,
-            page_size_hint=PAGE_SIZE,
-            shm_size_hint=SHM_SIZE,
-        )
-        connection.attach(endpoint)
+    Args:
+        offer: connects a producer there.
+    """
+
+    def __init__(self, offer: Callable[[ProducerConnection], object]) -> None:
+        offer(ProducerConnection([ProcessCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
         """Write how these processes are doing."""

@@ -26,13 +26,15 @@ BACKEND = "record"
 DEADLINE_MS = 3000.0
 
 _backend: SystemBackend | None = None
+_service = ""
+_name = ""
 _line: Lifeline | None = None
 
 
 def start() -> None:
     """Become a producer of the recorder named in the environment, if there is one."""
     workspace = Workspace.from_environment()
-    if workspace is None or not os.path.exists(workspace.socket):
+    if workspace is None or not os.path.exists(workspace.line):
         return
     import stretto
     from stretto import _native
@@ -42,11 +44,13 @@ def start() -> None:
     from stretto import _sessions  # noqa: F401  # puts the client together
     from stretto.client import fork
 
-    _configure(workspace.read_options())
+    options = workspace.read_options()
+    _configure(options)
+    _choose_service(workspace, options)
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_native.own_work, _end, workspace)
     _open_line(workspace)
-    _native.own_work(_connect, workspace)
+    _native.own_work(_connect)
 
 
 def _configure(options: Options) -> None:
@@ -65,6 +69,13 @@ def _configure(options: Options) -> None:
     profilers.install(functions)
 
 
+def _choose_service(workspace: Workspace, options: Options) -> None:
+    """The recorder's own service, or the machine's, where processes have a common name."""
+    global _service, _name
+    _service = options.get("service", [workspace.socket])[0]
+    _name = options.get("name", [os.path.basename(sys.executable or "python")])[0]
+
+
 def _open_line(workspace: Workspace) -> None:
     global _line
     from stretto.backends.lifeline import Lifeline
@@ -72,13 +83,12 @@ def _open_line(workspace: Workspace) -> None:
     _line = Lifeline(workspace.line, DEADLINE_MS)
 
 
-def _connect(workspace: Workspace, dial: Callable[[], UnixSocket] | None = None) -> None:
+def _connect(dial: Callable[[], UnixSocket] | None = None) -> None:
     global _backend
     from stretto.backends.system import SystemBackend
     from stretto.client.tracing import tracing
 
-    name = os.path.basename(sys.executable or "python")
-    _backend = SystemBackend(workspace.socket, name, DEADLINE_MS, dial)
+    _backend = SystemBackend(_service, _name, DEADLINE_MS, dial)
     tracing.connect(BACKEND, _backend)
 
 
@@ -86,10 +96,11 @@ def _connect_again(workspace: Workspace) -> None:
     """In the child of a fork."""
     try:
         if _line is not None and _line.is_open:
-            _connect(workspace, _line.dial)
-        elif os.path.exists(workspace.socket):  # the program has closed it
+            # Where the recorder is the service, it lets in whoever has inherited the line.
+            _connect(_line.dial if _service == workspace.socket else None)
+        elif os.path.exists(workspace.line):  # the program has closed it
             _open_line(workspace)
-            _connect(workspace)
+            _connect()
     except StrettoError as error:
         workspace.note([str(error)])
 
@@ -100,7 +111,7 @@ def _end(workspace: Workspace) -> None:
 
     problems = profilers.problems()
     if _backend is not None:
-        if not _backend.connected and os.path.exists(workspace.socket):
+        if not _backend.connected and os.path.exists(workspace.line):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
         _backend.close()
     if _line is not None:

@@ -28,6 +28,7 @@ class Lifelines:
         address: path of the socket.
         runner: runs all of it.
         on_connection: gets each dialled connection, to own.
+        on_line: told of each line.
     """
 
     def __init__(
@@ -35,9 +36,11 @@ class Lifelines:
         address: str,
         runner: SelectorTaskRunner,
         on_connection: Callable[[UnixSocket], object],
+        on_line: Callable[[StreamSocket], object] = lambda _: None,
     ) -> None:
         self._runner = runner
         self._on_connection = on_connection
+        self._on_line = on_line
         self._lines: set[StreamSocket] = set()
         self._listener = Listener(UnixListener(address), runner, self._add)
 
@@ -48,6 +51,7 @@ class Lifelines:
 
     def _add(self, line: StreamSocket) -> None:
         self._lines.add(line)
+        self._on_line(line)
         self._runner.watch(line.fileno(), lambda: self._receive(line))
 
     def _receive(self, line: StreamSocket) -> None:

@@ -73,12 +73,13 @@ class Output:
     Args:
         path: as given; `-` is standard output.
         ring: keep the buffer in a file beside it.
+        mapped: the buffer is ours, so that it can lie in a file.
 
     Raises:
         CommandError: it can't be written; found out before the program starts.
     """
 
-    def __init__(self, path: str, *, ring: bool) -> None:
+    def __init__(self, path: str, *, ring: bool, mapped: bool = True) -> None:
         if not path:
             raise CommandError("record: -o needs a file name, or `-` for standard output.", 2)
         self.path = path
@@ -91,10 +92,10 @@ class Output:
             self._fd = _stdout() if self.to_stdout else _open_special(path)
             return
         _check_file(path)
-        if ring:
+        if ring and mapped:
             self.ring_path = f"{path}.ring"
             self.ring_fd = create_file(self.ring_path, path)
-        else:
+        elif not ring:
             self._fd = create_file(self.part_path, self.path)
 
     @property
@@ -138,6 +139,11 @@ class Output:
         """Nothing was recorded: leave nothing behind."""
         self.remove_ring()
         if not self.direct and self._fd >= 0:
+            _unlink(self.part_path)
+
+    def discard_if_empty(self) -> None:
+        """Nothing could be written: leave no empty file, unless there is a ring to recover."""
+        if not self.ring_path and not self.direct and self._fd >= 0 and not self.size():
             _unlink(self.part_path)
 
     def keep_ring_only(self) -> None:

@@ -20,6 +20,7 @@ from stretto.cli.record.progress import Progress
 from stretto.cli.record.recording import Recording
 from stretto.cli.record.snapshots import Snapshots
 from stretto.cli.record.summary import size_text, summary, whereabouts
+from stretto.cli.record.system_config import MARK, make_system_config
 from stretto.service.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
     from stretto.cli.record.arguments import RecordOptions
     from stretto.cli.record.output import Output
-    from stretto.cli.record.workspace import Workspace
+    from stretto.cli.record.system_recording import SystemRecording
+    from stretto.cli.record.workspace import Options, Workspace
+    from stretto.protos.config import TraceConfig
 
 LINGER_MS = 2000
 """How long processes that outlive the program are waited for."""
@@ -55,8 +58,9 @@ class Recorder:
         self._output = output
         self._runner = SelectorTaskRunner()
         self._descendants = Descendants()
-        self._recording = Recording(self._runner, self._on_process)
-        self._counters = Counters(self._recording.service) if options.counters else None
+        self._name = f"{MARK}record-{os.getpid()}"
+        self._recording = self._make_recording()
+        self._counters = Counters(self._recording.offer) if options.counters else None
         self._snapshots = Snapshots(self._recording, output, self._say)
         self._program = Program(self._runner, self._snapshots.take)
         self._progress = Progress(quiet=options.quiet)
@@ -78,7 +82,7 @@ class Recorder:
             StrettoError: the program was not started.
         """
         try:
-            workspace = folder.create(self._options.inside)
+            workspace = folder.create(self._inside())
         except StrettoError as error:
             raise _not_started(error) from error
         try:
@@ -93,12 +97,34 @@ class Recorder:
 
     # --- start
 
+    def _make_recording(self) -> Recording | SystemRecording:
+        if not self._options.system:
+            return Recording(self._runner, self._on_process)
+        from stretto.cli.record.system_recording import SystemRecording
+
+        try:
+            return SystemRecording(self._runner, self._name, self._on_process)
+        except StrettoError as error:
+            raise _not_started(error) from error
+
+    def _make_config(self) -> TraceConfig:
+        to_file = not self._output.direct
+        if self._options.system:
+            return make_system_config(self._options, self._name, to_file=to_file)
+        return make_config(self._options, to_file=to_file)
+
+    def _inside(self) -> Options:
+        """What the recorded processes have to know."""
+        if not isinstance(self._recording, Recording):
+            service = {"service": [self._recording.producer_socket], "name": [self._name]}
+            return {**self._options.inside, **service}
+        return self._options.inside
+
     def _start(self, workspace: Workspace, path: str, arguments: Sequence[str]) -> None:
         output, options = self._output, self._options
         try:
             stream_fd = output.fd() if options.stream else -1
-            config = make_config(options, to_file=not output.direct)
-            self._recording.start(workspace, config, stream_fd, output.ring_fd)
+            self._recording.start(workspace, self._make_config(), stream_fd, output.ring_fd)
             environment = folder.environment(workspace)
             stdout = sys.stderr.fileno() if output.to_stdout else -1
             self._program.start(path, arguments, environment, stdout)
@@ -177,6 +203,7 @@ class Recorder:
             self._output.finish()
         except StrettoError as error:
             self._complain(str(error))
+            self._output.discard_if_empty()
             return None
         return size
 
@@ -198,8 +225,10 @@ class Recorder:
             except StrettoError as error:
                 errors.append(error)
 
-        self._recording.read(write)
-        file.close()
+        try:
+            self._recording.read(write)
+        finally:
+            file.close()
         if errors:
             raise self._ring_kept(errors[0])
         return file.bytes_written
@@ -211,6 +240,8 @@ class Recorder:
         return CommandError(f"{error}{where}")
 
     def _not_followed(self, workspace: Workspace) -> list[str]:
+        for pid in self._contents.processes:
+            self._descendants.on_connected(pid)
         said = list(workspace.read_notes().items())
         # A sub-interpreter of a process that is recorded can't be, and says so.
         followed = self._descendants.followed

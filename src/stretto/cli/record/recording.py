@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.cli.record.workspace import Workspace
+    from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
     from stretto.protos.config import TraceConfig
 
 SHM_SIZE = 8 << 20
 PAGE_SIZE = 32 << 10
+OWN_SHM_SIZE = 256 << 10
+OWN_PAGE_SIZE = 4 << 10
+"""Of the recorder itself, as a producer."""
 FLUSH_TIMEOUT_MS = 2000
 STOP_TIMEOUT_MS = 6000
 READ_BYTES = 1 << 20
@@ -155,6 +159,19 @@ class Recording:
         self._endpoint.flush(FLUSH_TIMEOUT_MS, start)
 
     # --- producers
+
+    def offer(self, connection: ProducerConnection) -> None:
+        """Take in a producer of the recorder's own, on this thread."""
+        endpoint = self.service.connect_producer(
+            connection,
+            uid=os.getuid(),
+            pid=os.getpid(),
+            name="stretto record",
+            in_process=True,
+            page_size_hint=OWN_PAGE_SIZE,
+            shm_size_hint=OWN_SHM_SIZE,
+        )
+        connection.attach(endpoint)
 
     def _connect_producer(
         self, producer: RemoteProducer, *, pid: int, **details: object

@@ -159,8 +159,9 @@ def announce_process() -> None:
     """Tell the native side who this process is; again after a fork, and when that may have
     changed: a program may rename itself, and has no name before its script is found."""
     global _process_uuid, _announced
-    uuid = process_uuid()
-    descriptor = process_descriptor(uuid)
+    # First: these functions may be traced themselves, and have this thread described.
+    _process_uuid = process_uuid()
+    descriptor = process_descriptor(_process_uuid)
     if descriptor != _announced:
-        _native.set_process(uuid, descriptor)
-        _process_uuid, _announced = uuid, descriptor
+        _announced = descriptor
+        _native.set_process(_process_uuid, descriptor)

@@ -1,0 +1,101 @@
+"""The TraceConfig of a recording in which the whole machine takes part (`--system`).
+
+    buffer 0    the program: its events, its counters
+    buffer 1    all other producers: their track events of the categories that are on by
+                default, and what --data-source names
+    buffer 2…   those of --config, for its data sources
+
+The program's processes are told from others by the name that they give as producers: it
+begins with a character that no other's begins with. So functions are traced in them alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import CommandError, ConfigError
+from stretto.cli.record.config import make_config
+from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.cli.record.arguments import RecordOptions
+
+MARK = "@"
+OTHERS = f"[^{MARK}].*"
+"""Producers that no recorder has started. A POSIX expression: the service may be Perfetto's."""
+OTHERS_BUFFER = 1
+TRACK_EVENT = "track_event"
+
+
+def make_system_config(options: RecordOptions, name: str, *, to_file: bool) -> TraceConfig:
+    """The config of a session of the machine's service.
+
+    Args:
+        options: the command line's.
+        name: of the session, and of the program's producers.
+        to_file: the trace goes into a file, not into a pipe.
+
+    Raises:
+        CommandError: the file of --config can't be used.
+    """
+    config = make_config(options, to_file=to_file)
+    config.unique_session_name = name
+    for source in config.data_sources:
+        source.producer_name_filter = [name]
+    config.buffers.append(TraceConfig.BufferConfig(size_kb=config.buffers[0].size_kb))
+    added = _read_config(options.config_path) if options.config_path else TraceConfig()
+    _add(config, added)
+    for data_source in options.data_sources:
+        config.data_sources.append(_source(data_source))
+    if not _names_track_events(added.data_sources):
+        others = _source(TRACK_EVENT)
+        others.config.track_event_config = TrackEventConfig()  # type: ignore[union-attr]  # set
+        config.data_sources.append(others)
+    _leave_the_program_alone(config.data_sources)
+    return config
+
+
+def _source(name: str) -> TraceConfig.DataSource:
+    return TraceConfig.DataSource(
+        config=DataSourceConfig(name=name, target_buffer=OTHERS_BUFFER),
+    )
+
+
+def _names_track_events(sources: Sequence[TraceConfig.DataSource]) -> bool:
+    return any(source.config and source.config.name == TRACK_EVENT for source in sources)
+
+
+def _leave_the_program_alone(sources: Sequence[TraceConfig.DataSource]) -> None:
+    """Its events are recorded once: entries for everybody are for all others."""
+    for source in sources:
+        filtered = source.producer_name_filter or source.producer_name_regex_filter
+        if source.config and source.config.name == TRACK_EVENT and not filtered:
+            source.producer_name_regex_filter = [OTHERS]
+
+
+def _read_config(path: str) -> TraceConfig:
+    from stretto.protozero.text_format import parse_text
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_text(file.read(), TraceConfig, path)
+    except OSError as error:
+        raise CommandError(f"record: --config {path!r}: {error.strerror}.", 2) from error
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"record: --config {path!r} is no text: give a TraceConfig in text form.", 2
+        ) from error
+    except ConfigError as error:
+        raise CommandError(f"record: --config: {error}", 2) from error
+
+
+def _add(config: TraceConfig, added: TraceConfig) -> None:
+    """Take over data sources, and their buffers if they have any of their own."""
+    first = len(config.buffers) if added.buffers else OTHERS_BUFFER
+    config.buffers.extend(added.buffers)
+    for source in added.data_sources:
+        if source.config is not None and not source.config.target_buffer_name:
+            source.config.target_buffer = first + source.config.target_buffer
+        config.data_sources.append(source)
