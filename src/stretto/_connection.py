@@ -18,6 +18,7 @@ from stretto.client.track_event import builtin_categories, process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.backends.always_on import AlwaysOnBackend
+    from stretto.backends.system import SystemBackend
 
 __all__ = ["Connection", "connect", "disconnect"]
 
@@ -31,7 +32,7 @@ class Connection:
 
     def __init__(self) -> None:
         self._address = producer_socket()
-        self._backend: AlwaysOnBackend | None = None
+        self._backend: AlwaysOnBackend | SystemBackend | None = None
 
     @property
     def connected(self) -> bool:
@@ -62,8 +63,11 @@ class Connection:
         from stretto.backends.system import SystemBackend
 
         before = tracing.connected(BACKEND)
-        if isinstance(before, SystemBackend):  # of a session that this process has started
-            before.close()
+        if isinstance(before, SystemBackend):
+            if before.lasting:  # a recorder's: two would record everything twice
+                self._backend = before
+                return
+            before.close()  # of a session that this process has started
             tracing.forget(BACKEND)
         self._backend = AlwaysOnBackend(self._address, process.process_name())
         tracing.connect(BACKEND, self._backend)
@@ -71,7 +75,7 @@ class Connection:
     def stop(self) -> None:
         fork.after_in_child.remove(self.start_backend)
         atexit.unregister(disconnect)
-        if self._backend is not None:
+        if self._backend is not None and not self._backend.lasting:
             self._backend.close()
             tracing.forget(BACKEND)
 

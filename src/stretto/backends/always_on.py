@@ -40,6 +40,9 @@ class AlwaysOnBackend:
         name: what the process calls itself there.
     """
 
+    lasting = False
+    """It is of `stretto.connect()`, which may end it."""
+
     def __init__(self, address: str, name: str) -> None:
         self._address = address
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)

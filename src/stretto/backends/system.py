@@ -37,7 +37,11 @@ class SystemBackend:
         name: what the process calls itself there.
         deadline_ms: for connecting, and again for the handshake.
         dial: makes the connection in another way than by the address.
+        lasting: it stands as long as the process, as one of `stretto.connect()` would: that
+            leaves it in place.
     """
+
+    problem = ""
 
     def __init__(
         self,
@@ -45,7 +49,10 @@ class SystemBackend:
         name: str,
         deadline_ms: float = DEADLINE_MS,
         dial: Callable[[], UnixSocket] | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
+        self.lasting = lasting
         self._address = address
         self._dial = dial
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)

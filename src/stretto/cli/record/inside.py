@@ -26,6 +26,7 @@ BACKEND = "record"
 DEADLINE_MS = 3000.0
 
 _backend: SystemBackend | None = None
+_is_system = False
 _service = ""
 _name = ""
 _line: Lifeline | None = None
@@ -50,6 +51,8 @@ def start() -> None:
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_native.own_work, _end, workspace)
     _open_line(workspace)
+    if _is_system:
+        _replace_always_on()
     _native.own_work(_connect)
 
 
@@ -71,7 +74,8 @@ def _configure(options: Options) -> None:
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
     """The recorder's own service, or the machine's, where processes have a common name."""
-    global _service, _name
+    global _service, _name, _is_system
+    _is_system = "service" in options
     _service = options.get("service", [workspace.socket])[0]
     _name = options.get("name", [os.path.basename(sys.executable or "python")])[0]
 
@@ -88,8 +92,15 @@ def _connect(dial: Callable[[], UnixSocket] | None = None) -> None:
     from stretto.backends.system import SystemBackend
     from stretto.client.tracing import tracing
 
-    _backend = SystemBackend(_service, _name, DEADLINE_MS, dial)
-    tracing.connect(BACKEND, _backend)
+    _backend = SystemBackend(_service, _name, DEADLINE_MS, dial, lasting=_is_system)
+    tracing.connect("system" if _is_system else BACKEND, _backend)
+
+
+def _replace_always_on() -> None:
+    """With a second connection to the same service everything would be recorded twice."""
+    always_on = sys.modules.get("stretto._connection")
+    if always_on is not None:
+        always_on.disconnect()
 
 
 def _connect_again(workspace: Workspace) -> None:
@@ -97,7 +108,7 @@ def _connect_again(workspace: Workspace) -> None:
     try:
         if _line is not None and _line.is_open:
             # Where the recorder is the service, it lets in whoever has inherited the line.
-            _connect(_line.dial if _service == workspace.socket else None)
+            _connect(None if _is_system else _line.dial)
         elif os.path.exists(workspace.line):  # the program has closed it
             _open_line(workspace)
             _connect()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stretto.cli.record.output import Output
     from stretto.cli.record.recording import Recording
+    from stretto.cli.record.system_recording import SystemRecording
 
 
 class Snapshots:
@@ -31,7 +32,12 @@ class Snapshots:
         say: tells the user.
     """
 
-    def __init__(self, recording: Recording, output: Output, say: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        recording: Recording | SystemRecording,
+        output: Output,
+        say: Callable[[str], object],
+    ) -> None:
         self._recording = recording
         self._output = output
         self._say = say

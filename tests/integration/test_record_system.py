@@ -1,0 +1,247 @@
+"""`stretto record --system`: a program, recorded by the machine's service with all others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import check_trace, names, pids, record, record_command
+from tests.support.traced import Daemon, Process, closing_all, daemon_environment, wait_until
+
+FAMILY = """
+import os, subprocess, sys
+
+def in_the_parent(): pass
+def in_the_fork(): pass
+
+in_the_parent()
+if (pid := os.fork()) == 0:
+    in_the_fork()
+    sys.exit()
+os.waitpid(pid, 0)
+subprocess.run([sys.executable, "-c", "def in_the_child(): pass\\nin_the_child()"], check=True)
+print("done", flush=True)
+sys.exit(3)
+"""
+WAITS = """
+import sys
+
+def before(): pass
+def after(): pass
+
+before()
+print("waits", flush=True)
+sys.stdin.readline()
+after()
+"""
+CUSTOM = """
+data_sources { config { name: "test.custom" target_buffer: 1 } }
+data_sources { config { name: "track_event" track_event_config { disabled_categories: "*" } } }
+buffers { size_kb: 256 }
+buffers { size_kb: 512 }
+"""
+
+
+@pytest.fixture
+def opened():
+    with closing_all() as things:
+        yield things
+
+
+@pytest.fixture
+def daemon(tmp_path, opened) -> Daemon:
+    (tmp_path / "sockets").mkdir()
+    daemon = Daemon(tmp_path / "sockets")
+    opened.append(daemon)
+    return daemon
+
+
+def recorded(daemon, path: Path, *arguments: str):
+    return record(path, "--system", *arguments, **daemon.environment)
+
+
+def waiting(daemon, opened, path: Path, *options: str) -> Process:
+    """A recorder whose program waits for a line."""
+    command = record_command(path, "--system", *options, "-c", WAITS)
+    recorder = Process(*command, env=daemon.environment, stderr=subprocess.PIPE)
+    opened.append(recorder)
+    assert recorder.line() == "waits\n"
+    return recorder
+
+
+def finished(recorder: Process) -> tuple[int, str]:
+    """(exit status, what it said)."""
+    recorder.say("")
+    _, said = recorder.popen.communicate(timeout=60)
+    return recorder.popen.returncode, said.decode()
+
+
+class TestTogether:
+    def test_a_program_with_children_and_another_program(self, daemon, opened, tmp_path, oracle):
+        other = daemon.producer("other")
+        opened.append(other)
+        (tmp_path / "app.py").write_text(FAMILY + "# ")
+        recorder = Process(
+            *record_command(tmp_path / "out", "--system", str(tmp_path / "app.py")),
+            env=daemon.environment,
+            stderr=subprocess.PIPE,
+        )
+        opened.append(recorder)
+        assert recorder.line() == "done\n"
+        _, said = recorder.popen.communicate(timeout=60)
+        assert recorder.popen.returncode == 3
+        assert "not followed" not in said.decode()
+        assert "3 processes" in said.decode() or "4 processes" in said.decode()
+        loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
+        assert {"in_the_parent", "in_the_fork", "in_the_child"} <= names(loaded)
+        assert len(pids(loaded)) == 3
+
+    def test_what_others_say_is_in_it_but_not_their_functions(
+        self, daemon, opened, tmp_path, oracle
+    ):
+        other = daemon.producer("other")
+        opened.append(other)
+        recorder = waiting(daemon, opened, tmp_path / "out")
+        other.say("100")
+        assert other.line() == "wrote 100\n"
+        assert finished(recorder)[0] == 0
+        loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
+        assert loaded.query("select count(*) from slice where name = 'other'") == [(100,)]
+        of_other = (
+            "select distinct category from slice join thread_track on track_id = thread_track.id"
+            f" join thread using (utid) join process using (upid) where pid = {other.pid}"
+        )
+        assert loaded.query(of_other) == [("test",)]
+        assert {"before", "after"} <= names(loaded)
+
+    def test_counters_are_of_the_program(self, daemon, tmp_path, oracle):
+        run = recorded(daemon, tmp_path / "out", "-c", "import time; time.sleep(1.5)")
+        assert run.status == 0
+        loaded = check_trace(oracle, run.trace)
+        assert loaded.query(
+            "select count(distinct upid) from counter join process_counter_track t"
+            " on track_id = t.id where t.name = 'mem.rss'"
+        ) == [(1,)]
+
+    def test_a_program_that_is_always_on_is_recorded_once(self, daemon, tmp_path, oracle):
+        program = (
+            "import stretto, os, sys\n"
+            "connection = stretto.connect()\n"
+            "assert connection.connected, connection.problem\n"
+            "for _ in range(10): stretto.instant('here')\n"
+            "pid = os.fork()\n"
+            "if pid: os.waitpid(pid, 0)\n"
+            "stretto.instant('there')\n"
+            "stretto.connect().disconnect()\n"
+            "stretto.instant('still')\n"
+        )
+        run = recorded(daemon, tmp_path / "out", "--no-functions", "--no-gc", "-c", program)
+        assert run.status == 0, run.stderr
+        counts = dict(
+            check_trace(oracle, run.trace).query("select name, count(*) from slice group by name")
+        )
+        assert counts == {"here": 10, "there": 2, "still": 2}
+
+
+class TestFurtherSources:
+    def test_by_name(self, daemon, opened, tmp_path):
+        recorder = waiting(daemon, opened, tmp_path / "out", "--data-source", "test.custom")
+        other = daemon.producer("other")
+        opened.append(other)
+        consumer = daemon.consumer()
+        opened.append(consumer)
+        consumer.wait_for_producers("other")
+        (session,) = consumer.state().tracing_sessions
+        assert session.num_data_sources == 4  # our events, counters; its events, its own
+        assert finished(recorder)[0] == 0
+
+    def test_by_a_config(self, daemon, opened, tmp_path, oracle):
+        (tmp_path / "config").write_text(CUSTOM)
+        recorder = waiting(daemon, opened, tmp_path / "out", "--config", str(tmp_path / "config"))
+        other = daemon.producer("other")
+        opened.append(other)
+        other.say("10")
+        assert other.line() == "wrote 10\n"
+        assert finished(recorder)[0] == 0
+        loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
+        assert "before" in names(loaded)
+        assert "other" not in names(loaded)  # as the config wants it
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [("data_sources {", "config:"), ("nonsense: 1", "nonsense"), (None, "No such file")],
+    )
+    def test_a_config_that_cannot_be_read(self, daemon, tmp_path, text, why):
+        if text is not None:
+            (tmp_path / "config").write_text(text)
+        run = recorded(
+            daemon, tmp_path / "out", "--config", str(tmp_path / "config"), "-c", "print('runs')"
+        )
+        assert run.status != 0
+        assert why in run.stderr
+        assert run.stdout == ""
+        assert not (tmp_path / "out").exists()
+
+
+class TestOutput:
+    def test_a_stream(self, daemon, tmp_path, oracle):
+        run = recorded(daemon, tmp_path / "out", "--stream", "-c", "def f(): pass\nf()")
+        assert run.status == 0
+        assert "f" in names(check_trace(oracle, run.trace))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "sockets"]
+
+    def test_a_snapshot(self, daemon, opened, tmp_path, oracle):
+        recorder = waiting(daemon, opened, tmp_path / "out.pftrace")
+        recorder.signal(signal.SIGUSR2)
+        snapshot = tmp_path / "out.snapshot-1.pftrace"
+        wait_until(snapshot.exists, "a snapshot")
+        loaded = check_trace(oracle, snapshot.read_bytes(), complete=False)
+        assert "before" in names(loaded)
+        assert "after" not in names(loaded)
+        assert finished(recorder)[0] == 0
+        assert "after" in names(check_trace(oracle, (tmp_path / "out.pftrace").read_bytes()))
+
+
+class TestTrouble:
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_no_daemon(self, tmp_path, options):
+        environment = daemon_environment(tmp_path)
+        run = record(tmp_path / "out", "--system", *options, "-c", "print('runs')", **environment)
+        assert run.status not in (0, None)
+        assert "start one with `stretto traced --background`" in run.stderr
+        assert run.stdout == ""
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_daemon_dies(self, daemon, opened, tmp_path):
+        recorder = waiting(daemon, opened, tmp_path / "out")
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+        status, said = finished(recorder)
+        assert status == 0  # the program's
+        assert "The trace is lost" in said
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out.part").exists()
+
+    def test_the_daemon_ends(self, daemon, opened, tmp_path, oracle):
+        recorder = waiting(daemon, opened, tmp_path / "out")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.wait() == 0
+        status, _ = finished(recorder)
+        assert status == 0
+        loaded = check_trace(oracle, (tmp_path / "out").read_bytes(), complete=False)
+        assert "before" in names(loaded)
+        assert "after" not in names(loaded)
+
+    def test_options_that_need_it(self, tmp_path):
+        run = record(tmp_path / "out", "--data-source", "linux.ftrace", "-c", "print('runs')")
+        assert run.status == 2
+        assert "go with --system" in run.stderr
+
+    def test_the_environment_of_the_program_is_its_own(self, daemon, tmp_path):
+        program = "import os; print(os.environ['PERFETTO_PRODUCER_SOCK_NAME'])"
+        run = recorded(daemon, tmp_path / "out", "-c", program)
+        assert run.stdout.strip() == os.path.join(tmp_path, "sockets", "producer")
