@@ -246,7 +246,7 @@ class Recorder:
         # A sub-interpreter of a process that is recorded can't be, and says so.
         followed = self._descendants.followed
         said += [(p, why) for p, why in workspace.read_failures().items() if p not in followed]
-        said += [(pid, [why]) for pid, why in self._recording.service.without_memory.items()]
+        said += [(pid, [why]) for pid, why in self._recording.without_memory.items()]
         lines = [f"{pid}: {line}" for pid, text in said for line in text]
         return lines + self._descendants.not_followed(said_why=workspace.read_failures())
 

@@ -102,6 +102,11 @@ class Recording:
         """Processes live that have connected, or descend from such by fork."""
         return bool(self.processes or (self._lines and self._lines.count))
 
+    @property
+    def without_memory(self) -> dict[int, str]:
+        """Processes that couldn't be recorded for want of shared memory: pid, why."""
+        return self.service.without_memory
+
     def pids(self) -> set[int]:
         """Those of the recorded processes that are alive."""
         producers = self.service.producers.values()

@@ -114,6 +114,11 @@ class SystemRecording:
         """Processes of the program live that have connected, or descend from such by fork."""
         return bool(self._lines and self._lines.count)
 
+    @property
+    def without_memory(self) -> dict[int, str]:
+        """The service doesn't tell."""
+        return {}
+
     def pids(self) -> set[int]:
         """Those of the recorded processes that lived when the service was last asked."""
         self._endpoint.query_service_state(self._on_state)
