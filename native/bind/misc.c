@@ -1,4 +1,5 @@
 /* Functions of the module that belong to no type. */
+#include <sys/inotify.h>
 #include <sys/timerfd.h>
 
 #include "bind.h"
@@ -121,6 +122,27 @@ static PyObject* own_work(PyObject* Py_UNUSED(module), PyObject* const* args,
   return NULL;
 }
 
+/* --- opened files --- */
+
+static PyObject* open_watch(PyObject* Py_UNUSED(module),
+                            PyObject* Py_UNUSED(none)) {
+  int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
+}
+
+static PyObject* watch_opens(PyObject* Py_UNUSED(module), PyObject* args) {
+  int fd;
+  PyObject* path;
+  if (!PyArg_ParseTuple(args, "iO&:watch_opens", &fd, PyUnicode_FSConverter,
+                        &path))
+    return NULL;
+  int watch = inotify_add_watch(fd, PyBytes_AsString(path), IN_OPEN);
+  Py_DECREF(path);
+  if (watch < 0)
+    return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+
 /* --- timers --- */
 
 static PyObject* timer_fd(PyObject* Py_UNUSED(module),
@@ -172,6 +194,10 @@ static PyMethodDef kFunctions[] = {
      "Have the main thread call something at its next safe moment."},
     {"own_work", (PyCFunction)(void (*)(void))own_work, METH_FASTCALL,
      "Call a function; function tracing leaves out the calls that it makes."},
+    {"open_watch", open_watch, METH_NOARGS,
+     "A descriptor that is readable when a watched file was opened."},
+    {"watch_opens", watch_opens, METH_VARARGS,
+     "Have an open_watch() watch one more file."},
     {"timer_fd", timer_fd, METH_NOARGS,
      "A timer as a descriptor: readable once its time has come."},
     {"set_timer_fd", set_timer_fd, METH_VARARGS,

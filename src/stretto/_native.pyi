@@ -721,6 +721,12 @@ def set_timer_fd(fd: int, ms: int, /) -> None:
 def own_work(function: Callable[..., _T], /, *args: Any) -> _T:
     """`function(*args)`, as work of Stretto's own: function tracing leaves out what it calls."""
 
+def open_watch() -> int:
+    """A descriptor that is readable when a watched file was opened (inotify); the caller's."""
+
+def watch_opens(watch: int, path: str) -> None:
+    """Have an `open_watch` watch one more file, whoever opens it, to execute it as well."""
+
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Have the main thread call it at its next safe moment.
 

@@ -275,12 +275,28 @@ class TestChildren:
         assert run.status == 0
         check_trace(oracle, trace.read_bytes(), complete=False)
 
-    def test_what_is_not_followed_is_named(self, trace):
+    def test_what_is_not_followed_is_named_however_short_it_lives(self, trace):
         text = (
-            "import subprocess, sys\n"
-            "subprocess.run([sys.executable, '-I', '-c', 'import time; time.sleep(1.5)'])"
+            "import os, subprocess, sys\n"
+            "subprocess.run([sys.executable, '-I', '-c', ''])\n"
+            "subprocess.run([sys.executable, '-c', ''], env={})\n"
+            "subprocess.run([sys.executable, '--version'])\n"
+            "subprocess.run([sys.executable, '-c', ''], close_fds=False,\n"
+            "    env={**os.environ, 'PYTHONPATH': ''})\n"
+            "subprocess.run([sys.executable, '-c', ''])\n"
         )
-        assert "-I, which keeps recorders out" in record_code(trace, text).stderr
+        said = record_code(trace, text).stderr
+        assert said.count("not followed") == 3
+        assert "-I, which keeps recorders out" in said
+        assert "an environment of its own" in said
+        assert "a PYTHONPATH of its own" in said
+
+    def test_what_others_start_is_named_too(self, trace):
+        text = (
+            "import os, subprocess, sys\n"
+            "subprocess.run([f'{sys.executable} -Ec \"import time; time.sleep(0.7)\"'], shell=True)"
+        )
+        assert "-E, which keeps recorders out" in record_code(trace, text).stderr
 
 
 SUB_INTERPRETER = """

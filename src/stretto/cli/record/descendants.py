@@ -1,20 +1,23 @@
 """Which processes of the program are followed, and which Python ones are not, and why.
 
-Looks at /proc now and then: a process that lives shorter than that goes unnoticed.
+Looks at /proc when it is told to: a process that lives in between goes unnoticed.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from stretto.cli.record import workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
-PATIENCE_LOOKS = 2
-"""A Python that was seen so often without connecting isn't just starting."""
+PATIENCE_S = 1.0
+"""A Python that lives so long without connecting isn't just starting."""
+
+NEVER = "it never connected"
 
 
 def _read(path: str) -> bytes:
@@ -71,29 +74,64 @@ def _reason(pid: int, arguments: list[str]) -> str:
     option = isolating_option(arguments)
     if option:
         return f"started with {option}, which keeps recorders out"
-    environment = _read(f"/proc/{pid}/environ")
-    if workspace.VARIABLE.encode() + b"=" not in environment:
+    if (user := _user(pid)) not in (-1, os.geteuid()):
+        return f"started as another user ({user}), who can't reach the recorder"
+    # Without arguments it is in the middle of an execve, and has no environment either.
+    return (_reason_in_environment(pid) if arguments else "") or NEVER
+
+
+def _reason_in_environment(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="surrogateescape") as file:
+            words = file.read().split("\0")
+    except OSError:
+        return ""  # it has ended, or isn't ours to look at
+    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    folder = variables.get(workspace.VARIABLE)
+    if folder is None:
         return "started with an environment of its own"
-    return "it never connected"
+    site = workspace.Workspace(folder).site
+    if site not in variables.get("PYTHONPATH", "").split(os.pathsep):
+        return "started with a PYTHONPATH of its own"
+    return ""
+
+
+def _user(pid: int) -> int:
+    # Not the owner of /proc/PID: that is root's where a process has changed its user.
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[2])
+    return -1
 
 
 class _Stranger:
-    """A Python process that hasn't connected."""
+    """A Python process that isn't connected."""
 
-    __slots__ = ("command", "looks", "reason")
+    __slots__ = ("command", "lived_s", "reason", "since")
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, now: float) -> None:
         words = _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
         arguments = [word for word in words if word]
         self.command = " ".join(arguments)[:60]
         self.reason = _reason(pid, arguments)
-        self.looks = 1
+        self.since = now
+        self.lived_s = 0.0
+
+    @property
+    def stays_away(self) -> bool:
+        """It isn't just starting, or asked for its version, or about to end."""
+        return self.reason != NEVER or self.lived_s >= PATIENCE_S
 
 
 class Descendants:
-    """The program's processes."""
+    """The program's processes.
 
-    def __init__(self) -> None:
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._known: set[int] = set()
         self._strangers: dict[int, _Stranger] = {}
         self.followed: set[int] = set()
@@ -104,8 +142,13 @@ class Descendants:
         self.followed.add(pid)
         self._strangers.pop(pid, None)
 
-    def look(self, program: int) -> None:
-        """Walk the process tree below `program`; later, too, those that have moved out of it."""
+    def look(self, program: int, connected: Container[int] = ()) -> None:
+        """Walk the process tree below `program`; later, too, those that have moved out of it.
+
+        Args:
+            program: its pid.
+            connected: pids of processes that are followed now.
+        """
         waiting = [program, *self._known]
         seen: set[int] = set()
         while waiting:
@@ -113,23 +156,29 @@ class Descendants:
             if pid in seen or not os.path.exists(f"/proc/{pid}"):
                 continue
             seen.add(pid)
-            self._meet(pid)
+            if pid not in connected:
+                self._meet(pid)
             waiting += _children(pid)
         self._known = seen
 
     def _meet(self, pid: int) -> None:
-        if pid in self.followed:
-            return
-        if pid in self._strangers:
-            self._strangers[pid].looks += 1
-        elif _is_python(pid):
-            self._strangers[pid] = _Stranger(pid)
+        known = self._strangers.get(pid)
+        now = self._clock()
+        if known is None or known.reason == NEVER:  # it may have executed something else since
+            self._strangers.pop(pid, None)
+            if not _is_python(pid):
+                return
+            stranger = _Stranger(pid, known.since if known else now)
+            # One that was followed may be about to end, or has executed another Python.
+            if pid in self.followed and stranger.reason == NEVER:
+                return
+            known = self._strangers[pid] = stranger
+        known.lived_s = now - known.since
 
     def not_followed(self, said_why: Container[int] = ()) -> list[str]:
         """Pythons that stayed away: a line each, but for those that have said why."""
         return [
             f"{pid} ({stranger.command}): {stranger.reason}"
             for pid, stranger in self._strangers.items()
-            if pid not in said_why
-            and (stranger.looks >= PATIENCE_LOOKS or stranger.reason != "it never connected")
+            if pid not in said_why and stranger.stays_away
         ]

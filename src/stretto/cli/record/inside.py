@@ -43,11 +43,13 @@ def start() -> None:
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
     from stretto import _sessions  # noqa: F401  # puts the client together
+    from stretto.cli.record.spawns import Spawns
     from stretto.client import fork
 
     options = workspace.read_options()
     _configure(options)
     _choose_service(workspace, options)
+    Spawns(workspace)
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_native.own_work, _end, workspace)
     _open_line(workspace)

@@ -17,6 +17,7 @@ from stretto.cli.record.counters import Counters
 from stretto.cli.record.descendants import Descendants, anyone_lives
 from stretto.cli.record.program import Program
 from stretto.cli.record.progress import Progress
+from stretto.cli.record.python_starts import PythonStarts
 from stretto.cli.record.recording import Recording
 from stretto.cli.record.snapshots import Snapshots
 from stretto.cli.record.summary import size_text, summary, whereabouts
@@ -58,6 +59,7 @@ class Recorder:
         self._output = output
         self._runner = SelectorTaskRunner()
         self._descendants = Descendants()
+        self._starts: PythonStarts | None = None
         self._name = f"{MARK}record-{os.getpid()}"
         self._recording = self._make_recording()
         self._counters = Counters(self._recording.offer) if options.counters else None
@@ -92,6 +94,8 @@ class Recorder:
             self._runner.run_until(lambda: self._program.ended)
         finally:
             self._program.close()
+            if self._starts is not None:
+                self._starts.close()
             folder.remove(workspace)
         return self._program.status
 
@@ -127,6 +131,7 @@ class Recorder:
             self._recording.start(workspace, self._make_config(), stream_fd, output.ring_fd)
             environment = folder.environment(workspace)
             stdout = sys.stderr.fileno() if output.to_stdout else -1
+            self._starts = PythonStarts(self._runner, self._look)
             self._program.start(path, arguments, environment, stdout)
         except StrettoError as error:
             self._recording.close()
@@ -161,7 +166,7 @@ class Recorder:
     def _tick(self) -> None:
         if self._program.ended or self._recording.ended:
             return
-        self._descendants.look(self._program.pid)
+        self._look()
         if self._counters is not None:
             self._counters.sample(self._recording.pids())
         if self._progress.on:
@@ -170,6 +175,9 @@ class Recorder:
             self._progress.update(self._program.pid, pids, self._seconds(), collected)
         self._runner.post_delayed(self._tick, TICK_MS)
 
+    def _look(self) -> None:
+        self._descendants.look(self._program.pid, self._recording.connected)
+
     def _seconds(self) -> float:
         return time.monotonic() - self._started
 
@@ -177,7 +185,7 @@ class Recorder:
 
     def _finish(self, workspace: Workspace) -> None:
         if not self._program.ended:
-            self._descendants.look(self._program.pid)
+            self._look()
         seconds = self._seconds()
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         self._recording.stop()

@@ -112,6 +112,11 @@ class Recording:
         producers = self.service.producers.values()
         return {producer.pid for producer in producers} - {os.getpid()}
 
+    @property
+    def connected(self) -> set[int]:
+        """The same; here it costs nothing to know it."""
+        return self.pids()
+
     def later(self, task: Callable[[], object], delay_ms: float) -> None:
         """Run `task` in a while."""
         self._runner.post_delayed(task, delay_ms)

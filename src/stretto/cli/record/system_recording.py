@@ -124,6 +124,11 @@ class SystemRecording:
         self._endpoint.query_service_state(self._on_state)
         return self._pids
 
+    @property
+    def connected(self) -> set[int]:
+        """The same, without asking again."""
+        return self._pids
+
     def _on_state(self, state: TracingServiceState) -> None:
         pids = {producer.pid for producer in state.producers if producer.name == self._name}
         pids.discard(os.getpid())

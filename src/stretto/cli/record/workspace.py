@@ -58,12 +58,11 @@ class Workspace:
 
     def note(self, lines: list[str]) -> None:
         """Leave word for the recorder; silently nothing if it has gone."""
-        try:
-            path = os.path.join(self.notes, str(os.getpid()))
-            with open(path, "a", encoding="utf-8", errors="replace") as file:
-                file.writelines(f"{line}\n" for line in lines)
-        except OSError:
-            pass
+        _append(os.path.join(self.notes, str(os.getpid())), lines)
+
+    def note_failure(self, pid: int, reason: str) -> None:
+        """Tell why a Python can't be recorded; silently nothing if the recorder has gone."""
+        _append(os.path.join(self.failures, str(pid)), [reason])
 
     def read_notes(self) -> dict[int, list[str]]:
         """What recorded processes said, by pid."""
@@ -72,6 +71,14 @@ class Workspace:
     def read_failures(self) -> dict[int, list[str]]:
         """Why Pythons couldn't be recorded, by pid."""
         return _read_lines(self.failures)
+
+
+def _append(path: str, lines: list[str]) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError:
+        pass
 
 
 def _read_lines(folder: str) -> dict[int, list[str]]:

@@ -1,0 +1,86 @@
+"""In a recorded process: notes the Pythons it starts that can't be recorded.
+
+What `subprocess` starts is judged by its command line and environment, for such a Python may
+live too short for the recorder to see it. (Those that come another way, below a shell for
+one, are the recorder's to notice.)
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto.cli.record.descendants import isolating_option
+from stretto.cli.record.workspace import VARIABLE
+from stretto.profilers.patch import Patch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from subprocess import Popen
+    from typing import Any
+
+    from stretto.cli.record.workspace import Workspace
+
+SHELL_ARGUMENT = 9
+"""Place of `shell` among the arguments of Popen._execute_child."""
+
+
+def _words(args: Any) -> list[str]:
+    if isinstance(args, (str, bytes, os.PathLike)):
+        args = [args]
+    return [os.fsdecode(word) for word in args]
+
+
+def _is_python(program: str) -> bool:
+    return os.path.basename(program).startswith(("python", "pypy"))
+
+
+def _value(env: Mapping[Any, Any], name: str) -> str | None:
+    value = env.get(name, env.get(name.encode())) if env is not os.environ else env.get(name)
+    return None if value is None else os.fsdecode(value)
+
+
+def reason(arguments: list[str], env: Mapping[Any, Any] | None, site: str) -> str:
+    """Why a Python that is started so can't be recorded; "" if it can.
+
+    Args:
+        arguments: its command line.
+        env: its environment; None for ours.
+        site: the folder that must be on its PYTHONPATH.
+    """
+    option = isolating_option(arguments)
+    if option:
+        return f"started with {option}, which keeps recorders out"
+    env = os.environ if env is None else env
+    if _value(env, VARIABLE) is None:
+        return "started with an environment of its own"
+    if site not in (_value(env, "PYTHONPATH") or "").split(os.pathsep):
+        return "started with a PYTHONPATH of its own"
+    return ""
+
+
+class Spawns:
+    """Looks at what `subprocess.Popen` starts.
+
+    Args:
+        workspace: where the notes go.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        patch = Patch("subprocess", "Popen._execute_child", self._before, self._after)
+        patch.switch(True)
+
+    def _before(self, popen: Popen[Any], args: Any, executable: Any, *rest: Any) -> Any:
+        """The token: (the process, why it can't be recorded); None if it can."""
+        shell = rest[SHELL_ARGUMENT - 2]
+        words = _words(args)
+        program = os.fsdecode(executable) if executable is not None else words[0]
+        if shell or not _is_python(program):
+            return None
+        why = reason(words, rest[4], self._workspace.site)
+        return (popen, f"{why} ({' '.join(words)[:60]})") if why else None
+
+    def _after(self, token: tuple[Popen[Any], str], _result: object) -> None:
+        popen, why = token
+        self._workspace.note_failure(popen.pid, why)

@@ -1,0 +1,77 @@
+"""Starts of interpreters are noticed at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.cli.record.python_starts import GAP_MS, PythonStarts, interpreters
+
+DEADLINE_MS = 10_000
+
+
+@pytest.fixture
+def runner():
+    runner = SelectorTaskRunner()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def starts(runner, tmp_path, monkeypatch):
+    """Watches one program of ours only, else other processes of the machine disturb."""
+    python = shutil.copy("/bin/true", tmp_path / "python3")
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", "")
+    looks: list[bool] = []
+    starts = PythonStarts(runner, lambda: looks.append(True))
+    starts.looks = looks  # type: ignore[attr-defined]
+    yield starts
+    starts.close()
+
+
+def test_looks_several_times_after_a_start(starts, runner):
+    assert not runner.run_until(lambda: bool(starts.looks), 50)
+    subprocess.run([sys.executable], check=True)
+    assert runner.run_until(lambda: len(starts.looks) >= 3, DEADLINE_MS)
+
+
+def test_looks_end_some_time_after_the_last_start(starts, runner, monkeypatch):
+    monkeypatch.setattr("stretto.cli.record.python_starts.WINDOW_MS", 0)
+    subprocess.run([sys.executable], check=True)
+    assert runner.run_until(lambda: bool(starts.looks), DEADLINE_MS)
+    assert not runner.run_until(lambda: len(starts.looks) > 1, 10 * GAP_MS)
+
+
+def test_more_can_be_watched(starts, runner, tmp_path):
+    other = shutil.copy("/bin/true", tmp_path / "foreign")
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    subprocess.run([other], check=True)
+    assert not runner.run_until(lambda: bool(starts.looks), 50)
+    starts.add(str(link))
+    starts.add(str(tmp_path / "missing"))
+    subprocess.run([other], check=True)
+    assert runner.run_until(lambda: bool(starts.looks), DEADLINE_MS)
+
+
+def test_nothing_happens_once_it_is_closed(starts, runner):
+    subprocess.run([sys.executable], check=True)
+    starts.close()
+    assert not runner.run_until(lambda: bool(starts.looks), 50)
+    starts.close()
+    starts.add("/bin/sh")
+
+
+def test_which_interpreters(monkeypatch, tmp_path):
+    for name in ("python3.12", "python", "pypy3", "pythonista", "xpython", "python3-config"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{tmp_path / 'missing'}")
+    found = {os.path.basename(path) for path in interpreters()} - {os.path.basename(sys.executable)}
+    assert found >= {"python3.12", "pypy3"}
+    assert not found & {"pythonista", "xpython", "python3-config"}

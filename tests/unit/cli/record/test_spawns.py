@@ -1,0 +1,92 @@
+"""Which of the Pythons that a process starts can't be recorded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stretto.cli.record import folder
+from stretto.cli.record.spawns import Spawns, reason
+from stretto.cli.record.workspace import VARIABLE
+
+SITE = "/f/site"
+OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{SITE}:/y"}
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "why"),
+    [
+        ("python x.py -I", OURS, ""),
+        ("python -I x.py", OURS, "-I"),
+        ("python -c x", {**OURS, VARIABLE: "/f"}, ""),
+        ("python -c x", {name.encode(): text.encode() for name, text in OURS.items()}, ""),
+        ("python -c x", {}, "environment"),
+        ("python -c x", {VARIABLE: "/f"}, "PYTHONPATH"),
+        ("python -c x", {**OURS, "PYTHONPATH": "/f/site2"}, "PYTHONPATH"),
+        ("python -c x", None, "environment"),
+    ],
+)
+def test_reasons(monkeypatch, command, env, why):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    found = reason(command.split(), env, SITE)
+    assert why in found
+    assert bool(why) == bool(found)
+
+
+@pytest.fixture
+def workspace(monkeypatch):
+    """Of a recorder that watches this process; whatever it starts can't be recorded."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    original = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+    workspace = folder.create({})
+    Spawns(workspace)
+    yield workspace
+    subprocess.Popen._execute_child = original  # type: ignore[attr-defined]
+    folder.remove(workspace)
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ([sys.executable, "-c", ""], {}),
+        ([os.fsencode(sys.executable), "-c", ""], {"close_fds": False}),
+        (["whatever", "-c", ""], {"executable": sys.executable}),
+    ],
+)
+def test_pythons_are_noted_by_their_pid(workspace, command, options):
+    with subprocess.Popen(command, **options) as process:
+        process.wait()
+    (line,) = workspace.read_failures()[process.pid]
+    assert line.startswith("started with an environment of its own (")
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (["true"], {}),
+        ("true", {}),
+        (f"{sys.executable} -c ''", {"shell": True}),
+        (["whatever"], {"executable": "/bin/true"}),
+    ],
+)
+def test_nothing_else_is_noted(workspace, command, options):
+    subprocess.run(command, **options, check=True)
+    assert workspace.read_failures() == {}
+
+
+@pytest.mark.parametrize("command", [[], ["python-that-is-not-there"], [object()], 7])
+def test_what_fails_fails_as_ever(workspace, command):
+    with pytest.raises(Exception) as watched:  # noqa: PT011  # whatever it is
+        subprocess.Popen(command)
+    program = f"import subprocess\ntry: subprocess.Popen({command!r})\n"
+    if "object" not in program:
+        alone = subprocess.run(
+            [sys.executable, "-c", f"{program}except Exception as e: print(repr(e))"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert repr(watched.value) == alone.stdout.strip()
