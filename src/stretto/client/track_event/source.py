@@ -52,6 +52,7 @@ class TrackEventSource(DataSource):
             id=1,
             will_notify_on_start=True,
             handles_incremental_state_clear=True,
+            will_notify_on_stop=True,  # behind what was written, wherever that is on its way
             no_flush=True,  # the service scrapes: every finished event is visible in memory
             track_event_descriptor=TrackEventDescriptor(available_categories=available),
         )
