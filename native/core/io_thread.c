@@ -4,11 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "high_fd.h"
 
 enum { SOCKET, WAKE, FD_COUNT };
 
@@ -17,7 +12,7 @@ struct st_io_thread {
   struct st_send_queue* queue; /* or NULL */
   st_on_readable on_readable;
   void* self;
-  int wake_fd;
+  struct st_wake_pipe wake;
   struct st_fork_entry fork;
   _Atomic bool stopping;
   _Atomic bool running; /* written under the mutex */
@@ -35,7 +30,7 @@ static _Thread_local struct st_io_thread* t_current;
 
 static void release(struct st_io_thread* t) {
   st_fork_unregister(&t->fork);
-  close(t->wake_fd);
+  st_wake_pipe_close(&t->wake);
   pthread_mutex_destroy(&t->mutex);
   free(t);
 }
@@ -47,7 +42,7 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
   /* Without events a closed peer would still be reported, for ever. */
   fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
-  fds[WAKE] = (struct pollfd){t->wake_fd, POLLIN, 0};
+  fds[WAKE] = (struct pollfd){t->wake.polled.fd, POLLIN, 0};
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
   int ready = poll(fds, FD_COUNT, -1);
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -57,16 +52,14 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
 
 /* False: this thread has lost its owner, is to stop, or has nothing to do. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
-  eventfd_t ignored;
-  if (fds[WAKE].revents)
-    eventfd_read(t->wake_fd, &ignored);
+  bool closed = fds[WAKE].revents && !st_wake_pipe_read(&t->wake);
   if (atomic_load(&t->stopping))
     return false;
   const short failed = POLLHUP | POLLERR | POLLNVAL;
   short revents = fds[SOCKET].revents;
-  /* Closed by the program: poll would return at once, for ever. */
-  if (fds[WAKE].revents & POLLNVAL) {
-    if (t->reading && (revents & POLLNVAL))
+  /* By the program: poll would return at once, for ever. */
+  if (closed) {
+    if (t->reading)
       t->on_readable(t->self);
     return false;
   }
@@ -95,9 +88,9 @@ static void* run(void* arg) {
 /* --- start and stop --- */
 
 /* Who leaves bytes in the queue wakes the thread, while there is one. */
-static void set_wake_fd(struct st_io_thread* t, int fd) {
+static void set_wake(struct st_io_thread* t, const struct st_wake_pipe* wake) {
   if (t->queue)
-    st_send_queue_set_wake_fd(t->queue, fd);
+    st_send_queue_set_wake(t->queue, wake);
 }
 
 static int start_with_signals_blocked(struct st_io_thread* t) {
@@ -116,22 +109,14 @@ int st_io_thread_start(struct st_io_thread* t) {
   pthread_mutex_lock(&t->mutex);
   if (!atomic_load(&t->running)) {
     atomic_store(&t->stopping, false);
-    set_wake_fd(t, t->wake_fd);
+    set_wake(t, &t->wake);
     error = start_with_signals_blocked(t);
     atomic_store(&t->running, error == 0);
     if (error)
-      set_wake_fd(t, -1);
+      set_wake(t, NULL);
   }
   pthread_mutex_unlock(&t->mutex);
   return error;
-}
-
-/* False: the wake eventfd has been closed behind our back.  What may have its
- * number now is another file, unlike ours one with a type. */
-static bool wake(struct st_io_thread* t) {
-  struct stat status;
-  return fstat(t->wake_fd, &status) == 0 && !(status.st_mode & S_IFMT) &&
-         eventfd_write(t->wake_fd, 1) == 0;
 }
 
 int st_io_thread_stop(struct st_io_thread* t) {
@@ -139,9 +124,9 @@ int st_io_thread_stop(struct st_io_thread* t) {
     return EDEADLK;
   pthread_mutex_lock(&t->mutex);
   if (atomic_load(&t->running)) {
-    set_wake_fd(t, -1);
+    set_wake(t, NULL);
     atomic_store(&t->stopping, true);
-    if (!wake(t))
+    if (!st_wake_pipe_write(&t->wake))
       pthread_cancel(t->thread);
     pthread_join(t->thread, NULL);
     atomic_store(&t->running, false);
@@ -174,8 +159,7 @@ struct st_io_thread* st_io_thread_create(int socket,
   struct st_io_thread* t = calloc(1, sizeof *t);
   if (!t)
     return NULL;
-  t->wake_fd = st_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (t->wake_fd < 0) {
+  if (!st_wake_pipe_open(&t->wake)) {
     free(t);
     return NULL;
   }
@@ -191,7 +175,7 @@ struct st_io_thread* st_io_thread_create(int socket,
 
 void st_io_thread_destroy(struct st_io_thread* t) {
   if (t_current == t) {
-    set_wake_fd(t, -1);
+    set_wake(t, NULL);
     pthread_detach(t->thread);
     t->orphaned = true;
     return;

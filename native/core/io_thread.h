@@ -5,7 +5,7 @@
  * if no thread writes another event.
  *
  *   poll( socket: POLLIN while reading, POLLOUT while the queue has bytes
- *         wake:   eventfd, written by the queue, and by stop )
+ *         wake:   written by the queue, and by stop )
  *     POLLOUT or wake -> st_send_queue_drain
  *     POLLIN, POLLHUP -> on_readable(self), on this thread
  *
@@ -25,7 +25,7 @@
  * A program may close every descriptor that it doesn't know, ours too.  A poll
  * that goes on hears of nothing but the socket's peer: the callback is then
  * called once more, to find out, and the thread ends.  A stop can't wake it,
- * and cancels it.
+ * and cancels it.  What has their numbers by then is left alone.
  *
  * Fork: stop before, start after, in both processes if need be; where that
  * was not done the child's copy has no thread, and only forgets about it.

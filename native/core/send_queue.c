@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@ static size_t pending(const struct st_send_queue* q) {
 
 static void close_fds(struct st_send_queue* q) {
   for (unsigned i = 0; i < q->fd_count; i++)
-    close(q->fds[i].fd);
+    st_own_fd_close(&q->fds[i].fd);
   q->fd_count = 0;
 }
 
@@ -80,7 +79,7 @@ static ssize_t send_bytes(int socket, uint8_t* data, size_t size, int fd) {
 }
 
 static void drop_front_fd(struct st_send_queue* q) {
-  close(q->fds[0].fd);
+  st_own_fd_close(&q->fds[0].fd);
   q->fd_count--;
   memmove(q->fds, q->fds + 1, q->fd_count * sizeof *q->fds);
 }
@@ -89,10 +88,10 @@ static void drop_front_fd(struct st_send_queue* q) {
  * such a frame on.  False when the socket takes no more. */
 static bool send_run(struct st_send_queue* q) {
   unsigned next = q->fd_count > 0 && q->fds[0].offset == 0;
-  int fd = next ? q->fds[0].fd : -1;
+  int fd = next ? q->fds[0].fd.fd : -1;
   size_t size = next < q->fd_count ? q->fds[next].offset : pending(q);
 
-  ssize_t sent = send_bytes(q->socket, q->bytes + q->head, size, fd);
+  ssize_t sent = send_bytes(q->socket.fd, q->bytes + q->head, size, fd);
   if (sent < 0) {
     if (errno == EINTR)
       return true;
@@ -106,7 +105,10 @@ static bool send_run(struct st_send_queue* q) {
   return true;
 }
 
+/* Descriptors are few, and close together: one stands for all. */
 static void send_pending(struct st_send_queue* q) {
+  if (pending(q) > 0 && !st_own_fd_is_ours(&q->socket))
+    mark_broken(q);
   while (pending(q) > 0 && send_run(q)) {
   }
 }
@@ -116,8 +118,8 @@ static bool has_room_again(const struct st_send_queue* q) {
 }
 
 static void wake_poller(const struct st_send_queue* q) {
-  if (q->wake_fd >= 0)
-    eventfd_write(q->wake_fd, 1);
+  if (q->wake)
+    st_wake_pipe_write(q->wake);
 }
 
 /* --- admission --- */
@@ -130,28 +132,26 @@ static bool fits(struct st_send_queue* q, size_t size, int fd) {
   return pending(q) + size <= q->limit;
 }
 
-/* Decides whether a frame of at most `size` bytes is taken, and makes room. */
-static bool admit(struct st_send_queue* q, size_t size, int fd) {
-  if (size > ST_IPC_MAX_FRAME)
-    return false;
+/* Sends what goes, if that is needed. */
+static bool make_room(struct st_send_queue* q, size_t size, int fd) {
   if (!fits(q, size, fd))
     send_pending(q);
-  if (!fits(q, size, fd)) {
-    q->wants_room = true;
-    return false;
-  }
-  return reserve(q, size);
+  if (fits(q, size, fd))
+    return true;
+  q->wants_room = true;
+  return false;
 }
 
 bool st_send_queue_has_room(struct st_send_queue* q, size_t size) {
   pthread_mutex_lock(&q->mutex);
-  if (!fits(q, size, -1))
-    send_pending(q);
-  bool room = fits(q, size, -1);
-  if (!room)
-    q->wants_room = true;
+  bool has_room = make_room(q, size, -1);
   pthread_mutex_unlock(&q->mutex);
-  return room;
+  return has_room;
+}
+
+/* Decides whether a frame of at most `size` bytes is taken, and makes room. */
+static bool admit(struct st_send_queue* q, size_t size, int fd) {
+  return size <= ST_IPC_MAX_FRAME && make_room(q, size, fd) && reserve(q, size);
 }
 
 static bool keep_fd(struct st_send_queue* q, int fd) {
@@ -160,7 +160,8 @@ static bool keep_fd(struct st_send_queue* q, int fd) {
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0)
     return false;
-  q->fds[q->fd_count++] = (struct st_queued_fd){pending(q), copy};
+  q->fds[q->fd_count++] =
+      (struct st_queued_fd){pending(q), st_own_fd_from(copy)};
   return true;
 }
 
@@ -247,9 +248,10 @@ void st_send_queue_break(struct st_send_queue* q) {
   pthread_mutex_unlock(&q->mutex);
 }
 
-void st_send_queue_set_wake_fd(struct st_send_queue* q, int eventfd) {
+void st_send_queue_set_wake(struct st_send_queue* q,
+                            const struct st_wake_pipe* wake) {
   pthread_mutex_lock(&q->mutex);
-  q->wake_fd = eventfd;
+  q->wake = wake;
   pthread_mutex_unlock(&q->mutex);
 }
 
@@ -274,7 +276,7 @@ static void unlock_after_fork(void* self) {
 static void break_in_child(void* self) {
   struct st_send_queue* q = self;
   mark_broken(q);
-  q->wake_fd = -1;
+  q->wake = NULL;
   /* Another thread may have been inside the listener. */
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->listener = NULL;
@@ -283,9 +285,8 @@ static void break_in_child(void* self) {
 
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit) {
   memset(q, 0, sizeof *q);
-  q->socket = socket;
+  q->socket = st_own_fd_from(socket);
   q->limit = limit;
-  q->wake_fd = -1;
   if (!reserve(q, 1))
     return false;
   pthread_mutex_init(&q->mutex, NULL);

@@ -21,13 +21,16 @@
  * A file descriptor travels with the first byte of its frame (SCM_RIGHTS).
  *
  * Who waits for what: bytes that are left over by a push go out at POLLOUT, so
- * a push that leaves some writes to the wake eventfd, if there is one, for the
+ * a push that leaves some writes to the wake pipe, if there is one, for the
  * thread that polls (io_thread.h).  Who was refused hears through the room
  * listener, on the thread that drains, once half of the limit is free.
  *
  * Lock: one leaf mutex, held across a non-blocking sendmsg and nothing else.
  * The listener is called without it, under a mutex of its own, so that it is
  * gone for good when st_send_queue_set_room_listener returns.
+ *
+ * A program that closes every descriptor has closed the socket, too: the queue
+ * is broken from then on, and what has its number now gets no byte (own_fd.h).
  *
  * Fork: in the child the queue is broken; the socket is the parent's.
  */
@@ -42,6 +45,7 @@
 
 #include "fork_guard.h"
 #include "ipc_frame.h"
+#include "wake_pipe.h"
 
 enum {
   ST_SEND_QUEUE_CAPACITY = 1 << 20,
@@ -50,13 +54,13 @@ enum {
 
 struct st_queued_fd {
   size_t offset; /* of its frame's first byte, from the queue's head */
-  int fd;        /* owned */
+  struct st_own_fd fd;
 };
 
 typedef void (*st_room_listener)(void* self);
 
 struct st_send_queue {
-  int socket; /* borrowed */
+  struct st_own_fd socket; /* borrowed */
   struct st_fork_entry fork;
   _Atomic bool broken;
   _Atomic uint64_t frames_refused;
@@ -67,7 +71,7 @@ struct st_send_queue {
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
   unsigned fd_count;
   uint64_t last_request_id;
-  int wake_fd;     /* borrowed eventfd, or -1 */
+  const struct st_wake_pipe* wake; /* borrowed, or NULL */
   bool wants_room; /* a frame was refused since the listener was called */
 
   pthread_mutex_t listener_mutex; /* guards all below */
@@ -107,8 +111,9 @@ bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 /* Frees what waits and refuses everything from now on. */
 void st_send_queue_break(struct st_send_queue* q);
 
-/* The eventfd of the thread that polls, -1 for none. */
-void st_send_queue_set_wake_fd(struct st_send_queue* q, int eventfd);
+/* Wakes the thread that polls; NULL for none. */
+void st_send_queue_set_wake(struct st_send_queue* q,
+                            const struct st_wake_pipe* wake);
 
 /* NULL for none; the queue has one.  Not to be called by the listener. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,

@@ -29,7 +29,7 @@ struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
   b->ring = b->mapping + ST_RING_OFFSET;
   b->size = size;
   b->policy = policy;
-  b->eventfd = -1;
+  b->eventfd = ST_NO_FD;
   atomic_init(&b->unread, 0);
   atomic_init(&b->watermark, UINT64_MAX);
   b->bounce = malloc(ST_MAX_RECORD);
@@ -151,7 +151,7 @@ bool st_trace_buffer_congested(const struct st_trace_buffer* b) {
 void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
                                    uint64_t watermark) {
   pthread_mutex_lock(&b->signal_mutex);
-  b->eventfd = eventfd;
+  b->eventfd = st_own_fd_from(eventfd);
   atomic_store_explicit(&b->watermark, eventfd < 0 ? UINT64_MAX : watermark,
                         memory_order_relaxed);
   pthread_mutex_unlock(&b->signal_mutex);

@@ -26,6 +26,7 @@
 #ifndef STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
 #define STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
 
+#include "own_fd.h"
 #include "shm_abi.h"
 #include "trace_buffer.h"
 #include "wire.h"
@@ -176,7 +177,7 @@ struct st_trace_buffer {
   _Atomic uint64_t unread;
   _Atomic uint64_t watermark;
   pthread_mutex_t signal_mutex; /* guards eventfd; taken alone */
-  int eventfd;
+  struct st_own_fd eventfd;
 };
 
 static inline struct st_buffer_stats* st_stats(struct st_trace_buffer* b) {

@@ -343,7 +343,8 @@ static void signal_watermark(struct st_trace_buffer* b) {
   pthread_mutex_lock(&b->signal_mutex);
   uint64_t one = 1;
   /* Fails only when the counter is full: then it is readable anyway. */
-  if (b->eventfd >= 0 && write(b->eventfd, &one, sizeof one) < 0)
+  if (st_own_fd_is_ours(&b->eventfd) &&
+      write(b->eventfd.fd, &one, sizeof one) < 0)
     one = 0;
   pthread_mutex_unlock(&b->signal_mutex);
 }

@@ -291,6 +291,7 @@ static void hear_without_descriptors(void) {
     sched_yield();
   } while (count_threads() > before);
   CHECK(g_calls >= 2);
+  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins what has ended */
 }
 
 static void a_thread_whose_descriptors_were_closed_says_so_and_ends(void) {
@@ -317,6 +318,39 @@ static void a_forked_child_has_no_thread(void) {
   close_thread();
 }
 
+/* All of the process's but the standard ones; some files get their numbers. */
+static void replace_all_descriptors(FILE* file) {
+  for (int fd = 3; fd < 2 * ST_HIGH_FD; fd++) {
+    if (fd != fileno(file) && fcntl(fd, F_GETFD) >= 0)
+      CHECK_EQ(dup2(fileno(file), fd), fd);
+  }
+}
+
+static void stop_ends_a_poll_of_closed_descriptors(void) {
+  open_thread();
+  start();
+  send_byte();
+  wait_for_calls(1);
+  FILE* file = tmpfile();
+  CHECK_EQ(fputs("of the program", file) >= 0, 1);
+  rewind(file);
+  replace_all_descriptors(file);
+  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* hangs if nothing ends it */
+  start(); /* polls the program's file, and sees it */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  st_io_thread_destroy(g_thread);
+  g_thread = NULL;
+  char text[32];
+  CHECK_EQ(lseek(fileno(file), 0, SEEK_CUR), 0);
+  CHECK_EQ(read(fileno(file), text, sizeof text), 14);
+  for (int fd = 3; fd < 2 * ST_HIGH_FD; fd++) {
+    if (fd != fileno(file))
+      close(fd);
+  }
+  fclose(file);
+  st_send_queue_destroy(&g_queue);
+}
+
 int main(void) {
   RUN(input_calls_back_with_signals_blocked);
   RUN(stop_joins_and_start_begins_again);
@@ -331,5 +365,6 @@ int main(void) {
   RUN(a_thread_whose_descriptors_were_closed_can_be_stopped);
   RUN(a_thread_whose_descriptors_were_closed_says_so_and_ends);
   RUN(a_forked_child_has_no_thread);
+  RUN(stop_ends_a_poll_of_closed_descriptors);
   return 0;
 }

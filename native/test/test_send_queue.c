@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -202,17 +201,22 @@ static void a_broken_connection_refuses_everything(void) {
   close_queue();
 }
 
+static bool was_woken(const struct st_wake_pipe* wake) {
+  char byte;
+  return recv(wake->polled.fd, &byte, 1, MSG_DONTWAIT) == 1;
+}
+
 static void bytes_left_over_wake_the_poller(void) {
+  struct st_wake_pipe wake;
   open_queue(1 << 16);
-  int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  st_send_queue_set_wake_fd(&g_queue, wake);
-  eventfd_t value;
+  CHECK(st_wake_pipe_open(&wake));
+  st_send_queue_set_wake(&g_queue, &wake);
   CHECK(push_run('x', 1));
-  CHECK_EQ(eventfd_read(wake, &value), -1); /* nothing was left */
+  CHECK(!was_woken(&wake)); /* nothing was left */
   fill();
-  CHECK_EQ(eventfd_read(wake, &value), 0);
-  st_send_queue_set_wake_fd(&g_queue, -1);
-  close(wake);
+  CHECK(was_woken(&wake));
+  st_send_queue_set_wake(&g_queue, NULL);
+  st_wake_pipe_close(&wake);
   close_queue();
 }
 
@@ -240,17 +244,63 @@ static void who_was_refused_hears_of_room(void) {
 static void a_push_that_makes_room_wakes_the_poller(void) {
   open_queue(1 << 16);
   fill();
-  int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  st_send_queue_set_wake_fd(&g_queue, wake);
-  eventfd_t value;
+  struct st_wake_pipe wake;
+  CHECK(st_wake_pipe_open(&wake));
+  st_send_queue_set_wake(&g_queue, &wake);
   /* Another thread's pushes empty the queue; no POLLOUT will come. */
   do {
     receive_all();
     push_run('x', 1);
   } while (st_send_queue_pending(&g_queue) > 0);
-  CHECK_EQ(eventfd_read(wake, &value), 0);
-  st_send_queue_set_wake_fd(&g_queue, -1);
-  close(wake);
+  CHECK(was_woken(&wake));
+  st_send_queue_set_wake(&g_queue, NULL);
+  st_wake_pipe_close(&wake);
+  close_queue();
+}
+
+/* Another socket gets the number, as after a daemon has closed all. */
+static void what_has_our_number_now_gets_no_byte(void) {
+  open_queue(1 << 16);
+  fill();
+  struct socket_pair other = socket_pair_open();
+  CHECK_EQ(dup2(other.ours, g_pair.ours), g_pair.ours);
+  st_send_queue_drain(&g_queue);
+  CHECK(atomic_load(&g_queue.broken));
+  CHECK(!push_run('x', 1));
+  int fd;
+  CHECK_EQ(socket_pair_receive(&other, g_received, sizeof g_received, &fd), 0);
+  socket_pair_close(&other);
+  close_queue();
+}
+
+static void a_waiting_descriptor_that_is_another_file_stays_open(void) {
+  open_queue(1 << 16);
+  fill();
+  int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  receive_all();
+  while (push_run('x', 1000)) {
+  }
+  receive_all();
+  CHECK(st_send_queue_push(&g_queue, "y", 1, fd));
+  CHECK_EQ(g_queue.fd_count, 1);
+  int waiting = g_queue.fds[0].fd.fd;
+  CHECK_EQ(dup2(g_pair.ours, waiting), waiting);
+  st_send_queue_break(&g_queue);
+  CHECK_EQ(close(waiting), 0);
+  close(fd);
+  close_queue();
+}
+
+static void room_is_told_without_a_frame(void) {
+  open_queue(1 << 16);
+  CHECK(st_send_queue_has_room(&g_queue, 1 << 16));
+  CHECK(!st_send_queue_has_room(&g_queue, (1 << 16) + 1));
+  fill();
+  CHECK(!st_send_queue_has_room(&g_queue, 1000));
+  do {
+    receive_all();
+  } while (!st_send_queue_has_room(&g_queue, 1 << 16));
+  CHECK_EQ(st_send_queue_pending(&g_queue), 0);
   close_queue();
 }
 
@@ -340,6 +390,9 @@ int main(void) {
   RUN(bytes_left_over_wake_the_poller);
   RUN(who_was_refused_hears_of_room);
   RUN(a_push_that_makes_room_wakes_the_poller);
+  RUN(what_has_our_number_now_gets_no_byte);
+  RUN(a_waiting_descriptor_that_is_another_file_stays_open);
+  RUN(room_is_told_without_a_frame);
   RUN(a_forked_child_sends_nothing);
   RUN(threads_never_interleave_frames);
   return 0;

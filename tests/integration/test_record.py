@@ -150,6 +150,32 @@ def test_a_program_that_closes_all_descriptors(oracle, tmp_path, trace):
     assert "f" in names(check_trace(oracle, run.trace, complete=False))
 
 
+TAKES_OUR_NUMBERS = """
+import os, resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+def f(): pass
+f()
+os.closerange(3, 2048)
+ends = []
+for n in range(600):  # every number up to 1200, ours among them
+    ends.extend(socket.socketpair())
+    ends[-2].setblocking(False)
+for end in ends: end.send(b"x")
+for _ in range(100_000): f()
+if os.fork() == 0: os._exit(0)
+os.wait()
+before = time.process_time(); time.sleep(0.5); spent = time.process_time() - before
+print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
+"""
+
+
+def test_a_program_that_gets_the_numbers_of_our_descriptors(oracle, trace):
+    run = record(trace, "-c", TAKES_OUR_NUMBERS)
+    assert (run.status, run.stdout) == (0, "1200 True True\n")
+    assert "closed all its descriptors" in run.stderr
+    assert "f" in names(check_trace(oracle, run.trace, complete=False))
+
+
 def python_path() -> list[str]:
     return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 

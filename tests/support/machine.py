@@ -13,7 +13,7 @@ from stretto.ports.producer_host import ProducerHost
 from stretto.service.tracing_service import TracingService
 from stretto.testing.mock_consumer import MockConsumer
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 PRODUCER = """
 import os, sys

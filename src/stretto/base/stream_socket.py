@@ -4,6 +4,9 @@
 close-on-exec and non-blocking; a peer that died raises no SIGPIPE. One descriptor may travel
 with a message, and arrives with its first bytes (unix sockets only).
 
+A program may close all descriptors, ours too: what has the number of a connection then is
+left alone, and the connection counts as broken.
+
 Source: perfetto-abi 2.1.
 """
 
@@ -16,6 +19,7 @@ import socket
 import struct
 
 from stretto.base.errors import TransportError
+from stretto.base.own_fd import OwnFd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +46,12 @@ class StreamSocket:
         end: A connected stream socket; belongs to this object from now on.
     """
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_own", "_socket")
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self._socket = end
+        self._own = OwnFd(end.fileno())
 
     def fileno(self) -> int:
         """The descriptor, -1 after `close`."""
@@ -75,6 +80,7 @@ class StreamSocket:
             TransportError: The peer has gone.
         """
         ancillary = [] if fd < 0 else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _FD.pack(fd))]
+        self._check()
         try:
             return self._socket.sendmsg([data], ancillary, _SEND_FLAGS)
         except BlockingIOError:
@@ -95,6 +101,7 @@ class StreamSocket:
         Raises:
             TransportError: The connection broke, or more than one descriptor came.
         """
+        self._check()
         try:
             size, ancillary, flags, _ = self._socket.recvmsg_into([buffer], _FD_SPACE, _RECV_FLAGS)
         except BlockingIOError:
@@ -117,16 +124,21 @@ class StreamSocket:
     def shutdown(self) -> None:
         """End both directions for every process that holds this connection."""
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            if self._own.is_ours:
+                self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # it is down already
 
     def close(self) -> None:
         """Close our descriptor; harmless if it is closed, by the program behind our back too."""
-        try:
+        if self._own.is_ours:
             self._socket.close()
-        except OSError:
-            pass  # the number isn't ours any more
+        else:
+            self._socket.detach()
+
+    def _check(self) -> None:
+        if not self._own.is_ours:
+            raise TransportError("the connection was closed behind our back, by its number")
 
 
 class StreamListener:

@@ -6,30 +6,30 @@ it, and one that a peer sends for nothing is closed when the next one comes.
 
 from __future__ import annotations
 
-import os
+from stretto.base.own_fd import OwnFd
 
 
 class ParkedFd:
     """Owns at most one descriptor."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_parked",)
 
     def __init__(self) -> None:
-        self._fd = -1
+        self._parked: OwnFd | None = None
 
     def park(self, fd: int) -> None:
         """Own `fd` (-1: none came, nothing changes) in place of an earlier one."""
         if fd >= 0:
             self.close()
-            self._fd = fd
+            self._parked = OwnFd(fd)
 
     def take(self) -> int:
         """The descriptor, the caller's from now on; -1 if there is none."""
-        fd, self._fd = self._fd, -1
-        return fd
+        parked, self._parked = self._parked, None
+        return parked.fd if parked is not None and parked.is_ours else -1
 
     def close(self) -> None:
         """Close what nobody took."""
-        fd = self.take()
-        if fd >= 0:
-            os.close(fd)
+        parked, self._parked = self._parked, None
+        if parked is not None:
+            parked.close()

@@ -1,0 +1,54 @@
+/* Wake pipe: ends the poll of another thread.
+ *
+ * A pair of sockets rather than an eventfd: each has an inode of its own, by
+ * which it is known again (own_fd.h), and no send ever reaches a plain file.
+ */
+#ifndef STRETTO_CORE_WAKE_PIPE_H_
+#define STRETTO_CORE_WAKE_PIPE_H_
+
+#include <sys/socket.h>
+
+#include "high_fd.h"
+#include "own_fd.h"
+
+struct st_wake_pipe {
+  struct st_own_fd polled;
+  struct st_own_fd written;
+};
+
+static inline void st_wake_pipe_close(struct st_wake_pipe* p) {
+  st_own_fd_close(&p->polled);
+  st_own_fd_close(&p->written);
+}
+
+/* False, with errno: no descriptors left. */
+static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+    return false;
+  p->polled = st_own_fd_from(st_move_fd_up(fds[0]));
+  p->written = st_own_fd_from(st_move_fd_up(fds[1]));
+  return true;
+}
+
+/* False: it is gone, the program has closed it. */
+static inline bool st_wake_pipe_write(const struct st_wake_pipe* p) {
+  if (!st_own_fd_is_ours(&p->written))
+    return false;
+  /* Where there is no room it will wake up anyway. */
+  (void)!send(p->written.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return true;
+}
+
+/* Takes what was written. */
+static inline bool st_wake_pipe_read(const struct st_wake_pipe* p) {
+  char bytes[64];
+  if (!st_own_fd_is_ours(&p->polled))
+    return false;
+  while (recv(p->polled.fd, bytes, sizeof bytes, MSG_DONTWAIT) ==
+         (ssize_t)sizeof bytes) {
+  }
+  return true;
+}
+
+#endif /* STRETTO_CORE_WAKE_PIPE_H_ */

@@ -1,0 +1,83 @@
+"""Descriptors whose number the program may have given to something else."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stretto.base.errors import TransportError
+from stretto.base.own_fd import OwnFd
+from stretto.base.unix_socket import UnixSocket
+from stretto.ipc.parked_fd import ParkedFd
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    yield fd
+    os.close(fd)
+
+
+def replace(fd: int, by: int) -> None:
+    """As a program does that closes all descriptors, and opens others."""
+    os.dup2(by, fd)
+
+
+class TestOwnFd:
+    def test_ours_until_it_is_closed(self) -> None:
+        fd = os.open("/dev/null", os.O_RDONLY)
+        own = OwnFd(fd)
+        assert own.is_ours
+        own.close()
+        assert not own.is_ours
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+        own.close()
+
+    def test_another_file_under_its_number(self, foreign: int) -> None:
+        fd = os.open("/dev/null", os.O_RDONLY)
+        own = OwnFd(fd)
+        replace(fd, foreign)
+        assert not own.is_ours
+        own.close()
+        os.close(fd)  # it was still open
+
+    def test_what_never_was_open(self) -> None:
+        assert not OwnFd(-1).is_ours
+        assert not OwnFd(1 << 20).is_ours
+
+
+class TestUnixSocket:
+    def test_another_socket_gets_and_loses_nothing(self) -> None:
+        ours, peer = UnixSocket.pair()
+        theirs, other = socket.socketpair()
+        with theirs, other:
+            other.send(b"for the program")
+            replace(ours.fileno(), theirs.fileno())
+            with pytest.raises(TransportError, match="behind our back"):
+                ours.send(b"x")
+            with pytest.raises(TransportError, match="behind our back"):
+                ours.recv_into(memoryview(bytearray(100)))
+            number = ours.fileno()
+            ours.shutdown()
+            ours.close()
+            assert theirs.recv(100) == b"for the program"
+            theirs.send(b"back")
+            assert other.recv(100) == b"back"
+            os.close(number)  # it was still open
+        peer.close()
+
+
+class TestParkedFd:
+    @pytest.mark.parametrize("end", ["take", "close"])
+    def test_another_file_is_left_alone(self, foreign: int, end: str) -> None:
+        fd = os.open("/dev/null", os.O_RDONLY)
+        parked = ParkedFd()
+        parked.park(fd)
+        replace(fd, foreign)
+        assert getattr(parked, end)() in (-1, None)
+        os.close(fd)  # it was still open
