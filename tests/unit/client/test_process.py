@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from stretto.client.track_event import process
+from stretto.protos.trace import TrackDescriptor
 
 
 @pytest.fixture
@@ -52,3 +53,22 @@ def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> N
     process.announce_process()
     assert len(told) == 1
     assert b"renamed" in told[0]
+
+
+def test_a_thread_that_is_described_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fork: finding out the name may be traced."""
+    described: list[bytes] = []
+
+    def name() -> str:
+        description = process.describe_thread(None)
+        assert description is not None
+        described.append(description[1])
+        return "child"
+
+    monkeypatch.setattr(process, "process_uuid", lambda: 77)
+    monkeypatch.setattr(process, "process_name", name)
+    monkeypatch.setattr(process._native, "set_process", lambda *_: None)
+    for variable in ("_announced", "_process_uuid"):
+        monkeypatch.setattr(process, variable, getattr(process, variable))
+    process.announce_process()
+    assert TrackDescriptor.decode(described[0]).parent_uuid == 77
