@@ -264,8 +264,17 @@ static void rewrites_while_it_is_read(void) {
 
 /* --- a page that never stands still --- */
 
+/* Else both may stay on one processor, and never meet. */
+static void pin(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 static _Noreturn void toggle_for_ever(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pin(1);
   _Atomic uint32_t* bitmap = (_Atomic uint32_t*)hostile.shm.start;
   for (uint32_t i = 0;; i++) {
     atomic_store(bitmap, ST_PAGE_DIV14 << ST_BITMAP_LAYOUT_SHIFT | 3 |
@@ -281,6 +290,7 @@ static void never_stands_still(void) {
   CHECK(child >= 0);
   if (!child)
     toggle_for_ever();
+  pin(0);
   uint32_t seen = 0;
   for (int round = 0; round < 50; round++) {
     wait_for_rewrites(&seen);

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from stretto.testing.decoded_packets import decode_packets
+from stretto.protos.trace import TracePacket
+from stretto.protozero.decoder import Decoder
+from stretto.testing.decoded_packets import decode_packets, split_packets
 from tests.support.producer_process import TRACK
 from tests.support.service_setup import make_config
 from tests.support.sources import ROOT
@@ -101,6 +103,12 @@ def finish(consumer):
 
 
 OVERWRITTEN = "select sum(value) from stats where name = 'traced_buf_chunks_overwritten'"
+
+
+LONG_EVENTS = """
+with texts as (select extract_arg(arg_set_id, 'debug.long[3]') as text from slice)
+select count(text), sum(length(text)) from texts
+"""
 
 
 def events_of(packets):
@@ -210,3 +218,82 @@ def test_the_service_is_stopped_for_a_while(daemon, start, record, oracle):
     losses = {name for name, *_ in oracle(trace).errors()}
     assert losses
     assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}
+
+
+KIB = 1024
+PID = 79
+"""TracePacket.trusted_pid."""
+
+
+@pytest.mark.parametrize("page_size", [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB])
+def test_pages_of_all_sizes_and_layouts(start, record, oracle, page_size):
+    consumer = record(make_config("ds", size_kb=65536))
+    facts = start("layouts", page_size).hear()
+    assert set(facts["layouts"]) >= {1, 2, 3, 4, 5}
+    assert facts["page_size"] == page_size
+    trace, packets = finish(consumer)
+    found = events_of(packets)
+    assert len(found) == 40
+    for index, count in enumerate(facts["numbers"]):
+        assert found[index] == [(number, 0) for number in range(count)]
+    loaded = oracle(trace)
+    assert loaded.errors() == []
+    count = sum(count // 5 for count in facts["numbers"])
+    assert loaded.query(LONG_EVENTS) == [(count, count * (page_size // 3 // 4))]
+
+
+@pytest.mark.parametrize(
+    ("wished", "given"),
+    [
+        ((0, 0), (4 * KIB, 256 * KIB)),
+        ((32 * KIB, 32 * KIB), (32 * KIB, 32 * KIB)),
+        ((64 * KIB, 1024 * KIB), (32 * KIB, 1024 * KIB)),
+        ((20 * KIB, 1024 * KIB), (4 * KIB, 256 * KIB)),
+        ((4 * KIB, 6 * KIB), (4 * KIB, 256 * KIB)),
+        ((2 * KIB, 1024 * KIB), (4 * KIB, 256 * KIB)),
+        ((16 * KIB, 1 << 30), (16 * KIB, 32 << 20)),
+    ],
+)
+def test_wishes_for_memory(start, record, wished, given):
+    consumer = record(make_config("ds"))
+    facts = start("geometry", *wished).hear()
+    assert (facts["page_size"], facts["shm_size"]) == given
+    assert events_of(finish(consumer)[1]) == {0: [(0, 0)]}
+
+
+def top_level(packet):
+    """The fields of a packet, whatever it is, by number: the last value of each."""
+    decoder = Decoder(packet)
+    fields = {field.number: field.value or bytes(field.data) for field in decoder}
+    assert decoder.bytes_left == 0
+    return fields
+
+
+def test_one_means_ill(start, record, daemon, opened, oracle):
+    other_session = record(make_config("flood", size_kb=32768))
+    flood = start("flood", "flood", 9, 4 << 20, 2000)
+    flood.hear()
+    consumer = record(make_config("ds", size_kb=65536))
+    hostile = start("hostile", 200)
+    written = start("crowd", 4, 3000).hear()["written"]
+    evil = hostile.hear()["pid"]
+    hostile.close()
+    facts = flood.finish()
+
+    assert consumer.flush()
+    consumer.stop()
+    packets = list(split_packets(consumer.read()))
+    theirs = [packet for packet in packets if top_level(packet).get(PID) == evil]
+    assert len(theirs) > 20  # Else it has done no harm.
+    assert not any(b"spoof" in packet for packet in packets)
+    ours = [TracePacket.decode(packet) for packet in packets if packet not in theirs]
+    found = events_of(ours)
+    for index, count in enumerate(written):
+        assert found[index][:count] == [(number, 0) for number in range(count)]
+    assert ours[-1].trace_stats.invalid_packets > 20
+    assert ours[-1].trace_stats.chunks_discarded > 100
+
+    trace, packets = finish(other_session)
+    assert events_of(packets) == {9: [(number, 0) for number in range(facts["number"])]}
+    assert {packet.trusted_pid for packet in packets if packet.has("track_event")} == {flood.pid}
+    assert oracle(trace).errors() == []

@@ -10,6 +10,7 @@ stdin ends, or until it is killed. Its events are instants, `event(index, number
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import mmap
 import os
@@ -21,9 +22,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stretto import _native
+from stretto.base.memory import MEMFD_NAME
 from stretto.ports.producer_client import ProducerClient, ProducerHints
 from stretto.protos.config import DataSourceDescriptor
-from stretto.protos.trace import TracePacket, TrackEvent
+from stretto.protos.ipc import CommitDataRequest, RegisterTraceWriterRequest
+from stretto.protos.trace import TestEvent, TracePacket, TrackEvent
+from stretto.service.packet_encoder import number as number_field
+from stretto.testing.chunk_builder import ChunkBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -216,7 +221,160 @@ def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -
     signal.pause()
 
 
-ROLES = {"crowd": crowd, "flood": flood}
+# --- memory of many kinds
+
+
+class KnowingClient(ProducerClient):
+    """Remembers what memory it was given; `memory` is another view of it."""
+
+    __slots__ = ("memory", "page_size")
+
+    def _on_setup_tracing(self, setup: Any) -> None:
+        self.page_size = setup.shared_buffer_page_size_kb * 1024
+        super()._on_setup_tracing(setup)
+        with open("/proc/self/maps") as maps:
+            (line,) = (line for line in maps if MEMFD_NAME in line)
+        start, end = (int(word, 16) for word in line.split()[0].split("-"))
+        self.memory = (ctypes.c_uint8 * (end - start)).from_address(start)
+
+
+class KnowingProducer(Producer):
+    """A producer with a KnowingClient."""
+
+    def make_client(self, address: str, hints: ProducerHints) -> ProducerClient:
+        return KnowingClient.connect(address, self, hints, TIMEOUT_MS)
+
+    @property
+    def memory(self) -> Any:
+        assert isinstance(self.client, KnowingClient)
+        return self.client.memory
+
+    @property
+    def page_size(self) -> int:
+        assert isinstance(self.client, KnowingClient)
+        return self.client.page_size
+
+    def layouts(self) -> set[int]:
+        """How its pages are divided now: 1 to 5, 0 for those that aren't."""
+        pages = range(0, len(self.memory), self.page_size)
+        return {self.memory[page + 3] >> 4 & 7 for page in pages}
+
+
+def write_long_event(writer: _native.TraceWriter, index: int, number: int, size: int) -> None:
+    """An event whose annotation is written piece by piece, through several chunks."""
+    with _native.MessageWriter(writer) as packet:
+        packet.append_varint(8, _native.boottime_ns())
+        with packet.nested(11, _native.MessageWriter) as track_event:
+            track_event.append_varint(9, 3)
+            track_event.append_varint(11, TRACK + index)
+            track_event.append_bytes(22, "c")
+            with track_event.nested(4, _native.MessageWriter) as annotation:
+                annotation.append_bytes(10, "long")
+                for _ in range(4):
+                    with annotation.nested(12, _native.MessageWriter) as element:
+                        element.append_bytes(6, "y" * (size // 4))
+            track_event.append_bytes(23, f"{number:08}")
+
+
+def layouts(address: str, page_size: str) -> None:
+    """More and more writers, so that pages are divided finer and finer."""
+    size = int(page_size)
+    producer = KnowingProducer(address, page_size=size, shm_size=16 * size)
+    seen: set[int] = set()
+    numbers: list[int] = []
+    for writers in (1, 6, 12, 20, 40):
+        while len(producer.writers) < writers:
+            producer.writer()
+            numbers.append(0)
+        for turn in range(20):
+            for index, writer in enumerate(producer.writers):
+                if turn % 5 == 4:
+                    write_long_event(writer, index, numbers[index], size // 3)
+                else:
+                    writer.write(event(index, numbers[index], turn * 7))
+                numbers[index] += 1
+            seen |= producer.layouts()
+    say(layouts=sorted(seen), page_size=producer.page_size, numbers=numbers)
+    signal.pause()
+
+
+def geometry(address: str, page_size: str, shm_size: str) -> None:
+    """What it gets who wishes this memory."""
+    producer = KnowingProducer(address, page_size=int(page_size), shm_size=int(shm_size))
+    producer.writer().write(event(0, 0))
+    say(page_size=producer.page_size, shm_size=len(producer.memory))
+    signal.pause()
+
+
+# --- one that means ill
+
+
+def spoofed(number: int) -> bytes:
+    """A packet that says it is another's."""
+    trusted = number_field(3, 4242) + number_field(10, 2) + number_field(79, 1)
+    return TracePacket(for_testing=TestEvent(str=f"spoof {number}")).encode() + trusted
+
+
+def rewrite_for_ever(producer: KnowingProducer) -> None:
+    """Put random bytes, and pages that look good, into the memory."""
+    rng, size = random.Random(2), producer.page_size
+    pages = [
+        ChunkBuilder(writer, 0).add(spoofed(writer)).add(event(99, writer)).page(size)
+        for writer in range(1, 9)
+    ]
+    for chunk_id in itertools.count():
+        page = rng.randrange(len(producer.memory) // size) * size
+        ctypes.memmove(ctypes.addressof(producer.memory) + page, rng.choice(pages), size)
+        producer.memory[page + 8 : page + 12] = (chunk_id // 8).to_bytes(4, "little")
+        for _ in range(rng.randrange(20)):
+            producer.memory[page + rng.randrange(size)] = rng.randrange(256)
+
+
+def hostile_request(rng: random.Random, pages: int) -> CommitDataRequest:
+    """All pages to be moved, anywhere; patches for anybody's chunks; any flush answered."""
+    patch = CommitDataRequest.ChunkToPatch.Patch(offset=rng.randrange(60), data=b"evil")
+    return CommitDataRequest(
+        chunks_to_move=[
+            CommitDataRequest.ChunksToMove(
+                page=page, chunk=rng.choice([0, 0, 0, 5, 99]), target_buffer=rng.randrange(6)
+            )
+            for page in range(pages + 1)
+        ],
+        chunks_to_patch=[
+            CommitDataRequest.ChunkToPatch(
+                target_buffer=rng.randrange(1, 4), writer_id=writer, chunk_id=chunk, patches=[patch]
+            )
+            for writer in range(1, 4)
+            for chunk in range(20)
+        ],
+        flush_request_id=rng.choice([0, 1, 2, 1 << 60]),
+    )
+
+
+def hostile(address: str, requests: str) -> None:
+    """Rewrites its memory while the service reads it, and asks for what it may not."""
+    producer = KnowingProducer(address, page_size=4096, shm_size=1 << 17)
+    client, rng = producer.client, random.Random(3)
+    threading.Thread(target=rewrite_for_ever, args=(producer,), daemon=True).start()
+    for writer in range(1, 40):
+        request = RegisterTraceWriterRequest(trace_writer_id=writer, target_buffer=writer % 5)
+        client._invoke("RegisterTraceWriter", request)
+    for _ in range(int(requests)):
+        client._invoke("CommitData", hostile_request(rng, 32))
+        synced = threading.Event()
+        client.sync(synced.set)
+        assert synced.wait(TIMEOUT_MS / 1000)
+    say(pid=os.getpid())
+    signal.pause()
+
+
+ROLES = {
+    "crowd": crowd,
+    "flood": flood,
+    "geometry": geometry,
+    "hostile": hostile,
+    "layouts": layouts,
+}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](*sys.argv[2:])
