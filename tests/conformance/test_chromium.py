@@ -1,0 +1,158 @@
+"""Chromium, a real producer of seven processes and more, on our service and on Perfetto's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from tests.support.oracle import Oracle
+from tests.support.reference_service import ReferenceService, missing
+from tests.support.system_consumer import SystemConsumer
+from tests.support.traced import Daemon, daemon_environment
+
+CHROMIUM = shutil.which("chromium") or ""
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--enable-features=EnablePerfettoSystemTracing",
+    "--remote-debugging-port=0",
+]
+PAGE = (
+    "data:text/html,<script>setInterval(()=>"
+    "{let x=0;for(let i=0;i<1e5;i++)x+=i;document.title=x},10)</script>"
+)
+SESSION_MS = 3000
+SETTLED_MS = 1500
+"""So long no process has come: they all are there."""
+RUNS = 3
+MORE_RUNS = 2
+"""If the machine was busy with something else, and nothing can be said after the first."""
+ENOUGH = 0.8
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.skipif(not CHROMIUM, reason="no chromium: `tools/chromium` installs Debian's"),
+    pytest.mark.xdist_group("reference"),
+]
+
+
+class Recorded(NamedTuple):
+    """What one session holds."""
+
+    slices: int
+    processes: int
+    errors: set[str]
+
+
+@contextmanager
+def chromium(folder: Path, environment: dict[str, str]) -> Iterator[None]:
+    """The browser on the page, with all its processes."""
+    process = subprocess.Popen(
+        [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", PAGE],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for_all(consumer: SystemConsumer) -> None:
+    """Until the browser's processes have connected."""
+    known, since = 0, time.monotonic()
+    while known < 2 or time.monotonic() - since < SETTLED_MS / 1000:
+        sources = consumer.state().data_sources
+        found = sum(each.ds_descriptor.name == "track_event" for each in sources)
+        if found != known:
+            known, since = found, time.monotonic()
+        consumer.sleep(50)
+
+
+def session(consumers: str) -> bytes:
+    """A trace of what the browser does for some seconds."""
+    sources = [
+        TraceConfig.DataSource(config=DataSourceConfig(name=name))
+        for name in ("track_event", "org.chromium.trace_metadata")
+    ]
+    config = TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=64 << 10)],
+        data_sources=sources,
+        duration_ms=SESSION_MS,
+    )
+    consumer = SystemConsumer(consumers)
+    try:
+        wait_for_all(consumer)
+        consumer.enable(config)
+        consumer.wait(lambda: consumer.ended)
+        assert consumer.error == ""
+        return consumer.read()
+    finally:
+        consumer.close()
+
+
+def record(folder: Path, *, reference: bool) -> Recorded:
+    """One session on one of the services."""
+    folder.mkdir()
+    environment = daemon_environment(folder)
+    producers, consumers = folder / "producer", folder / "consumer"
+    if reference:
+        with ReferenceService(producers, consumers), chromium(folder, environment):
+            trace = session(str(consumers))
+    else:
+        daemon = Daemon(folder)
+        try:
+            with chromium(folder, environment):
+                trace = session(str(consumers))
+        finally:
+            daemon.close()
+    loaded = Oracle(trace)
+    slices, processes = (
+        loaded.query(sql)[0][0]
+        for sql in (
+            "select count(*) from slice",
+            "select count(distinct pid) from process where pid > 0",
+        )
+    )
+    return Recorded(slices, processes, {name for name, _, _ in loaded.errors()})
+
+
+def test_our_service_records_as_much_as_perfettos(tmp_path: Path, oracle: object) -> None:
+    ours: list[Recorded] = []
+    theirs: list[Recorded] = []
+
+    def run(times: int) -> float:
+        for _ in range(times):
+            theirs.append(record(tmp_path / f"theirs-{len(theirs)}", reference=True))
+            ours.append(record(tmp_path / f"ours-{len(ours)}", reference=False))
+        return median(r.slices for r in ours) / median(r.slices for r in theirs)
+
+    ratio = run(RUNS)
+    if ratio < ENOUGH:
+        ratio = run(MORE_RUNS)
+    print(f"slices: ours {[r.slices for r in ours]}, Perfetto's {[r.slices for r in theirs]}")
+    assert ratio >= ENOUGH
+    assert median(r.processes for r in ours) == median(r.processes for r in theirs)
+    assert set.union(*(r.errors for r in ours)) <= set.union(*(r.errors for r in theirs))
