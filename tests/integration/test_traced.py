@@ -460,3 +460,46 @@ class TestResources:
         counts = dict(check_trace(oracle, consumer.read()).query(SLICES))
         assert counts["app"] >= 100
         assert counts["late"] == 100
+
+    def test_a_session_may_begin_without_descriptors(self, tmp_path, opened, oracle):
+        daemon = Daemon(
+            tmp_path,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
+        )
+        opened.append(daemon)
+        poor = daemon.producer("poor")
+        first, second = daemon.consumer(), daemon.consumer()
+        opened += [poor, first, second]
+        first.wait_for_producers("poor")
+        crowd = [UnixSocket.connect(daemon.producer_socket) for _ in range(60)]
+        assert "raise `ulimit -n`" in daemon.log()
+        first.enable(config())
+        wait_for_start(first)
+        write([poor], 100)
+        first.stop()
+        assert "poor" not in dict(oracle(first.read()).query(SLICES))  # there was no memory for it
+        for end in crowd:
+            end.close()
+        second.wait_for_producers("poor")
+        second.enable(config())
+        wait_for_start(second)
+        write([poor], 100)
+        assert second.flush()
+        second.stop()
+        assert check_trace(oracle, second.read()).query(SLICES) == [("poor", 100)]
+
+    def test_a_pipe_that_nobody_reads_ends_its_session_only(self, daemon, opened):
+        reader, writer = os.pipe()
+        consumer, producers = started(opened, daemon, "app")
+        hasty = daemon.consumer()
+        opened.append(hasty)
+        hasty.enable(config(write_into_file=True, file_write_period_ms=100), writer)
+        wait_for_start(hasty)
+        os.close(writer)
+        write(producers, 20_000)
+        hasty.wait(lambda: hasty.ended)
+        assert "doesn't read" in hasty.error
+        os.close(reader)
+        assert sessions_in(consumer) >= 1
+        write(producers, 10)
+        assert consumer.flush()

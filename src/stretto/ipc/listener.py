@@ -9,11 +9,16 @@ from stretto.base.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stretto.base.errors import StrettoError
     from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
 
 RETRY_MS = 100
 """How long a listener rests when the process has no descriptor left."""
+
+
+def ignore(_error: StrettoError) -> None:
+    """Who doesn't listen hears nothing."""
 
 
 class Listener:
@@ -23,19 +28,23 @@ class Listener:
         socket: Belongs to this object from now on.
         runner: Where everything runs.
         on_connection: Gets each connected socket, to own.
+        on_error: Told when nobody can be accepted, once until somebody is.
     """
 
-    __slots__ = ("_on_connection", "_runner", "_socket")
+    __slots__ = ("_failing", "_on_connection", "_on_error", "_runner", "_socket")
 
     def __init__(
         self,
         socket: StreamListener,
         runner: TaskRunner,
         on_connection: Callable[[StreamSocket], object],
+        on_error: Callable[[StrettoError], object] = ignore,
     ) -> None:
         self._socket: StreamListener | None = socket
         self._runner = runner
         self._on_connection = on_connection
+        self._on_error = on_error
+        self._failing = False
         self._watch()
 
     def close(self) -> None:
@@ -53,11 +62,18 @@ class Listener:
         while self._socket is not None:
             try:
                 end = self._socket.accept()
-            except TransportError:
-                # The connection stays in the queue: without a rest this would spin.
-                self._runner.unwatch(self._socket.fileno())
-                self._runner.post_delayed(self._watch, RETRY_MS)
+            except TransportError as error:
+                self._rest(self._socket, error)
                 return
             if end is None:
                 return
+            self._failing = False
             self._on_connection(end)
+
+    def _rest(self, socket: StreamListener, error: TransportError) -> None:
+        """The connection stays in the queue: without a rest this would spin."""
+        self._runner.unwatch(socket.fileno())
+        self._runner.post_delayed(self._watch, RETRY_MS)
+        if not self._failing:
+            self._failing = True
+            self._on_error(error)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from stretto.ipc.connection import Connection
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import Listener
+from stretto.ipc.listener import Listener, ignore
 from stretto.ipc.reply_streams import ReplyStreams
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
+    from stretto.base.errors import StrettoError
     from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
     from stretto.base.unix_socket import PeerCredentials
@@ -76,11 +77,12 @@ class ConsumerHost:
         make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
         may_connect: Says who may be a consumer: by default root and this process's user.
         allow_network: Whoever reaches a TCP or vsock listener may be one, too.
+        on_error: Told when nobody can be accepted for a while, and why.
     """
 
     __slots__ = (
         "_allow_network", "_connect", "_connections", "_listeners", "_make_queue", "_may_connect",
-        "_runner",
+        "_on_error", "_runner",
     )  # fmt: skip
 
     def __init__(
@@ -91,18 +93,20 @@ class ConsumerHost:
         *,
         may_connect: Callable[[PeerCredentials], bool] | None = None,
         allow_network: bool = False,
+        on_error: Callable[[StrettoError], object] = ignore,
     ) -> None:
         self._runner = runner
         self._connect = connect
         self._make_queue = make_queue or _native_queue
         self._may_connect = may_connect or PeerRule()
         self._allow_network = allow_network
+        self._on_error = on_error
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
 
     def listen(self, socket: StreamListener) -> None:
         """Accept consumers on one more socket, which belongs to this object from now on."""
-        self._listeners.append(Listener(socket, self._runner, self.add_connection))
+        self._listeners.append(Listener(socket, self._runner, self.add_connection, self._on_error))
 
     def add_connection(self, end: StreamSocket) -> None:
         """Serve a consumer on a connected socket, which belongs to this object from now on."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import Listener
+from stretto.ipc.listener import Listener, ignore
 from stretto.ports.peer import Peer, peer_of
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.ports.relay_host import HostedRelay
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from stretto import _native
+    from stretto.base.errors import StrettoError
     from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
     from stretto.ipc.connection import SocketOutbox
@@ -96,11 +97,12 @@ class ProducerHost:
         scrape_by_default: Scrape the memory of producers that don't say whether
             it may be.
         connect_relay: Makes the service's endpoint for a relay, on sockets that are for them.
+        on_error: Told when nobody can be accepted for a while, and why.
     """
 
     __slots__ = (
-        "_connect", "_connect_relay", "_connections", "_listeners", "_make_queue", "_runner",
-        "_scrape_by_default",
+        "_connect", "_connect_relay", "_connections", "_listeners", "_make_queue", "_on_error",
+        "_runner", "_scrape_by_default",
     )  # fmt: skip
 
     def __init__(
@@ -111,12 +113,14 @@ class ProducerHost:
         *,
         scrape_by_default: bool = False,
         connect_relay: ConnectRelay | None = None,
+        on_error: Callable[[StrettoError], object] = ignore,
     ) -> None:
         self._runner = runner
         self._connect = connect
         self._connect_relay = connect_relay
         self._scrape_by_default = scrape_by_default
         self._make_queue = make_queue or _native_queue
+        self._on_error = on_error
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
 
@@ -131,7 +135,7 @@ class ProducerHost:
         def accept(end: StreamSocket) -> None:
             self.add_connection(end, relays=relays)
 
-        self._listeners.append(Listener(socket, self._runner, accept))
+        self._listeners.append(Listener(socket, self._runner, accept, self._on_error))
 
     def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
         """Serve a producer on a connected socket, which belongs to this object from now on."""
@@ -374,7 +378,10 @@ class HostedProducer:
         the producer has memory of its own."""
         del size_bytes
         self._drop_setup()
-        self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
+        try:
+            self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
+        except OSError:
+            return  # no descriptor is left: it takes no part
         self._has_memory = True
         self._send_setup()
 

@@ -271,7 +271,7 @@ class PendingClone:
         )
         clone.become_clone(self._copy_state)
         if fd is not None:
-            clone.drain = FileDrain(clone, OutputFile(fd))
+            clone.drain = FileDrain(clone, OutputFile(fd, patience_ms=service.pipe_patience_ms))
         return clone
 
     def _copy_state(self, clone: TracingSession) -> None:

@@ -78,7 +78,10 @@ class FileDrain:
 
     def _watch_buffers(self) -> None:
         session = self._session
-        self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        except OSError:
+            return  # no descriptor is left: the timer still comes
         for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
             quarter = buffer.size_kb * 1024 // 4
             session.service.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)

@@ -8,6 +8,7 @@ back to whole packets, and the file is closed: a trace ends early, it doesn't br
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -42,12 +43,20 @@ def create_output_file(path: str) -> int:
 class OutputFile:
     """Takes framed packets until it is full, broken or closed."""
 
-    __slots__ = ("_fd", "_max_bytes", "_regular", "bytes_written")
+    __slots__ = ("_fd", "_max_bytes", "_patience_ms", "_regular", "bytes_written")
 
-    def __init__(self, fd: int, max_bytes: int = 0) -> None:
-        """Write to `fd`, which is owned from here on; to less than `max_bytes` unless 0."""
+    def __init__(self, fd: int, max_bytes: int = 0, patience_ms: float | None = None) -> None:
+        """Write to `fd`, which is owned from here on.
+
+        Args:
+            fd: An open file, pipe or the like.
+            max_bytes: Write less than that; 0 for no limit.
+            patience_ms: How long the reader of a pipe may keep us waiting; None for as long
+                as it likes (unless somebody made the pipe non-blocking).
+        """
         self._fd = fd
         self._max_bytes = max_bytes
+        self._patience_ms = patience_ms
         self._regular = stat.S_ISREG(os.fstat(fd).st_mode)
         self.bytes_written = 0
 
@@ -88,15 +97,22 @@ class OutputFile:
         self.bytes_written += size
 
     def _write_some(self, data: memoryview) -> int:
+        if self._patience_ms is not None and not self._regular:
+            # That much never blocks once there is room.
+            data = data[: select.PIPE_BUF]
+            self._wait_for_reader(self._patience_ms)
         try:
             return os.write(self._fd, data)
-        except BlockingIOError:
-            # A pipe that somebody made non-blocking: wait for its reader, but not for ever.
-            poll = select.poll()
-            poll.register(self._fd, select.POLLOUT)
-            if not poll.poll(_PIPE_TIMEOUT_MS):
-                raise
+        except BlockingIOError:  # somebody made the pipe non-blocking
+            self._wait_for_reader(_PIPE_TIMEOUT_MS)
             return 0
+
+    def _wait_for_reader(self, timeout_ms: float) -> None:
+        """Wait, but not for ever. Raises BlockingIOError."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        if not poll.poll(timeout_ms):
+            raise BlockingIOError(errno.EAGAIN, "its reader doesn't read")
 
     def _give_up(self, done: int, kept: int) -> None:
         if self._regular and done > kept:

@@ -57,6 +57,8 @@ class TracingService:
         extension_descriptors: (file name, FileDescriptorSet, by gzip or not) of extensions
             to TracePacket that every trace shall describe.
         scheduler: What `priority_boost` acts on; by default the kernel's.
+        pipe_patience_ms: How long the reader of a pipe that a session is written to may hold
+            everybody up; then that session ends. None: as long as it likes.
         adopt_writers: Scrape what dead producers' writers wrote that never registered, too:
             for a producer that may write to one buffer only. Perfetto's service doesn't.
     """
@@ -76,12 +78,14 @@ class TracingService:
         extension_descriptors: Sequence[tuple[str, bytes]] = (),
         scheduler: Scheduler | None = None,
         adopt_writers: bool = False,
+        pipe_patience_ms: float | None = None,
     ) -> None:
         self.task_runner = task_runner
         self.clock = clock
         self.version = version
         self.default_geometry = (default_shm_size, default_page_size)
         self.file_step_bytes = file_step_bytes
+        self.pipe_patience_ms = pipe_patience_ms
         self.uid = os.getuid() if uid is None else uid
         self.machine_name = machine_name
         self.adopts_writers = adopt_writers

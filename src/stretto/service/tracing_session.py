@@ -149,10 +149,14 @@ class TracingSession:
         self.clone_trigger: triggers.ReceivedTrigger | None = None
         self.drain: FileDrain | None = None
         if output_fd is not None:
-            self.drain = FileDrain(self, OutputFile(output_fd, config.max_file_size_bytes))
+            self.drain = FileDrain(self, self._output(output_fd))
         self._error = ""
         self._all_started = False
         self._freed = False
+
+    def _output(self, fd: int) -> OutputFile:
+        limit = self.config.max_file_size_bytes
+        return OutputFile(fd, limit, self.service.pipe_patience_ms)
 
     @property
     def started(self) -> bool:

@@ -218,8 +218,9 @@ class TestListener:
         self, runner: FakeTaskRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         accepted: list[UnixSocket] = []
+        said: list[str] = []
         socket = UnixListener(str(tmp_path / "socket"))
-        listener = Listener(socket, runner, accepted.append)
+        listener = Listener(socket, runner, accepted.append, lambda error: said.append(str(error)))
 
         def fail(self: UnixListener) -> UnixSocket | None:
             raise TransportError(os.strerror(errno.EMFILE))
@@ -228,7 +229,10 @@ class TestListener:
         with monkeypatch.context() as patch:
             patch.setattr(UnixListener, "accept", fail)
             runner.run_until_idle()
+            assert not runner.watched
+            runner.advance(RETRY_MS)
         assert not runner.watched
+        assert said == [os.strerror(errno.EMFILE)]  # once
         runner.advance(RETRY_MS)
         assert len(accepted) == 1
         listener.close()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 
 import pytest
 
@@ -120,9 +121,35 @@ class TestWrite:
         file = OutputFile(writer)
         monkeypatch.setattr(output_file, "_PIPE_TIMEOUT_MS", 1)
         file.write(framed(b"x" * 4096) * 15)
-        with pytest.raises(TransportError, match="unavailable"):
+        with pytest.raises(TransportError, match="doesn't read"):
             file.write(framed(b"x" * 70_000))
         os.close(reader)
+
+    def test_patience_with_the_reader_of_a_pipe_ends(self):
+        reader, writer = os.pipe()
+        file = OutputFile(writer, patience_ms=1)
+        with pytest.raises(TransportError, match="doesn't read"):
+            file.write(framed(b"x" * 70_000))
+        assert file.closed
+        os.close(reader)
+
+    def test_a_reader_in_time_gets_everything(self):
+        reader, writer = os.pipe()
+        file = OutputFile(writer, patience_ms=10_000)
+        data = framed(b"x" * 300_000)
+        got: list[bytes] = []
+
+        def read() -> None:
+            while piece := os.read(reader, 10_000):
+                got.append(piece)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        file.write(data)
+        file.close()
+        thread.join()
+        os.close(reader)
+        assert b"".join(got) == data
 
     def test_sync_leaves_pipes_alone_and_reports_files(self, path, monkeypatch):
         reader, writer = os.pipe()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import gc
 import resource
 import signal
+import time
 from typing import TYPE_CHECKING
 
 from stretto import __version__, _native
@@ -40,8 +41,11 @@ END_TIMEOUT_MS = 15_000
 """For sessions to be flushed and stopped: more than both of the service's own time-outs."""
 READ_TIMEOUT_MS = 10_000
 """For consumers to read what was recorded for them."""
+PIPE_PATIENCE_MS = 2000
+"""With the reader of a pipe that a consumer has a session written to."""
 MAX_ERRORS = 100
-"""Of tasks: a daemon in which more has gone wrong isn't to be trusted."""
+ERROR_PAUSE_S = 0.01
+"""After each failed task of many: one that fails for ever shall not take a processor."""
 SHOWN_NAME = 60
 
 
@@ -75,15 +79,20 @@ class Daemon:
             SystemClock(_native.read_tsc),
             version=f"Stretto {__version__}",
             machine_name=machine_name(),
+            pipe_patience_ms=PIPE_PATIENCE_MS,
         )
         self._producers = ProducerHost(
-            self._runner, self._connect_producer, connect_relay=self._service.connect_relay
+            self._runner,
+            self._connect_producer,
+            connect_relay=self._service.connect_relay,
+            on_error=self._on_error,
         )
         self._consumers = ConsumerHost(
             self._runner,
             self._service.connect_consumer,
             may_connect=self._may_connect,
             allow_network=network_consumers,
+            on_error=self._on_error,
         )
         for socket in sockets.producers:
             self._producers.listen(socket, relays=takes_relays(socket.address))
@@ -122,13 +131,13 @@ class Daemon:
             try:
                 self._runner.run_until(predicate, timeout_ms)
                 return
-            except Exception:
+            except Exception:  # noqa: BLE001  # said and counted
                 from traceback import format_exc
 
                 self._errors += 1
                 self._log.say(f"a bug: {format_exc()}")
-                if self._errors >= MAX_ERRORS:
-                    raise
+                if self._errors > MAX_ERRORS:
+                    time.sleep(ERROR_PAUSE_S)
 
     # --- the end
 
@@ -193,6 +202,9 @@ class Daemon:
                 f"refused the producer {name[:SHOWN_NAME]!r} (pid {pid}, uid {uid}): {error}"
             )
             raise
+
+    def _on_error(self, error: StrettoError) -> None:
+        self._log.say(str(error))
 
     def _may_connect(self, peer: PeerCredentials) -> bool:
         if self._signals:
