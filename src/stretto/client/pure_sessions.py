@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 class recording:  # noqa: N801  # used like a function
     """`stretto.recording` where nothing can be recorded: no file is written."""
 
+    error = None
+
     def __init__(self, path: object, **options: Any) -> None:
         self._path = path
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 
-from stretto.base.errors import ConfigError, TransportError
+from stretto import _native
+from stretto.base.errors import ConfigError, StrettoError, TransportError
+from stretto.client.producer_connection import call_safely
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,9 +98,18 @@ def open_output(path: str | os.PathLike[str]) -> int:
     try:
         return os.open(path, flags, 0o600)
     except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"Cannot write the trace to {os.fspath(path)!r}: {reason}. Choose another path."
-        raise TransportError(message) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: str | os.PathLike[str], error: OSError) -> TransportError:
+    reason = error.strerror or str(error)
+    return TransportError(
+        f"Cannot write the trace to {os.fspath(path)!r}: {reason}. Choose another path."
+    )
+
+
+def _raise(error: StrettoError) -> None:
+    raise error
 
 
 start_recorder: list[Callable[[str, Sequence[str]], Recorder]] = []
@@ -116,11 +127,18 @@ class recording:  # noqa: N801  # used like a function
         children: also record child processes, as `stretto record` does, by a process that is
             started beside this one; `with` then gives None instead of the session.
 
+    Attributes:
+        error: what went wrong later, when the block had begun: a full disk, a recorder that was
+            killed. It is reported once, by `sys.unraisablehook`, and never raised: a program
+            goes on as it would alone. None if the trace is whole.
+
     Raises:
         ConfigError: `buffer` is no size.
         TransportError: `path` can't be written.
         SessionError: the session was refused.
     """
+
+    error: StrettoError | None = None
 
     def __init__(
         self,
@@ -181,6 +199,13 @@ class recording:  # noqa: N801  # used like a function
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            self._end()
+        except StrettoError as error:
+            self.error = error
+            call_safely(_raise, error)
+
+    def _end(self) -> None:
         if self._recorder is not None:
             self._end_recorder(self._recorder)
             return
@@ -193,10 +218,16 @@ class recording:  # noqa: N801  # used like a function
         try:
             session.stop()
             if not self._stream:
-                _write_all(self._fd, session.read())
+                self._write(session.read())
         finally:
             session.close()
             os.close(self._fd)
+
+    def _write(self, trace: bytes) -> None:
+        try:
+            _write_all(self._fd, trace)
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
 
     def _end_recorder(self, recorder: Recorder) -> None:
         self._recorder = None
@@ -206,7 +237,21 @@ class recording:  # noqa: N801  # used like a function
             recorder.abandon()
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+def _write_all(fd: int, trace: bytes) -> None:
+    written = 0
+    view = memoryview(trace)
+    try:
+        while written < len(view):
+            written += os.write(fd, view[written:])
+    except OSError:
+        _cut(fd, view[:written])
+        raise
+
+
+def _cut(fd: int, written: memoryview) -> None:
+    """Leave whole packets only: what got into the file is a trace."""
+    _, size = _native.tokenize(written)
+    try:
+        os.ftruncate(fd, size)
+    except OSError:
+        pass  # a pipe or a device

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import stretto
-from stretto.base.errors import ConfigError, TransportError
+from stretto.base.errors import ConfigError, SessionError, TransportError
 from stretto.client.recording import parse_size
 from tests.support.recorded_events import events_of
 
@@ -170,3 +170,55 @@ def test_what_is_imported(path):
     for lazy in ("service", "protos", "backends", "profilers", "ipc", "ports", "cli"):
         assert not any(name.split(".")[1] == lazy for name in ours)
     assert out[2:] == ["[]", "[]"]
+
+
+LIMITED = """
+import resource, sys
+import stretto
+
+category = stretto.Category("test")
+recording = stretto.recording(sys.argv[1], buffer="8mb", stream="stream" in sys.argv)
+resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, 256 << 10))
+with recording:
+    for number in range(100_000):
+        category.instant("event", number=number)
+print("the program goes on:", type(recording.error).__name__)
+"""
+
+
+class TestWhatGoesWrongMeanwhile:
+    """It is reported, and never raised: the program ends as it would alone."""
+
+    @pytest.mark.parametrize("mode", ["ring", "stream"])
+    def test_a_quota(self, path, mode):
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", LIMITED, str(path), mode],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (run.returncode, run.stdout.partition(":")[0]) == (0, "the program goes on")
+        assert "NoneType" not in run.stdout
+        assert run.stderr.count("File too large") >= 1
+        assert "event" in names(path), "what had been written can be read"
+
+    def test_the_exception_of_the_block_is_the_one_that_is_raised(self, path, monkeypatch):
+        reported = []
+        monkeypatch.setattr(sys, "unraisablehook", reported.append)
+        recording = stretto.recording(path)
+        monkeypatch.setattr(stretto.TracingSession, "stop", cannot_stop)
+        with pytest.raises(KeyError), recording:
+            raise KeyError
+        assert isinstance(recording.error, SessionError)
+        assert [each.exc_value for each in reported] == [recording.error]
+
+    def test_nothing(self, path):
+        recording = stretto.recording(path)
+        with recording:
+            pass
+        assert recording.error is None
+
+
+def cannot_stop(_session):
+    raise SessionError("on purpose")
