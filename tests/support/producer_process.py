@@ -66,8 +66,9 @@ class Questions:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        while os.read(0, 1):
-            self.asked.set()
+        while byte := os.read(0, 1):
+            if byte == b"\n":
+                self.asked.set()
         self.ended.set()
 
 
@@ -193,7 +194,7 @@ def crowd(address: str, children: str, events: str) -> None:
 def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -> None:
     """Drop what the memory has no room for.
 
-    It says the size of its memory; after each byte of input, how many events there were so far;
+    It says the size of its memory; after each line of input, how many events there were so far;
     at the end of input, how many of them it has written, and dropped.
     """
     producer = Producer(address, source, shm_size=int(shm_size))
