@@ -25,17 +25,40 @@ void set_protocol_error(const char* format, ...) {
 
 /* --- destinations --- */
 
+/* How much of it write() took: a raw file or a socket may take a part. What
+ * returns no number took all; -1: it failed. */
+static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
+  PyObject* result = PyObject_CallFunction(write, "y#", data, (Py_ssize_t)size);
+  if (!result)
+    return -1;
+  Py_ssize_t taken =
+      PyLong_Check(result) ? PyLong_AsSsize_t(result) : (Py_ssize_t)size;
+  Py_DECREF(result);
+  if (PyErr_Occurred())
+    return -1;
+  if (taken > 0 && (size_t)taken <= size)
+    return taken;
+  PyErr_Format(PyExc_OSError, "write() says that it took %zd bytes of %zd",
+               taken, (Py_ssize_t)size);
+  return -1;
+}
+
 /* Called while a message is open, perhaps with an exception pending. */
 static bool write_to_file(void* self, const void* data, size_t size) {
   struct output* output = self;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* result =
-      PyObject_CallFunction(output->target, "y#", data, (Py_ssize_t)size);
-  Py_XDECREF(result);
+  size_t written = 0;
+  while (written < size) {
+    Py_ssize_t taken =
+        write_some(output->target, (const char*)data + written, size - written);
+    if (taken < 0)
+      break;
+    written += (size_t)taken;
+  }
   if (type)
     PyErr_Restore(type, value, traceback);
-  return result != NULL;
+  return written == size;
 }
 
 static bool open_file(struct output* output, PyObject* destination) {

@@ -314,9 +314,17 @@ static PyObject* writer_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
   return Py_NewRef(self);
 }
 
-static PyObject* writer_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
-                             Py_ssize_t Py_UNUSED(count)) {
-  return none_if(end_message(self_of(self)));
+/* The exception that ends the block is the one to tell of: that the message
+ * isn't whole follows from it. */
+static PyObject* writer_exit(PyObject* self, PyObject* const* args,
+                             Py_ssize_t count) {
+  bool ended = end_message(self_of(self));
+  if (!ended && count > 0 && !Py_IsNone(args[0]) &&
+      PyErr_ExceptionMatches(PyExc_Exception)) {
+    PyErr_Clear();
+    ended = true;
+  }
+  return none_if(ended);
 }
 
 static bool check_finish(const struct message_writer* w) {
@@ -397,7 +405,8 @@ static PyMethodDef kMethods[] = {
      "End this message and those inside it. Again: nothing."},
     {"finish", finish, METH_NOARGS, "End a root message and return it."},
     {"__enter__", writer_enter, METH_NOARGS, "The writer."},
-    {"__exit__", FASTCALL(writer_exit), METH_FASTCALL, "As finalize()."},
+    {"__exit__", FASTCALL(writer_exit), METH_FASTCALL,
+     "As finalize(); an exception that ends the block stays the one raised."},
     {0},
 };
 

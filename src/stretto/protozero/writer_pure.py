@@ -176,7 +176,7 @@ class MessageWriter:
 
     def _hand_over(self, destination: Any) -> None:
         if not isinstance(destination, memoryview):
-            destination.write(bytes(self._out))
+            _write_all(destination, bytes(self._out))
             return
         room = len(destination)
         destination[: self._size] = self._out[:room]
@@ -204,8 +204,24 @@ class MessageWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exc_info: object) -> None:
-        self.finalize()
+    def __exit__(self, exc_type: object = None, *_exc_info: object) -> None:
+        try:
+            self.finalize()
+        except Exception:
+            # The exception that ends the block is the one to tell of.
+            if exc_type is None:
+                raise
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    """Write until all is taken; what returns no number took all."""
+    while data:
+        taken = file.write(data)
+        if not isinstance(taken, int):
+            return
+        if not 0 < taken <= len(data):
+            raise OSError(f"write() says that it took {taken} bytes of {len(data)}")
+        data = data[taken:]
 
 
 def _check_number(number: int) -> None:

@@ -510,6 +510,51 @@ def sample_native() -> type[Message]:
     return table.find("Nested")
 
 
+class Slow:
+    """A file that takes some bytes at a time, as sockets do."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = b""
+
+    def write(self, data: bytes) -> int:
+        self.taken += data[: self.most]
+        return min(self.most, len(data))
+
+
+class TestFilesThatTakeLess:
+    def test_the_rest_is_offered_again(self, root: type[Any]) -> None:
+        slow = Slow(7_777)
+        with root(slow) as message:
+            message.append_bytes(1, bytes(200_000))
+            message.append_varint(2, 3)
+        assert slow.taken == wire.bytes_field(1, bytes(200_000)) + b"\x10\x03"
+
+    @pytest.mark.parametrize("taken", [0, -1, 4])
+    def test_a_count_that_can_not_be_is_an_error(self, root: type[Any], taken: int) -> None:
+        class Wrong:
+            def write(self, data: bytes) -> int:
+                return taken
+
+        message = root(Wrong())
+        message.append_varint(1, 1)
+        with pytest.raises(OSError, match=f"took {taken} bytes of 2"):
+            message.finalize()
+
+    def test_the_error_of_the_file_leaves_the_block(self, root: type[Any]) -> None:
+        class Full:
+            def write(self, data: bytes) -> int:
+                raise BrokenPipeError(32, "gone")
+
+        with pytest.raises(BrokenPipeError), root(Full()) as message:
+            message.append_bytes(1, bytes(200_000))
+
+    def test_an_exception_in_the_block_leaves_it(self, root: type[Any]) -> None:
+        with pytest.raises(KeyError), root(bytearray(3)) as message:
+            message.append_bytes(1, bytes(20))
+            raise KeyError
+
+
 class TestNativeDestinations:
     """What only the native side can do: write before the message ends."""
 
