@@ -75,7 +75,32 @@ class TestProtoParser:
             ("service A { rpc B(C) returns (D); }", "called 'C'"),
             ("message A { optional int32 x = 1 [packed true]; }", "expected '='"),
             (r'message A { optional bytes x = 1 [default = "\q"]; }', r"1: \\q is no escape"),
-            (r'message A { optional bytes x = 1 [default = "\x"]; }', "expected a string"),
+            (r'message A { optional bytes x = 1 [default = "\x"]; }', r"\\x is no escape"),
+            (r'message A { optional string x = 1 [default = "\ud800"]; }', "half a character"),
+            (r'message A { optional string x = 1 [default = "\xff"]; }', "not UTF-8"),
+            ("message A { optional int32 x = 08; }", "'08', expected a number"),
+            ("message A { oneof o { group B = 1 {} } }", "groups are not supported"),
+            ('syntax = "proto4";', "'proto4', expected proto2 or proto3"),
+            ("message A {} message A {}", r"x\.proto: A is defined twice"),
+            ("message A { enum B { X = 0; } message B {} }", r"A\.B is defined twice"),
+            ("message A { optional int32 x = 1; optional int32 x = 2; }", "fields called x"),
+            ("message A { optional int32 x = 1; optional int32 y = 1; }", "fields of number 1"),
+            ("message A { optional int32 x = 0; }", r"A\.x has the number 0: use one from 1"),
+            ("message A { optional int32 x = 536870912; }", "from 1 to 536870911"),
+            ("message A {} extend A { optional int32 x = -1; }", "x has the number -1"),
+            ("message A { map<double, bool> x = 1; }", "keys of type double"),
+            (
+                "message A { optional int32 x = 1 [default = 2147483648]; }",
+                "of type int32: 2147483648 can't",
+            ),
+            ("message A { optional fixed32 x = 1 [default = -1]; }", "of type fixed32: -1 can't"),
+            ("message A { optional int32 x = 1 [default = no]; }", "no can't be its default"),
+            ("message A { optional bool x = 1 [default = 1]; }", "1 can't be its default"),
+            ("message A { optional float x = 1 [default = no]; }", "no can't be its default"),
+            (
+                "enum E { X = 0; } message A { optional E x = 1 [default = Y]; }",
+                "of type E: Y can't",
+            ),
             ("import x;", "unexpected 'x', expected a string"),
             ("extend B { optional int32 x = 1; }", "no message or enum is called 'B'"),
             ("option x = { a: { b: 1 }", "unexpected end of file"),
@@ -89,6 +114,32 @@ class TestProtoParser:
         literal = r"""'\x41\101\?\\\?\n"' "é" """
         text = f"message A {{ optional string x = 1 [default = {literal}]; }}"
         assert parse(tmp_path, text).messages[0].fields[0].default == 'AA?\\?\n"é'
+
+    @pytest.mark.parametrize(
+        ("text", "default"),
+        [
+            ("optional int32 x = 1 [default = 017];", "15"),
+            ("optional int64 x = 1 [default = -0x10];", "-16"),
+            ("optional sint32 x = 1 [default = - 5];", "-5"),
+            ("optional uint64 x = 0x1 [default = 18446744073709551615];", "18446744073709551615"),
+            ("optional sfixed64 x = 1 [default = -9223372036854775808];", "-9223372036854775808"),
+            ("optional double x = 1 [default = - inf];", "-inf"),
+            (r'optional string x = 1 [default = "\u00e9\U0001f600"];', "\u00e9\U0001f600"),
+            (r'optional bytes x = 1 [default = "\x4\X41\777"];', "\x04A\xff"),
+            ('optional bool x = 1 [(o).a.(p.q).b = { a: "]" }, default = true];', "true"),
+        ],
+    )
+    def test_unusual_defaults(self, tmp_path: Path, text: str, default: str) -> None:
+        (field,) = parse(tmp_path, f"message A {{ {text} }}").messages[0].fields
+        assert (field.number, field.default) == (1, default)
+
+    def test_what_looks_like_something_else(self, tmp_path: Path) -> None:
+        text = """\ufeffsyntax = "proto3";
+            enum E { A = 0 [(o) = { a: [1, 2] }, deprecated = true]; B = - 1; C = 010; }
+            message M { int32 group = 1; oneof o { string group_ = 2; bool message = 3; } }"""
+        file = parse(tmp_path, text)
+        assert file.enums[0].values == [("A", 0), ("B", -1), ("C", 8)]
+        assert [field.name for field in file.messages[0].fields] == ["group", "group_", "message"]
 
     def test_names_are_looked_up_from_the_inside_out(self, tmp_path: Path) -> None:
         file = parse(

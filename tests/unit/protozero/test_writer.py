@@ -522,6 +522,11 @@ class Slow:
         return min(self.most, len(data))
 
 
+def overflow_and_raise(message: Any) -> None:
+    message.append_bytes(1, bytes(20))
+    raise KeyError("mine")
+
+
 class TestFilesThatTakeLess:
     def test_the_rest_is_offered_again(self, root: type[Any]) -> None:
         slow = Slow(7_777)
@@ -550,9 +555,8 @@ class TestFilesThatTakeLess:
             message.append_bytes(1, bytes(200_000))
 
     def test_an_exception_in_the_block_leaves_it(self, root: type[Any]) -> None:
-        with pytest.raises(KeyError), root(bytearray(3)) as message:
-            message.append_bytes(1, bytes(20))
-            raise KeyError
+        with pytest.raises(KeyError, match="mine"), root(bytearray(3)) as message:
+            overflow_and_raise(message)
 
 
 class TestNativeDestinations:

@@ -8,10 +8,10 @@ ProtoZero has no groups.
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import TYPE_CHECKING
 
+from stretto.protozero.generator.checks import check_file
 from stretto.protozero.generator.schema import (
     ENUM,
     MAP,
@@ -35,11 +35,18 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
-    |(?P<word>-?[.\w]+(?:[-+](?<=[eE].)\d+)?)
+    |(?P<word>(?:-\s*)?[.\w]+(?:[-+](?<=[eE].)\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
     |(?P<mark>[{}()\[\]<>=;,:/+-])""",
     re.VERBOSE | re.DOTALL,
 )
+_INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]+)|0|[1-9][0-9]*)")
+_ESCAPE = re.compile(
+    rb"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]{1,2})"
+    rb"|(?P<code>u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|(?P<letter>.))",
+    re.DOTALL,
+)
+_LETTERS = dict(zip(b"abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
 
 
 def parse(paths: list[Path], known: list[File] | None = None) -> list[File]:
@@ -96,6 +103,8 @@ def _resolved(files: list[File], known: list[File]) -> list[File]:
     schema = Schema([*known, *files])
     for file in files:
         _resolve(file, schema)
+    for file in files:
+        check_file(file, schema)
     return files
 
 
@@ -104,7 +113,7 @@ class _Parser:
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name
-        self._text = text
+        self._text = text = text.removeprefix("\ufeff")
         self._tokens: list[tuple[str, int]] = []
         pos = 0
         while pos < len(text):
@@ -112,7 +121,8 @@ class _Parser:
             if match is None:
                 raise self._error(f"unexpected character {text[pos]!r}", pos)
             if match.lastgroup != "space":
-                self._tokens.append((match.group(), pos))
+                word = match.lastgroup == "word"
+                self._tokens.append(("".join(match[0].split()) if word else match[0], pos))
             pos = match.end()
         self._tokens.append(("", len(text)))
         self._next = 0
@@ -139,7 +149,10 @@ class _Parser:
 
     def _syntax(self) -> None:
         self._expect("=")
-        self._file.proto3 = self._string() == "proto3"
+        syntax = self._string()
+        if syntax not in ("proto2", "proto3"):
+            raise self._unexpected(syntax, ", expected proto2 or proto3")
+        self._file.proto3 = syntax == "proto3"
         self._expect(";")
 
     def _package(self) -> None:
@@ -196,11 +209,11 @@ class _Parser:
         return fields
 
     def _field(self, word: str) -> Field:
-        if word == "group" or self._peek() == "group":
-            raise self._error("groups are not supported, use a message")
         label = ""
         if word in ("optional", "required", "repeated"):
             label, word = word, self._take()
+        if word == "group":
+            raise self._error("groups are not supported, use a message")
         field = self._map() if word == MAP and self._peek() == "<" else Field("", 0, "", word)
         if field.kind != MAP:
             _set_type(field, word)
@@ -236,30 +249,30 @@ class _Parser:
             elif self._peek()[:1] in ("'", '"'):
                 data = self._bytes()
                 if name == "default":
-                    encoding = "latin-1" if field.kind == "bytes" else "utf-8"
-                    field.default = data.decode(encoding)
+                    is_bytes = field.kind == "bytes"
+                    field.default = data.decode("latin-1") if is_bytes else self._utf8(data)
                 elif name == "json_name":
-                    text = data.decode("utf-8")
+                    text = self._utf8(data)
                     field.json_name = "" if text == json_name(field.name) else text
             else:
                 value = self._take()
                 if name == "packed":
                     field.packed = value == "true"
                 elif name == "default":
-                    field.default = value
+                    field.default = value if (n := _integer(value)) is None else str(n)
             if (mark := self._take()) == "]":
                 return
             if mark != ",":
                 raise self._unexpected(mark)
 
     def _option_name(self) -> str:
-        """`packed`, or `(some.option).part`."""
-        name = self._take()
-        if name == "(":
-            while (word := self._take()) != ")":
-                name += word
-            if self._peek() != "=":
-                name += self._take()
+        """`packed`, or `(some.option).part.(extension)`."""
+        name = ""
+        while not name or self._peek()[:1] in (".", "("):
+            name += self._take()
+            if name.endswith("("):
+                while not name.endswith(")"):
+                    name += self._take()
         self._expect("=")
         return name
 
@@ -273,8 +286,7 @@ class _Parser:
                 self._expect("=")
                 enum.values.append((word, self._int()))
                 if self._peek() == "[":
-                    while self._take() != "]":
-                        pass
+                    self._skip_block()
                 self._expect(";")
         return enum
 
@@ -318,10 +330,11 @@ class _Parser:
         self._take()
 
     def _skip_block(self) -> None:
-        self._expect("{")
-        depth = 1
-        while depth:
-            depth += {"{": 1, "}": -1}.get(self._take(), 0)
+        depth = 0
+        while True:
+            depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(self._take(), 0)
+            if not depth:
+                return
 
     def _peek(self) -> str:
         return self._tokens[self._next][0]
@@ -339,13 +352,18 @@ class _Parser:
 
     def _int(self) -> int:
         word = self._take()
-        try:
-            return int(word, 0)
-        except ValueError:
-            raise self._unexpected(word, ", expected a number") from None
+        if (number := _integer(word)) is None:
+            raise self._unexpected(word, ", expected a number")
+        return number
 
     def _string(self) -> str:
-        return self._bytes().decode("utf-8")
+        return self._utf8(self._bytes())
+
+    def _utf8(self, data: bytes) -> str:
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self._error(f"{data!r} is not UTF-8") from None
 
     def _bytes(self) -> bytes:
         """A string literal; several that follow each other are one."""
@@ -359,16 +377,23 @@ class _Parser:
                 return data
 
     def _literal(self, token: str) -> bytes:
-        # The characters of a literal of bytes are ASCII, those of a file UTF-8.
-        text = "".join(f"\\x{c:02x}" if c > 126 else chr(c) for c in token.encode())
-        text = re.sub(r"\\(.)", lambda match: "?" if match[1] == "?" else match[0], text)
-        if unknown := re.search(r"(?<!\\)(?:\\\\)*(\\[^abfnrtvxX0-7\\'\"])", text):
-            raise self._error(f"{unknown[1]} is no escape")
-        try:
-            data: bytes = ast.literal_eval("b" + text)
-        except (SyntaxError, ValueError):
-            raise self._unexpected(token, ", expected a string") from None
-        return data
+        return _ESCAPE.sub(self._unescaped, token[1:-1].encode("utf-8"))
+
+    def _unescaped(self, match: re.Match[bytes]) -> bytes:
+        if match["octal"]:
+            return bytes([int(match["octal"], 8) & 0xFF])
+        if match["hex"]:
+            return bytes([int(match["hex"], 16)])
+        if match["code"]:
+            return self._character(int(match["code"][1:], 16))
+        if match["letter"][0] not in _LETTERS:
+            raise self._error(f"{match[0].decode('utf-8', 'replace')} is no escape")
+        return bytes([_LETTERS[match["letter"][0]]])
+
+    def _character(self, code: int) -> bytes:
+        if 0xD800 <= code < 0xE000:
+            raise self._error(f"\\u{code:x} is half a character: use \\U and eight digits")
+        return chr(code).encode("utf-8")
 
     def _unexpected(self, token: str, more: str = "") -> SchemaError:
         return self._error(f"unexpected {token!r}{more}")
@@ -378,6 +403,12 @@ class _Parser:
             pos = self._tokens[max(self._next - 1, 0)][1]
         line = self._text.count("\n", 0, pos) + 1
         return SchemaError(f"{self._name}:{line}: {message}")
+
+
+def _integer(word: str) -> int | None:
+    """A number as in C, octal behind a 0; None if it is none."""
+    match = _INTEGER.fullmatch(word)
+    return match and int(word, 8 if match["octal"] else 0)
 
 
 def _set_type(field: Field, word: str) -> None:
