@@ -155,7 +155,7 @@ class Message:
         if field is not None:
             self._assign(field, value)
         elif name == "unknown_fields":
-            object.__setattr__(self, name, bytes(value))
+            object.__setattr__(self, name, bytes(memoryview(value)))
         else:
             self.LAYOUT.field(name)
 
@@ -244,7 +244,8 @@ class Message:
         """
         if depth > MAX_DEPTH:
             raise DecodeError(f"messages nest deeper than {MAX_DEPTH} at offset {start}")
-        data = bytes(data)
+        if not isinstance(data, bytes):
+            data = bytes(memoryview(data))  # bytes(3) would be three zeros
         pos, end = start, len(data) if end is None else min(end, len(data))
         fields, values = self.LAYOUT.by_number, vars(self)
         unknown = bytearray()

@@ -352,6 +352,13 @@ class TestUnknownFields:
         message.unknown_fields = b""
         assert message == Sample(number=5)
 
+    @pytest.mark.parametrize("no_bytes", [3, "abc", None, [1, 2]])
+    def test_only_bytes_are_bytes(self, no_bytes: Any) -> None:
+        with pytest.raises(TypeError):
+            Sample.decode(no_bytes)
+        with pytest.raises(TypeError):
+            Sample().unknown_fields = no_bytes
+
     def test_a_newer_config_passes_through(self) -> None:
         data = wire.bytes_field(1, b"x") + wire.bytes_field(5000, b"newer")
         assert DataSourceConfig.decode(data).encode() == data

@@ -116,6 +116,13 @@ class SchemaFilter:
     ) -> None:
         self.messages: list[FilteredMessage] = []
         self._annotations = dict(annotations or {})
+        for path, annotation in self._annotations.items():
+            if not isinstance(annotation, Annotation):
+                # To take it for "allowed" would let through what is meant to be hidden.
+                raise ConfigError(
+                    f"{path} has the annotation {annotation!r}: use DENY, PASSTHROUGH or a "
+                    "FilterString()"
+                )
         self._unused = set(self._annotations)
         self._by_class: dict[type[Message], FilteredMessage] = {}
         self._collect(root)

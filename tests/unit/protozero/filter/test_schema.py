@@ -145,10 +145,12 @@ class TestStrings:
             ({"Root.child": FilterString()}, "Root.child is no string"),
             ({"Root.i32": PASSTHROUGH}, "Root.i32 is no message"),
             ({"Root.nothing": DENY}, "Root reaches no Root.nothing"),
+            ({"Root.text": FilterString}, "Root.text has the annotation <class"),
+            ({"Root.text": "DENY"}, "Root.text has the annotation 'DENY': use DENY"),
             ({"Child.f64": DENY}, "Root reaches no Child.f64"),
         ],
     )
-    def test_validation(self, annotations: dict[str, Annotation], complaint: str) -> None:
+    def test_validation(self, annotations: Any, complaint: str) -> None:
         with pytest.raises(ConfigError, match=complaint):
             SchemaFilter(Root, annotations)
 
