@@ -9,6 +9,7 @@ from pathlib import Path
 from stretto.base.errors import StrettoError
 from stretto.protozero.generator import descriptor_set, proto_parser
 from stretto.protozero.generator.compiler import Options, compile_files
+from stretto.protozero.generator.names import well_known_module
 from stretto.protozero.generator.schema import File, SchemaError
 
 _EPILOG = """
@@ -54,7 +55,8 @@ def _read(given: argparse.Namespace) -> tuple[list[File], list[str]]:
     for name in names:
         if name not in known:
             raise SchemaError(f"there is no {name}; there are {', '.join(sorted(known))}")
-    return files, names or list(known)
+    own = [name for name in known if not well_known_module(name)]
+    return files, names or own or list(known)
 
 
 def main(arguments: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stretto.protozero.generator.names import constant, module_of, type_path
+from stretto.protozero.generator.names import constant, module_of, type_path, well_known_module
 from stretto.protozero.generator.schema import (
     Enum,
     Field,
@@ -70,24 +70,27 @@ class Module:
 
 
 def per_file(schema: Schema, names: list[str], prefix: str = "") -> list[Module]:
-    """One module for each file.
+    """One module for each file; types of protobuf's own files are in `well_known`.
 
     Args:
         schema: the files and all that they import.
         names: the files to make modules of.
         prefix: the package that the modules lie in, or nothing.
     """
-    homes = {
-        name: module_of(file.name, prefix) for file in schema.files for name in file.type_names()
-    }
+
+    def place(name: str) -> str:
+        shipped = "" if name in names else well_known_module(name)
+        return shipped or module_of(name, prefix)
+
+    homes = {name: place(file.name) for file in schema.files for name in file.type_names()}
     modules = []
     for file in schema.files:
         if file.name in names:
-            module = Module(module_of(file.name, prefix), f"{file.name}.", schema, homes)
+            module = Module(place(file.name), f"{file.name}.", schema, homes)
             module.messages, module.enums = file.messages, file.enums
             module.services = file.services
             module.extensions = [(file.package, extension) for extension in file.extensions]
-            module.public = [module_of(name, prefix) for name in file.public]
+            module.public = [place(name) for name in file.public]
             modules.append(module)
     return modules
 

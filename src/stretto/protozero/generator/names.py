@@ -16,6 +16,13 @@ BUILTIN_TYPES = frozenset(
 MODULE_SUFFIX = "_pbzero"
 """As Perfetto's `.pbzero.h`."""
 
+WELL_KNOWN_PACKAGE = "stretto.protozero.well_known"
+WELL_KNOWN = (
+    "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct",
+    "timestamp", "type", "wrappers",
+)  # fmt: skip
+"""The files `google/protobuf/NAME.proto`, which ship with protobuf."""
+
 _KEYWORDS = frozenset(keyword.kwlist)
 _RESERVED = frozenset(dir(Message)) | _KEYWORDS | {"self", "Writer", "Decoder", "bytes_left"}
 _RESERVED_VALUES = _RESERVED | frozenset(dir(Enum)) | {"VALUES"}
@@ -49,6 +56,14 @@ def module_of(file: str, prefix: str = "") -> str:
     """
     path = file.removesuffix(".proto").replace("-", "_").replace("/", ".")
     return f"{prefix}.{path}{MODULE_SUFFIX}" if prefix else path + MODULE_SUFFIX
+
+
+def well_known_module(file: str) -> str:
+    """The module that Stretto has for a file that ships with protobuf, or nothing."""
+    folder, _, name = file.rpartition("/")
+    if folder != "google/protobuf" or name.removesuffix(".proto") not in WELL_KNOWN:
+        return ""
+    return module_of(name, WELL_KNOWN_PACKAGE)
 
 
 def constant(name: str) -> str:

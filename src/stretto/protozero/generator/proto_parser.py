@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.checks import check_file
+from stretto.protozero.generator.names import well_known_module
 from stretto.protozero.generator.schema import (
     ENUM,
     MAP,
@@ -27,6 +28,7 @@ from stretto.protozero.generator.schema import (
     Service,
     walk,
 )
+from stretto.protozero.generator.well_known_files import well_known_files
 from stretto.protozero.table import json_name
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
 
     Args:
         names: as other files would import them.
-        folders: where files are looked for, the first ones first.
+        folders: where files are looked for, the first ones first. Those that ship with
+            protobuf need be in none.
 
     Returns:
         The files, each behind those that it imports.
@@ -72,6 +75,7 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
         SchemaError: as for `parse`, or a file is nowhere, or imports itself.
     """
     parsed: dict[str, File | None] = {}
+    shipped: dict[str, File] = {}
 
     def read(name: str, importer: str) -> None:
         if name in parsed:
@@ -79,9 +83,12 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
                 raise SchemaError(f"{importer}: {name} imports itself")
             return
         path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if path is None and well_known_module(name):
+            shipped.update((file.name, file) for file in well_known_files(name))
+            return
         if path is None:
             looked = ", ".join(map(str, folders))
-            raise SchemaError(f"{importer}: {name} is not in {looked}")
+            raise SchemaError(f"{importer}: {name} is not in {looked}: name its folder with -I")
         parsed[name] = None
         file = _Parser(name, path.read_text("utf-8")).file()
         for imported in file.imports:
@@ -91,7 +98,8 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
 
     for name in names:
         read(name, "command line")
-    return _resolved([file for file in parsed.values() if file is not None], [])
+    known = [file for name, file in shipped.items() if name not in parsed]
+    return known + _resolved([file for file in parsed.values() if file is not None], known)
 
 
 def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None) -> list[File]:

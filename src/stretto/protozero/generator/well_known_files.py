@@ -1,0 +1,30 @@
+"""Schemas of the files that ship with protobuf, for those who import them."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from stretto.protozero.generator.descriptor_set import read_descriptor_set
+from stretto.protozero.well_known.descriptors import FILE_DESCRIPTOR_SET
+
+if TYPE_CHECKING:
+    from stretto.protozero.generator.schema import File
+
+
+def well_known_files(name: str) -> list[File]:
+    """A file and all that it imports, each behind those that it imports.
+
+    Args:
+        name: as in an import: `google/protobuf/timestamp.proto`; one of `names.WELL_KNOWN`.
+    """
+    files = {file.name: file for file in read_descriptor_set(base64.b64decode(FILE_DESCRIPTOR_SET))}
+    wanted: dict[str, File] = {}
+
+    def want(name: str) -> None:
+        for imported in files[name].imports:
+            want(imported)
+        wanted[name] = files[name]
+
+    want(name)
+    return list(wanted.values())
