@@ -163,10 +163,13 @@ class TestCommand:
         pytest.importorskip("google.protobuf.compiler.plugin_pb2")
         module = "google.protobuf.compiler.plugin_pb2"
         command.main(["--module", module, "--out", str(tmp_path), "--prefix", "made"])
-        folder = tmp_path / "google" / "protobuf"
-        text = (folder / "compiler" / "plugin_pbzero.py").read_text()
-        assert "message:made.google.protobuf.descriptor_pbzero/FileDescriptorProto" in text
-        assert (folder / "descriptor_pbzero.pyi").exists()
+        folder = tmp_path / "google" / "protobuf" / "compiler"
+        text = (folder / "plugin_pbzero.py").read_text()
+        shipped = "message:stretto.protozero.well_known.descriptor_pbzero/FileDescriptorProto"
+        assert shipped in text
+        assert {path.name for path in tmp_path.rglob("*.py*")} == {
+            "plugin_pbzero.py", "plugin_pbzero.pyi",
+        }  # fmt: skip
 
     @pytest.mark.parametrize(
         ("arguments", "complaint"),
