@@ -50,6 +50,13 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
+/* By the program: poll would return at once, for ever, or hear of others. */
+static bool call_back_closed(struct st_io_thread* t) {
+  if (t->reading)
+    t->on_readable(t->self);
+  return false;
+}
+
 /* False: this thread has lost its owner, is to stop, or has nothing to do. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   bool closed = fds[WAKE].revents && !st_wake_pipe_read(&t->wake);
@@ -57,12 +64,8 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
     return false;
   const short failed = POLLHUP | POLLERR | POLLNVAL;
   short revents = fds[SOCKET].revents;
-  /* By the program: poll would return at once, for ever. */
-  if (closed) {
-    if (t->reading)
-      t->on_readable(t->self);
-    return false;
-  }
+  if (closed)
+    return call_back_closed(t);
 
   if (t->queue && (fds[WAKE].revents || (revents & (POLLOUT | failed))))
     st_send_queue_drain(t->queue);
@@ -77,9 +80,11 @@ static void* run(void* arg) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* but while it polls */
   t_current = t;
   t->reading = true;
-  do
+  bool go_on = st_own_fd_is_ours(&t->wake.polled) || call_back_closed(t);
+  while (go_on) {
     wait_for_events(t, fds);
-  while (handle_events(t, fds));
+    go_on = handle_events(t, fds);
+  }
   if (t->orphaned)
     release(t);
   return NULL;

@@ -24,8 +24,9 @@
  *
  * A program may close every descriptor that it doesn't know, ours too.  A poll
  * that goes on hears of nothing but the socket's peer: the callback is then
- * called once more, to find out, and the thread ends.  A stop can't wake it,
- * and cancels it.  What has their numbers by then is left alone.
+ * called once more, to find out, and the thread ends; at its next start, too.
+ * A stop can't wake it, and cancels it.  What has their numbers by then is left
+ * alone.
  *
  * Fork: stop before, start after, in both processes if need be; where that
  * was not done the child's copy has no thread, and only forgets about it.

@@ -292,6 +292,11 @@ static void hear_without_descriptors(void) {
   } while (count_threads() > before);
   CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins what has ended */
   CHECK(g_calls >= 2);
+  unsigned calls = g_calls;
+  start(); /* says so again */
+  wait_for_calls(calls + 1);
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  CHECK_EQ(g_calls, calls + 1);
 }
 
 static void a_thread_whose_descriptors_were_closed_says_so_and_ends(void) {

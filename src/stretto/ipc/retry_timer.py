@@ -95,7 +95,9 @@ class RetryTimer:
         try:
             _native.set_timer_fd(self._fd, pause_ms)
         except OSError:
-            # The program has closed every descriptor that it didn't know.
+            # The program has closed every descriptor that it didn't know. The old thread must
+            # not close numbers that are the new one's.
+            del self._thread
             self._open()
             _native.set_timer_fd(self._fd, pause_ms)
             return False
