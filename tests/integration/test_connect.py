@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from stretto.protos.config import DataSourceConfig, TraceConfig
+from stretto.testing.decoded_packets import decode_packets
 from tests.support.call_slices import OPEN, Call, Event, nest, session_config, track_events
 from tests.support.live_program import LiveProgram
 from tests.support.service_process import ServiceProcess
@@ -16,6 +20,21 @@ import sys, threading, time
 import stretto
 app = stretto.Category("app")
 connection = stretto.connect()
+"""
+
+SWITCHES = r"""
+import glob, os, re
+
+def switches():
+    '''How often the threads but the main one have waited.'''
+    others = [t for t in glob.glob("/proc/self/task/*") if not t.endswith(f"/{os.getpid()}")]
+    pattern = r"\nvoluntary_ctxt_switches:\s*(\d+)"
+    return [re.search(pattern, open(f"{t}/status").read())[1] for t in others]
+
+def settled():
+    before = switches()
+    time.sleep(0.05)
+    return switches() == before
 """
 
 
@@ -91,6 +110,110 @@ class TestConnection:
             service.wait_for_producers(1)
             assert program.finish() == ""
 
+    def test_a_program_that_closes_its_descriptors_connects_again(self, address: str) -> None:
+        with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
+            service.wait_for_producers(1)
+            program.wait_for("connection.connected")
+            program.run("import os; os.closerange(3, 2000)")
+            # A fork must not wait for a thread that nothing wakes.
+            program.run("pid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)")
+            service.start("one", session_config("app"))
+            program.wait_for("app.enabled")
+            program.run("app.instant('x')")
+            assert names(service.stop("one")) == ["x"]
+            assert program.finish() == ""
+
+    def test_idle_nobody_wakes_up(self, address: str) -> None:
+        with ServiceProcess(address) as service, LiveProgram(CONNECT + SWITCHES) as program:
+            service.wait_for_producers(1)
+            program.wait_for("connection.connected")
+            program.wait_for("len(switches()) == 1 and settled()")
+            before = program.run("switches()")
+            time.sleep(0.5)
+            assert program.run("switches()") == before
+
+    def test_who_hangs_up_on_everybody_is_tried_again(self, address: str) -> None:
+        with socket.socket(socket.AF_UNIX) as listener, LiveProgram(CONNECT) as program:
+            listener.bind(address)
+            listener.listen()
+            for _ in range(3):
+                end, _ = listener.accept()
+                end.sendall(b"\xff" * 64)
+                end.close()
+            program.wait_for("connection.problem")
+            assert "hung up" in program.run("connection.problem")
+            assert program.finish() == ""
+
+
+LATE = """
+from stretto.protos.trace import TestEvent, TracePacket
+
+def packet(text):
+    return TracePacket(for_testing=TestEvent(str=text))
+
+class Late(stretto.DataSource):
+    name = "test.late"
+    def on_start(self): self.write(packet("start"))
+    def on_stop(self): self.write(packet("stop"))
+
+Late.register()
+"""
+
+ODD = """
+import os
+
+class Odd(stretto.DataSource):
+    name = "test.odd"
+    def on_start(self):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        stretto.disconnect()
+
+Odd.register()
+"""
+
+
+def source_config(name: str) -> TraceConfig:
+    source = TraceConfig.DataSource(config=DataSourceConfig(name=name))
+    return TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], data_sources=[source])
+
+
+class TestDataSources:
+    def test_one_that_the_program_defines_later(self, address: str) -> None:
+        with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
+            service.wait_for_producers(1)
+            program.wait_for("connection.connected")
+            program.run(LATE)
+            while "test.late" not in service.producers()[0]["sources"]:
+                time.sleep(0.005)
+            service.start("one", source_config("test.late"))
+            program.wait_for("Late.instances()")
+            packets = decode_packets(service.stop("one"))
+            texts = [packet.for_testing.str for packet in packets if packet.has("for_testing")]
+            assert texts == ["start", "stop"]
+            assert program.finish() == ""
+
+    def test_categories_that_the_program_makes_later(self, address: str) -> None:
+        with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
+            service.wait_for_producers(1)
+            program.wait_for("connection.connected")
+            program.run("late = [stretto.Category(f'late.{n}') for n in range(500)]")
+            while service.categories() < 500:
+                time.sleep(0.005)
+            service.start("one", session_config("late.499"))
+            program.wait_for("late[-1].enabled and not late[-2].enabled")
+
+    def test_one_that_forks_and_disconnects_in_its_callback(self, address: str) -> None:
+        with ServiceProcess(address) as service, LiveProgram(CONNECT + ODD) as program:
+            service.wait_for_producers(1)
+            service.start("one", source_config("test.odd"))
+            service.wait_for_producers(0)
+            program.wait_for("not connection.connected")
+            program.run("connection = stretto.connect()")
+            service.wait_for_producers(1)
+
 
 WORK = (
     CONNECT
@@ -132,7 +255,47 @@ def events():
 """
 )
 
+# What the calls of `mixed` look like: exceptions and generators enter and leave at odd places.
+MIXED = """
+def numbers(count):
+    for number in range(count):
+        leaf()
+        yield number
+
+def recursive(depth):
+    if depth == 0:
+        raise KeyError
+    try:
+        recursive(depth - 1)
+    finally:
+        leaf()
+
+def mixed():
+    for _ in numbers(2):
+        inner()
+    try:
+        recursive(3)
+    except KeyError:
+        pass
+
+def mix():
+    while not done.is_set():
+        mixed()
+        for _ in range(200_000):
+            pass
+"""
+
 INNER = ("inner", [("leaf", [])])
+
+
+def recursive(depth: int) -> Call:
+    if depth == 0:
+        return ("recursive", [])
+    return ("recursive", [recursive(depth - 1), ("leaf", [])])
+
+
+STEP = ("numbers", [("leaf", [])])
+MIXED_CALL = ("mixed", [STEP, INNER, STEP, INNER, ("numbers", []), recursive(3)])
 
 
 @pytest.fixture
@@ -160,11 +323,11 @@ def calls_by_thread(trace: bytes) -> list[list[Call]]:
 def flat(calls: list[Call]) -> Iterator[str]:
     for name, inside in calls:
         yield name
-        yield from flat([call for call in inside if call != OPEN])
+        yield from flat([call for call in inside if call[0] != OPEN])
 
 
 def holds(calls: list[Call], wanted: Call) -> bool:
-    return any(call == wanted or holds(call[1], wanted) for call in calls if call != OPEN)
+    return any(call == wanted or holds(call[1], wanted) for call in calls)
 
 
 class TestFunctions:
@@ -202,6 +365,25 @@ class TestFunctions:
             assert len([call for call in threads[0] if call[0] == "inner"]) <= len(whole) + 2
             assert "spin" not in flat(threads[0])
         program.run("done.set(); thread.join()")
+
+    def test_calls_of_every_kind_nest_whenever_it_is_switched_on(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
+        program.run(MIXED)
+        program.run("started = [start(mix) for _ in range(3)]")
+        whole = 0
+        for _ in range(5):
+            self.record(service, program)
+            program.run("time.sleep(0.05)")
+            trace = service.stop("functions")
+            program.wait_for("not hooks()")
+            for calls in calls_by_thread(trace):
+                for call in calls:
+                    if call[0] == "mixed" and call[1][-1:] != [(OPEN, [])]:
+                        assert call == MIXED_CALL
+                        whole += 1
+        program.run("done.set()\nfor thread in started: thread.join()")
+        assert whole > 0
 
     def test_afterwards_nothing_is_left(
         self, service: ServiceProcess, program: LiveProgram

@@ -57,6 +57,10 @@ class ServiceProcess:
         answer: list[dict[str, Any]] = self._ask("producers")
         return answer
 
+    def categories(self) -> int:
+        """How many categories the producers announce."""
+        return int(self._ask("count_categories"))
+
     def wait_for_producers(self, count: int) -> list[dict[str, Any]]:
         """Until there are so many, with all their data sources."""
         deadline = time.monotonic() + TIMEOUT_MS / 1000
@@ -155,6 +159,12 @@ class _Server:
             return
         self.answer(self.sessions.pop(session).data.hex())
         consumer.endpoint.disconnect()
+
+    def count_categories(self) -> None:
+        descriptors = [
+            source.descriptor.track_event_descriptor for source in self.service.data_sources
+        ]
+        self.answer(sum(len(each.available_categories) for each in descriptors if each))
 
     def producers(self) -> None:
         found = [
