@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.output import Output
 from stretto.cli.record.program import end_like
+from stretto.cli.record.progress import STDERR
 from stretto.cli.record.recorder import Recorder
 from stretto.cli.record.target import resolve
 
@@ -21,6 +23,7 @@ def run(arguments: Sequence[str]) -> int:
     Raises:
         CommandError: nothing was started; the message says why.
     """
+    _occupy_standard_descriptors()
     options = RecordOptions(arguments)
     path, argv = resolve(options.program)
     output = Output(options.output, ring=not options.stream, mapped=not options.system)
@@ -37,3 +40,13 @@ def _make_recorder(options: RecordOptions, output: Output) -> Recorder:
     except StrettoError:
         output.discard()
         raise
+
+
+def _occupy_standard_descriptors() -> None:
+    """Where one is closed the next file would get its number, and messages would land in it.
+
+    The program finds it closed, as it would alone.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STDERR:
+        pass
+    os.close(fd)

@@ -190,6 +190,8 @@ def _open_special(path: str) -> int:
 
 
 def _stdout() -> int:
+    if sys.stdout is None:
+        raise CommandError("record: standard output is closed: name a file with -o.", 2)
     if os.isatty(sys.stdout.fileno()):
         raise CommandError("record: a trace is no text: redirect it (> trace.pftrace).", 2)
     return os.dup(sys.stdout.fileno())

@@ -8,7 +8,6 @@ at the start of the line: the program's next word replaces it.
 from __future__ import annotations
 
 import os
-import sys
 import termios
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from stretto.cli.record.summary import plural, size_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+STDERR = 2
 SILENT_LOOKS = 2
 _READS_STDIN = "0 0x0 "
 """What /proc/PID/syscall begins with while a process waits in read(0, …)."""
@@ -43,7 +43,7 @@ class Progress:
     """
 
     def __init__(self, *, quiet: bool, fd: int | None = None) -> None:
-        self._fd = sys.stderr.fileno() if fd is None else fd
+        self._fd = STDERR if fd is None else fd
         self.on = not quiet and os.isatty(self._fd)
         self._written: dict[int, str] = {}
         self._silent_looks = 0

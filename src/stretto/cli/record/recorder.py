@@ -16,7 +16,7 @@ from stretto.cli.record.contents import Contents
 from stretto.cli.record.counters import Counters
 from stretto.cli.record.descendants import Descendants, anyone_lives
 from stretto.cli.record.program import Program
-from stretto.cli.record.progress import Progress
+from stretto.cli.record.progress import STDERR, Progress
 from stretto.cli.record.python_starts import PythonStarts
 from stretto.cli.record.recording import Recording
 from stretto.cli.record.snapshots import Snapshots
@@ -130,7 +130,7 @@ class Recorder:
             stream_fd = output.fd() if options.stream else -1
             self._recording.start(workspace, self._make_config(), stream_fd, output.ring_fd)
             environment = folder.environment(workspace)
-            stdout = sys.stderr.fileno() if output.to_stdout else -1
+            stdout = STDERR if output.to_stdout else -1
             self._starts = PythonStarts(self._runner, self._look)
             self._program.start(path, arguments, environment, stdout)
         except StrettoError as error:
@@ -286,6 +286,8 @@ def _limit_hint() -> str:
 
 
 def _print(text: str) -> None:
+    if sys.stderr is None:
+        return  # print would take standard output for it
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:

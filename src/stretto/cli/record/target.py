@@ -30,11 +30,16 @@ def _check_script(word: str) -> None:
     if word == "-":
         return
     if not os.path.exists(word):
-        raise CommandError(
-            f"record: there is no file {word!r} in {os.getcwd()}: check the path.", 2
-        )
+        raise CommandError(f"record: there is no file {word!r}{_here()}: check the path.", 2)
     if not os.access(word, os.R_OK):
         raise CommandError(f"record: {word!r} can't be read: check its permissions.", 2)
+
+
+def _here() -> str:
+    try:
+        return f" in {os.getcwd()}"
+    except OSError:
+        return ", and this folder has been deleted"
 
 
 def _interpreter() -> str:
