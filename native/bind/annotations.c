@@ -3,11 +3,12 @@
  *   exact int of 64 bits, float, bool, None, str   plain: encoded late
  *   anything else                                  converted before the packet
  *
- * DebugAnnotation: 2 bool, 3 uint64, 4 int64, 5 double, 6 string,
+ * DebugAnnotation: 2 bool, 4 int64, 5 double, 6 string,
  * 10 name, 11 dict_entries, 12 array_values.
  *
- * An int that fits neither int64 nor uint64 is written as its decimal (or, if
- * Python refuses that, hexadecimal) digits.  bytes appear as their repr, an
+ * An int that doesn't fit int64 is written as its decimal (or, if Python refuses
+ * that, hexadecimal) digits: readers keep an uint64 as int64, and would show
+ * addresses and hashes as negative numbers.  bytes appear as their repr, an
  * object as its repr, with numbers of other libraries by __index__ and
  * __float__.  A value above MAX_ARGUMENT_BYTES is cut and says so.  Nothing
  * raises: what fails is counted and shown as "<ExceptionName in repr>". */
@@ -16,7 +17,6 @@
 
 enum {
   VALUE_BOOL = ST_FIELD_DEBUG_ANNOTATION_BOOL_VALUE,
-  VALUE_UINT = ST_FIELD_DEBUG_ANNOTATION_UINT_VALUE,
   VALUE_INT = ST_FIELD_DEBUG_ANNOTATION_INT_VALUE,
   VALUE_DOUBLE = ST_FIELD_DEBUG_ANNOTATION_DOUBLE_VALUE,
   VALUE_STRING = ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE,
@@ -139,7 +139,7 @@ static void append_failure(struct bytes_builder* out, const char* what) {
   append_short_text(out, text);
 }
 
-/* More digits than 64 bits hold.  Hexadecimal beyond a few thousand: decimal
+/* More than an int64 holds.  Hexadecimal beyond a few thousand: decimal
  * ones take quadratic time, and sys.set_int_max_str_digits() forbids them. */
 static void append_big_int(struct bytes_builder* out, PyObject* value) {
   PyObject* text = PyNumber_ToBase(value, 16);
@@ -157,23 +157,13 @@ static void append_big_int(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* False: it doesn't fit in 64 bits. */
+/* False: it doesn't fit. */
 static bool append_small_int(struct bytes_builder* out, PyObject* value) {
   int overflow;
   long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (!overflow) {
+  if (!overflow)
     append_u64(out, VALUE_INT, (uint64_t)v);
-    return true;
-  }
-  if (overflow < 0)
-    return false;
-  unsigned long long u = PyLong_AsUnsignedLongLong(value);
-  if (u == (unsigned long long)-1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    return false;
-  }
-  append_u64(out, VALUE_UINT, u);
-  return true;
+  return !overflow;
 }
 
 void append_plain_value(struct bytes_builder* out, PyObject* value) {

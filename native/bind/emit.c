@@ -15,7 +15,8 @@ enum {
 };
 
 struct argument {
-  PyObject* name;
+  PyObject* name;    /* str */
+  PyObject* release; /* the same, if it was made here */
   PyObject* value;
   struct converted_argument converted;
 };
@@ -34,15 +35,30 @@ struct event {
 
 /* ---- conversion: may run Python ---- */
 
+/* Keys of `args=` may be anything; "?" where it has no str. */
+static PyObject* name_as_text(PyObject* name) {
+  PyObject* text = PyObject_Str(name);
+  if (text)
+    return text;
+  swallow_error();
+  return PyUnicode_FromString("?");
+}
+
 static void add_argument(struct thread_state* t, struct event* e,
                          PyObject* name, PyObject* value) {
-  if (e->argument_count == e->argument_capacity || !PyUnicode_Check(name)) {
+  if (e->argument_count == e->argument_capacity) {
     e->arguments_left_out++;
     st_argument_errors++;
     return;
   }
+  PyObject* made = PyUnicode_Check(name) ? NULL : name_as_text(name);
+  if (!made && !PyUnicode_Check(name)) {
+    swallow_error();
+    return;
+  }
   struct argument* a = &e->arguments[e->argument_count++];
-  a->name = name;
+  a->name = made ? made : name;
+  a->release = made;
   a->value = value;
   convert_argument(t, value, &a->converted);
 }
@@ -222,8 +238,8 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
 /* debug_annotations { name_iid or name, value } */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
-  uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME,
-                               &s->argument_names, a->name);
+  struct identity_cache* cache = a->release ? NULL : &s->argument_names;
+  uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME, cache, a->name);
   struct bytes_builder* out = &t->scratch;
   uint8_t* p = builder_room(out, 32);
   if (!p)
@@ -474,6 +490,8 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   }
   t->scratch.size = base;
   thread_state_release_discarded(t);
+  for (unsigned i = 0; i < e.argument_count; i++)
+    Py_XDECREF(arguments[i].release);
   Py_XDECREF(e.more_arguments);
   Py_XDECREF(e.name);
   PyErr_Restore(error, error_value, traceback);

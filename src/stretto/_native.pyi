@@ -532,7 +532,12 @@ _Flows: TypeAlias = Flow | int | Sequence[Flow | int]
 
 @final
 class Category:
-    """A named group of events; one object per name, for ever."""
+    """A named group of events; one object per name, for ever.
+
+    Arguments of events may have any value: int, float, bool, str, list, dict and the like as they
+    are, others as their repr. An int that 64 bits with a sign don't hold appears as its digits:
+    readers would show it as a negative number. Keys of `args` appear as their str.
+    """
 
     def __new__(
         cls, name: str, description: str | None = None, tags: Sequence[str] | None = None

@@ -112,8 +112,8 @@ class Index:
         (-1, -1),
         (2**63 - 1, 2**63 - 1),
         (-(2**63), -(2**63)),
-        (2**63, 2**63),
-        (2**64 - 1, 2**64 - 1),
+        (2**63, str(2**63)),  # an uint64 would be read as a negative number
+        (2**64 - 1, str(2**64 - 1)),
         (2**64, str(2**64)),
         (-(2**63) - 1, str(-(2**63) - 1)),
         (True, True),
@@ -472,11 +472,27 @@ def test_our_names_given_in_a_dict_are_still_ours():
 
 
 def test_names_of_arguments_that_are_no_str():
+    class Traces:
+        def __str__(self):
+            CATEGORY.instant("inner", args={2: 2})
+            return "traces"
+
+    class Raises:
+        __str__ = None
+
     before = _native.argument_errors()
+    names = {1: "one", 2.5: "half", None: "none", ("a", 1): "pair", Traces(): "t", Raises(): "?"}
     with record() as recorded:
-        CATEGORY.instant("x", args={1: "one", "two": 2})
-    assert recorded.event.args == {"two": 2, "...": "[truncated, 1 more]"}
-    assert _native.argument_errors() == before + 1
+        for _ in range(3):
+            CATEGORY.instant("x", args={**names, "two": 2})
+    expected = {"1": "one", "2.5": "half", "None": "none", "('a', 1)": "pair"}
+    for event in recorded.events:
+        if event.name == "x":
+            assert event.args == {**expected, "traces": "t", "?": "?", "two": 2}
+        else:
+            assert event.args == {"2": 2}
+    assert len(recorded.events) == 6
+    assert _native.argument_errors() == before + 3
 
 
 def test_long_and_odd_names_of_arguments():

@@ -23,6 +23,7 @@ PROVIDERS = {
 """Category name: (description, the module whose `install()` serves it)."""
 
 _loaded: set[str] = set()
+_announced: set[str] = set()
 
 
 def _load(module: str) -> None:
@@ -39,9 +40,9 @@ def load_all() -> None:
 
 
 def announce() -> None:
-    """Make the categories known, once."""
-    known = {category.name for category in _native.categories()}
+    """Make the categories known, once. One that the program has made already gets our tags."""
     for name, (description, module) in PROVIDERS.items():
-        if name not in known:
+        if name not in _announced:
+            _announced.add(name)
             category = _native.Category(name, description, ["slow"])
             slots.observe(category, lambda enabled, m=module: _load(m) if enabled else None)  # type: ignore[misc]
