@@ -1,0 +1,92 @@
+"""Anchored ids of random conversations equal the model's names, at both ends."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stretto.base.rpc_hooks import EVENT, ONE_WAY, REPLY, REQUEST
+from stretto.flows.ids import AnchoredIds
+from tests.support.flow_model import Sent, names
+
+KEY = 99
+
+
+def conversation(draw: random.Random, length: int) -> list[Sent]:
+    """Any order that a client and a server may produce."""
+    messages: list[Sent] = []
+    waiting: dict[int, int] = {}
+    txid = 0
+    for _ in range(length):
+        choice = draw.randrange(5)
+        if choice == 0:
+            txid += draw.randrange(1, 3)
+            waiting[txid] = 0
+            messages.append(Sent(True, REQUEST, txid))
+        elif choice == 1:
+            messages.append(Sent(True, ONE_WAY, 0))
+        elif choice == 2 or not waiting:
+            messages.append(Sent(False, EVENT, 0))
+        else:
+            answered = draw.choice(sorted(waiting))
+            messages.append(Sent(False, REPLY, answered, waiting[answered]))
+            waiting[answered] += 1
+            if choice == 3:
+                del waiting[answered]
+    return messages
+
+
+def ids_of(end: AnchoredIds, messages: list[Sent], *, is_server: bool) -> list[int]:
+    return [end.next(m.to_server != is_server, m.kind, m.txid, 0, m.answer) for m in messages]
+
+
+conversations = st.builds(
+    conversation, st.randoms(use_true_random=False), st.integers(min_value=0, max_value=60)
+)
+
+
+@given(conversations, st.booleans())
+def test_ids_are_the_names_of_the_model(messages: list[Sent], is_server: bool) -> None:
+    ids = ids_of(AnchoredIds(lambda: KEY, is_server=is_server), messages, is_server=is_server)
+    expected: dict[int, tuple[object, ...]] = {}
+    for to_server in (True, False):
+        one_way = [at for at, m in enumerate(messages) if m.to_server == to_server]
+        expected.update(zip(one_way, names([messages[at] for at in one_way]), strict=True))
+    by_id = {ids[at]: name for at, name in expected.items()}
+    assert 0 not in by_id
+    assert [by_id[ids[at]] for at in range(len(messages))] == [
+        expected[at] for at in range(len(messages))
+    ]
+    assert len(by_id) == len(set(expected.values()))
+
+
+@given(conversations)
+def test_both_ends_agree_whatever_the_two_directions_interleave(messages: list[Sent]) -> None:
+    client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))
+    at_client = ids_of(client, messages, is_server=False)
+    up = [at for at, m in enumerate(messages) if m.to_server]
+    down = [at for at, m in enumerate(messages) if not m.to_server]
+    order = up + down  # the server may read everything late
+    at_server = ids_of(server, [messages[at] for at in order], is_server=True)
+    assert at_server == [at_client[at] for at in order]
+
+
+@given(conversations, st.data())
+def test_known_losses_give_no_wrong_arrow_and_heal_at_the_next_anchor(
+    messages: list[Sent], data: st.DataObject
+) -> None:
+    down = [m for m in messages if m.to_server]
+    lost = data.draw(st.sets(st.integers(0, max(0, len(down) - 1))))
+    client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))
+    synchronised = True
+    for at, message in enumerate(down):
+        sent = client.next(True, message.kind, message.txid, 0)
+        if at in lost:
+            server.lost(outgoing=False)
+            synchronised = False
+            continue
+        synchronised = synchronised or message.kind == REQUEST
+        received = server.next(False, message.kind, message.txid, 0)
+        assert received == (sent if synchronised else 0)

@@ -1,0 +1,40 @@
+"""What flow ids must tell apart, slowly and obviously: from the list of all messages.
+
+Not a number, but a name: two messages share an arrow exactly if their names are equal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Sent(NamedTuple):
+    """A message of a conversation."""
+
+    to_server: bool
+    kind: int
+    txid: int
+    answer: int = 0
+
+
+REPLY = 3
+
+
+def names(messages: list[Sent]) -> list[tuple[object, ...]]:
+    """The name of each message of one direction, in their order."""
+    result: list[tuple[object, ...]] = []
+    for at, message in enumerate(messages):
+        if message.kind == REPLY and message.answer == 0:
+            result.append(("call", message.txid))
+            continue
+        anchors = [
+            (index, txid)
+            for index, (_, _, txid, answer) in enumerate(messages[: at + 1])
+            if txid and not answer
+        ]
+        index, txid = anchors[-1] if anchors else (-1, 0)
+        if index == at:
+            result.append(("call", message.txid))
+        else:
+            result.append(("since", message.to_server, txid, at - index))
+    return result

@@ -1,0 +1,55 @@
+"""The slot and the switches of RPC tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import RpcMethod, TraceSwitch
+
+
+@pytest.fixture(autouse=True)
+def empty_slot() -> Iterator[None]:
+    yield
+    rpc_hooks.set_hooks(None, None)
+
+
+def test_the_slot_is_empty() -> None:
+    assert rpc_hooks.hooks is None
+
+
+def test_a_category_has_one_switch_and_it_is_off() -> None:
+    first = RpcMethod("S", "A", 1, "category.one").switch
+    assert first is rpc_hooks.switch("category.one")
+    assert first is not None
+    assert not first.enabled
+    assert RpcMethod("S", "B", 2).switch is None
+
+
+def test_listeners_hear_of_changes_only() -> None:
+    switch = TraceSwitch("x")
+    heard: list[bool] = []
+    switch.listen(heard.append)
+    for enabled in (False, True, True, False):
+        switch.set(enabled)
+    assert heard == [False, True, False]
+
+
+def test_who_fills_the_slot_gets_every_switch() -> None:
+    early = rpc_hooks.switch("category.early")
+    seen: list[TraceSwitch] = []
+    rpc_hooks.set_hooks(object(), seen.append)  # type: ignore[arg-type]
+    assert rpc_hooks.hooks is not None
+    late = rpc_hooks.switch("category.late")
+    assert early in seen
+    assert seen[-1] is late
+
+
+def test_an_empty_slot_switches_everything_off() -> None:
+    rpc_hooks.set_hooks(object(), lambda switch: switch.set(True))  # type: ignore[arg-type]
+    switch = rpc_hooks.switch("category.on")
+    assert switch.enabled
+    rpc_hooks.set_hooks(None, None)
+    assert not switch.enabled
