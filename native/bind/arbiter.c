@@ -304,6 +304,93 @@ static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
   return made;
 }
 
+/* --- startup: before there is a service --- */
+
+static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
+                                 Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"fd", "page_size"};
+  static const struct st_bind_signature signature = {"unbound", names, 2, 2};
+  PyObject* in[2];
+  int fd;
+  int64_t page_size;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_fd(in[0], "fd", false, &fd) ||
+      !st_bind_integer(in[1], "page_size", 1, INT32_MAX, &page_size))
+    return NULL;
+  const struct way none = {0};
+  struct arbiter* self = new_arbiter(type, Py_None);
+  struct st_shm shm;
+  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+      !make_batch(self, &none, 0)) {
+    Py_XDECREF(self);
+    return NULL;
+  }
+  return finish(self, &shm, &st_commit_batch_sink, &self->batch);
+}
+
+static bool check_unbound(struct arbiter* self) {
+  if (self->has_batch && self->way == Py_None)
+    return true;
+  PyErr_SetString(PyExc_ValueError,
+                  "the arbiter has its way to a service: only one that was "
+                  "made by Arbiter.unbound() can be bound, once");
+  return false;
+}
+
+static PyObject* arbiter_emulate(PyObject* object, PyObject* scrapable) {
+  struct arbiter* self = (struct arbiter*)object;
+  int scraped = PyObject_IsTrue(scrapable);
+  if (scraped < 0 || !check_unbound(self))
+    return NULL;
+  if (!st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scraped))
+    return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
+                              Py_ssize_t count, PyObject* kwnames) {
+  static const struct st_bind_signature signature = {
+      "bind", kIpcNames + ARG_QUEUE, ARG_FLAG - ARG_QUEUE,
+      ARG_BATCH_BYTES - ARG_QUEUE};
+  struct arbiter* self = (struct arbiter*)object;
+  PyObject* in[ARG_COUNT];
+  struct way way;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in + ARG_QUEUE) ||
+      !parse_way(in, &way) || !check_unbound(self))
+    return NULL;
+  Py_INCREF(in[ARG_QUEUE]);
+  Py_SETREF(self->way, in[ARG_QUEUE]);
+  if (in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
+    st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
+  st_commit_batch_bind(&self->batch, way.queue, &way.methods);
+  /* Behind the batch, which writers call under the arbiter's locks. */
+  st_fork_unregister(&self->fork);
+  st_fork_register(&self->fork);
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_bind_startup_target_buffer(PyObject* object,
+                                                    PyObject* const* args,
+                                                    Py_ssize_t count,
+                                                    PyObject* kwnames) {
+  static const char* const names[] = {"reservation", "target_buffer"};
+  static const struct st_bind_signature signature = {
+      "bind_startup_target_buffer", names, 2, 2};
+  struct arbiter* self = (struct arbiter*)object;
+  PyObject* in[2];
+  int64_t reservation, buffer;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[0], "reservation", 1, ST_MAX_RESERVATION,
+                       &reservation) ||
+      !st_bind_integer(in[1], "target_buffer", 0, UINT16_MAX, &buffer))
+    return NULL;
+  if (self->has_batch &&
+      !st_commit_batch_bind_target(&self->batch, (uint32_t)reservation,
+                                   (uint16_t)buffer))
+    return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
 /* --- methods --- */
 
 static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
@@ -325,15 +412,15 @@ static PyObject* arbiter_notify_flush_complete(PyObject* object,
 }
 
 static PyObject* arbiter_open_buffer(PyObject* self, PyObject* buffer) {
-  uint16_t id;
-  if (!st_bind_id16(buffer, "target_buffer", &id))
+  uint32_t id;
+  if (!st_bind_target_buffer(buffer, &id))
     return NULL;
   return PyBool_FromLong(st_loss_marks_open(arbiter_of(self), id));
 }
 
 static PyObject* arbiter_close_buffer(PyObject* self, PyObject* buffer) {
-  uint16_t id;
-  if (!st_bind_id16(buffer, "target_buffer", &id))
+  uint32_t id;
+  if (!st_bind_target_buffer(buffer, &id))
     return NULL;
   st_loss_marks_close(arbiter_of(self), id);
   Py_RETURN_NONE;
@@ -385,6 +472,16 @@ static PyMethodDef kMethods[] = {
                  "Memory from the service; chunks go out as CommitData."),
     CLASS_METHOD("emulated", arbiter_emulated,
                  "Private memory; chunks go out inside of CommitData."),
+    CLASS_METHOD("unbound", arbiter_unbound,
+                 "Memory of our own; chunks wait until there is a service."),
+    {"emulate", arbiter_emulate, METH_O,
+     "Before bind: send chunks inside of CommitData, the memory isn't shared."},
+    {"bind", (PyCFunction)(void (*)(void))arbiter_bind,
+     METH_FASTCALL | METH_KEYWORDS, "Give an unbound arbiter its service."},
+    {"bind_startup_target_buffer",
+     (PyCFunction)(void (*)(void))arbiter_bind_startup_target_buffer,
+     METH_FASTCALL | METH_KEYWORDS,
+     "Give a reservation its buffer, or none (0); once."},
     {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
      "Acknowledge a flush, behind all chunks returned so far."},

@@ -101,6 +101,19 @@ bool st_bind_id16(PyObject* value, const char* name, uint16_t* out) {
   return true;
 }
 
+bool st_bind_target_buffer(PyObject* value, uint32_t* out) {
+  long long v = PyLong_Check(value) ? PyLong_AsLongLong(value) : 0;
+  if (v <= UINT16_MAX || v > UINT32_MAX || (v & UINT16_MAX) != 0) {
+    PyErr_Clear(); /* it is no reservation << 16 */
+    uint16_t id = 0;
+    if (!st_bind_id16(value, "target_buffer", &id))
+      return false;
+    v = id;
+  }
+  *out = (uint32_t)v;
+  return true;
+}
+
 bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out) {
   int64_t fd = -1;
   if (!st_bind_integer(value, name, optional ? -1 : 0, INT32_MAX, &fd))

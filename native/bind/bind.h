@@ -120,6 +120,9 @@ bool st_bind_integer(PyObject* value, const char* name, int64_t min,
 /* A uint16_t id from 1 up. */
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
+/* A buffer's id, or a reservation << 16. */
+bool st_bind_target_buffer(PyObject* value, uint32_t* out);
+
 /* An open descriptor; -1 stands for none and is allowed if `optional`. */
 bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out);
 

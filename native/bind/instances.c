@@ -22,10 +22,11 @@ static PyObject* start_instance(PyObject* module, PyObject* const* args,
                                 Py_ssize_t count, PyObject* kwnames) {
   (void)module;
   PyObject* given[5];
-  int64_t slot = 0, buffer = 0, policy = ST_DROP;
+  int64_t slot = 0, policy = ST_DROP;
+  uint32_t buffer = 0;
   if (!st_bind_arguments(&kStart, args, count, kwnames, given) ||
       !st_bind_integer(given[0], "slot", 0, MAX_INSTANCES - 1, &slot) ||
-      !st_bind_integer(given[2], "target_buffer", 1, UINT16_MAX, &buffer) ||
+      !st_bind_target_buffer(given[2], &buffer) ||
       !st_bind_integer(given[3], "policy", ST_STALL, ST_STALL_THEN_DROP,
                        &policy))
     return NULL;
@@ -42,7 +43,7 @@ static PyObject* start_instance(PyObject* module, PyObject* const* args,
   Py_INCREF(given[1]);
   Py_XSETREF(instance->arbiter_object, given[1]);
   instance->arbiter = arbiter;
-  instance->target_buffer = (uint16_t)buffer;
+  instance->target_buffer = buffer;
   instance->policy = (enum st_exhausted_policy)policy;
   instance->filter_annotations = given[4] && PyObject_IsTrue(given[4]);
   instance->events_written = instance->events_lost = 0;

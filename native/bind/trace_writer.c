@@ -35,12 +35,12 @@ static PyObject* writer_new(PyTypeObject* type, PyObject* args,
   static const struct st_bind_signature signature = {"TraceWriter", names, 2,
                                                      3};
   PyObject* in[3];
-  uint16_t target;
+  uint32_t target;
   int64_t policy = ST_DROP;
   struct st_arbiter* arbiter;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
       !(arbiter = st_bind_arbiter(in[0])) ||
-      !st_bind_id16(in[1], "target_buffer", &target) ||
+      !st_bind_target_buffer(in[1], &target) ||
       !st_bind_integer(in[2], "policy", ST_STALL, ST_STALL_THEN_DROP, &policy))
     return NULL;
   struct trace_writer* self =

@@ -65,7 +65,7 @@ struct instance {
   uint32_t generation; /* value of the start counter when it was started */
   PyObject* arbiter_object;
   struct st_arbiter* arbiter;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   enum st_exhausted_policy policy;
   bool filter_annotations;
   uint64_t events_written, events_lost; /* of sequences that are gone */

@@ -100,7 +100,7 @@ static uint16_t allocate_id(struct st_arbiter* a) {
   return id;
 }
 
-uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint16_t target_buffer,
+uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
                                uint32_t* chunk_id) {
   if (is_disabled(a))
     return 0;
@@ -206,7 +206,7 @@ static uint32_t next_interval(uint32_t us) {
   return us < MAX_STALL_US ? us : MAX_STALL_US;
 }
 
-void st_arbiter_wait_for_reader(struct st_arbiter* a, uint16_t target_buffer) {
+void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer) {
   if (!a->sink->congested)
     return;
   uint32_t interval = 0;
@@ -259,7 +259,7 @@ static bool will_be_patched(const struct st_chunk* chunk) {
 }
 
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
-                             uint16_t target_buffer) {
+                             uint32_t target_buffer) {
   if (is_disabled(a))
     return;
   if (will_be_patched(chunk) && a->sink->chunk_unpatched &&
@@ -273,7 +273,7 @@ void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
 
 /* Sends the ready patches of the front's chunk. */
 static void send_front(struct st_arbiter* a, uint16_t writer_id,
-                       uint16_t target_buffer, struct st_patch_list* patches) {
+                       uint32_t target_buffer, struct st_patch_list* patches) {
   struct st_chunk_patches out = {.writer_id = writer_id,
                                  .chunk_id = patches->front->chunk_id,
                                  .target_buffer = target_buffer,
@@ -288,7 +288,7 @@ static void send_front(struct st_arbiter* a, uint16_t writer_id,
 }
 
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,
-                             uint16_t target_buffer,
+                             uint32_t target_buffer,
                              struct st_patch_list* patches) {
   while (st_patch_list_has_ready(patches) && !is_disabled(a))
     send_front(a, writer_id, target_buffer, patches);

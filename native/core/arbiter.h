@@ -56,6 +56,15 @@
 #include "patch_list.h"
 #include "shm_abi.h"
 
+/* Buffers are named by the service, with ids up to 65535.  A startup writer,
+ * which writes before any service has answered, has a reservation in place of
+ * one: its number << 16.  It is bound to a buffer later, or to none (0). */
+enum { ST_RESERVATION_SHIFT = 16, ST_MAX_RESERVATION = 65535 };
+
+static inline bool st_is_reservation(uint32_t target_buffer) {
+  return target_buffer >> ST_RESERVATION_SHIFT != 0;
+}
+
 enum st_exhausted_policy {
   ST_STALL = 0,
   ST_DROP = 1,
@@ -67,7 +76,7 @@ enum st_exhausted_policy {
 struct st_chunk_patches {
   uint16_t writer_id;
   uint32_t chunk_id;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   bool has_more; /* further patches for this chunk will follow */
   uint32_t count;
   const struct st_patch* first; /* count of them, linked by next */
@@ -77,20 +86,20 @@ struct st_chunk_patches {
  * of the arbiter; may be called from several threads at once. */
 struct st_commit_sink {
   void (*chunk_complete)(void* self, const struct st_chunk* chunk,
-                         uint16_t target_buffer);
+                         uint32_t target_buffer);
   void (*patch)(void* self, const struct st_chunk_patches* patches);
   /* Hand over whatever is batched.  Never blocks. */
   void (*flush)(void* self);
   void (*register_writer)(void* self, uint16_t writer_id,
-                          uint16_t target_buffer);
+                          uint32_t target_buffer);
   void (*unregister_writer)(void* self, uint16_t writer_id);
   /* Whether the reader of a buffer is so far behind that more would overwrite
    * what it has not read.  NULL: never. */
-  bool (*congested)(void* self, uint16_t target_buffer);
+  bool (*congested)(void* self, uint32_t target_buffer);
   /* A chunk that patches will follow for, still BeingWritten.  False: the sink
    * wants it complete.  NULL: always. */
   bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
-                          uint16_t target_buffer);
+                          uint32_t target_buffer);
 };
 
 /* Called around every wait of a stalling policy; each may be NULL. */
@@ -136,7 +145,7 @@ void st_arbiter_disable_after_fork(struct st_arbiter* a);
 
 /* Allocates a writer id and tells the sink.  0: all 32767 are taken, or the
  * arbiter is disabled.  *chunk_id is the id for the first chunk. */
-uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint16_t target_buffer,
+uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
                                uint32_t* chunk_id);
 /* next_chunk_id: what a later owner of the same id goes on with. */
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
@@ -144,7 +153,7 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
 
 /* For a stalling writer: waits, as for a chunk, while its buffer's reader is
  * behind.  Afterwards the writer goes on in any case. */
-void st_arbiter_wait_for_reader(struct st_arbiter* a, uint16_t target_buffer);
+void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer);
 
 /* packets: initial raw u16 of the chunk header.  Returns a chunk of size 0
  * when there is none (policy). */
@@ -155,9 +164,9 @@ struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
 /* BeingWritten -> Complete, then the sink; then ready patches from the front
  * of the list. */
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
-                             uint16_t target_buffer);
+                             uint32_t target_buffer);
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,
-                             uint16_t target_buffer,
+                             uint32_t target_buffer,
                              struct st_patch_list* patches);
 
 #endif /* STRETTO_CORE_ARBITER_H_ */

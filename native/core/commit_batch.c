@@ -45,17 +45,48 @@ static uint8_t* reserve(struct st_commit_batch* b, struct st_growing_bytes* g,
   return g->data + g->size;
 }
 
-static void consume(struct st_growing_bytes* g, size_t n) {
-  if (n == 0)
-    return;
-  g->size -= n;
-  memmove(g->data, g->data + n, g->size);
-}
-
 static void clear(struct st_commit_batch* b) {
   b->moves.size = b->patches.size = b->changes.size = 0;
   b->chunk_bytes = 0;
   b->flush_request_id = 0;
+}
+
+/* --- reservations --- */
+
+static int32_t bound_at(const struct st_commit_batch* b, uint32_t reservation) {
+  int32_t buffer = -1;
+  size_t at = (reservation - 1) * sizeof buffer;
+  if (at < b->bound.size)
+    memcpy(&buffer, b->bound.data + at, sizeof buffer);
+  return buffer;
+}
+
+bool st_commit_batch_resolve(const struct st_commit_batch* b,
+                             uint32_t target_buffer, uint16_t* buffer) {
+  int32_t bound = (int32_t)target_buffer;
+  if (st_is_reservation(target_buffer))
+    bound = bound_at(b, target_buffer >> ST_RESERVATION_SHIFT);
+  *buffer = (uint16_t)bound;
+  return bound >= 0;
+}
+
+static bool bind_target(struct st_commit_batch* b, uint32_t reservation,
+                        uint16_t buffer) {
+  int32_t bound = buffer;
+  size_t end = reservation * sizeof bound;
+  if (reservation == 0 || reservation > ST_MAX_RESERVATION)
+    return false;
+  if (end > b->bound.size) {
+    size_t added = end - b->bound.size;
+    uint8_t* p = reserve(b, &b->bound, added);
+    if (!p)
+      return false;
+    memset(p, 0xff, added); /* -1 each */
+    b->bound.size = end;
+  }
+  if (bound_at(b, reservation) < 0)
+    memcpy(b->bound.data + end - sizeof bound, &bound, sizeof bound);
+  return true;
 }
 
 /* --- sending --- */
@@ -67,45 +98,53 @@ static bool invoke(struct st_commit_batch* b, uint32_t method,
 }
 
 /* A chunk that patches may still go into is given away only if it leaves. */
-static bool has_room(struct st_commit_batch* b, size_t limit) {
-  return st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
+static bool may_leave(struct st_commit_batch* b, size_t limit) {
+  return !b->shm ||
+         st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
 }
 
-/* Sends one request, with as much as it can hold; false: nothing was sent. */
-static bool send_request(struct st_commit_batch* b) {
+enum sent { SENT_NOTHING, SENT_SOME, SENT_ALL };
+
+/* Sends one request, with as much as it can hold. */
+static enum sent send_request(struct st_commit_batch* b) {
   uint8_t bytes[ST_COMMIT_MAX_REQUEST];
   struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
   if (b->emulated) {
     request.bytes = b->request;
     request.limit = ST_COMMIT_MAX_EMULATED_REQUEST;
   }
-  if (b->shm && !has_room(b, request.limit))
-    return false;
+  if (!may_leave(b, request.limit))
+    return SENT_NOTHING;
   st_commit_request_build(b, &request);
-  if (!invoke(b, b->methods.commit_data, request.bytes, request.size)) {
+  if (request.size > 0 &&
+      !invoke(b, b->methods.commit_data, request.bytes, request.size)) {
     st_commit_request_kept(b);
-    return false;
+    return SENT_NOTHING;
   }
   st_commit_request_sent(b, &request);
-  return true;
+  return request.is_last ? SENT_ALL : SENT_SOME;
 }
 
+/* False: something that may leave is still there. */
 static bool send_commits(struct st_commit_batch* b) {
-  while (b->moves.size || b->patches.size || b->flush_request_id) {
-    if (!send_request(b))
-      return false;
+  enum sent sent = SENT_ALL;
+  if (b->moves.size || b->patches.size || b->flush_request_id) {
+    do
+      sent = send_request(b);
+    while (sent == SENT_SOME);
   }
-  b->chunk_bytes = 0;
-  return true;
+  if (sent == SENT_ALL)
+    b->chunk_bytes = 0;
+  return sent == SENT_ALL;
 }
 
-static bool send_change(struct st_commit_batch* b,
-                        struct st_writer_change change) {
+static bool send_change(struct st_commit_batch* b, uint16_t writer_id,
+                        uint16_t buffer) {
   uint8_t args[16];
-  uint8_t* p = st_put_u64_field(args, WRITER_ID, change.writer_id);
+  uint8_t* p = st_put_u64_field(args, WRITER_ID, writer_id);
   uint32_t method = b->methods.unregister_trace_writer;
-  if (change.target_buffer) {
-    p = st_put_u64_field(p, WRITER_BUFFER, change.target_buffer);
+  if (buffer) {
+    p = st_put_u64_field(p, WRITER_BUFFER, buffer);
     method = b->methods.register_trace_writer;
   }
   /* A service that doesn't know the method can't scrape, which is all it is
@@ -113,19 +152,37 @@ static bool send_change(struct st_commit_batch* b,
   return method == 0 || invoke(b, method, args, (size_t)(p - args));
 }
 
+/* False: the queue is full.  *keep: it is too early to tell. */
+static bool tell(struct st_commit_batch* b, struct st_writer_change change,
+                 bool* keep) {
+  uint16_t buffer;
+  *keep = !st_commit_batch_resolve(b, change.target_buffer, &buffer);
+  bool has_no_buffer = change.target_buffer && !buffer;
+  return *keep || has_no_buffer || send_change(b, change.writer_id, buffer);
+}
+
 static void send_changes(struct st_commit_batch* b) {
-  size_t sent = 0;
-  while (sent < b->changes.size) {
-    struct st_writer_change change;
-    memcpy(&change, b->changes.data + sent, sizeof change);
-    if (!send_change(b, change))
+  size_t at = 0, kept = 0;
+  struct st_writer_change change;
+  for (; at < b->changes.size; at += sizeof change) {
+    bool keep;
+    memcpy(&change, b->changes.data + at, sizeof change);
+    if (!tell(b, change, &keep))
       break;
-    sent += sizeof change;
+    if (!keep)
+      continue;
+    memcpy(b->changes.data + kept, &change, sizeof change);
+    kept += sizeof change;
   }
-  consume(&b->changes, sent);
+  size_t rest = b->changes.size - at;
+  if (rest > 0)
+    memmove(b->changes.data + kept, b->changes.data + at, rest);
+  b->changes.size = kept + rest;
 }
 
 static void send_all(struct st_commit_batch* b) {
+  if (!b->queue)
+    return;
   if (atomic_load(&b->queue->broken)) {
     clear(b);
     return;
@@ -138,6 +195,15 @@ void st_commit_batch_flush(struct st_commit_batch* b) {
   pthread_mutex_lock(&b->mutex);
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
+}
+
+bool st_commit_batch_bind_target(struct st_commit_batch* b,
+                                 uint32_t reservation, uint16_t buffer) {
+  pthread_mutex_lock(&b->mutex);
+  bool done = bind_target(b, reservation, buffer);
+  send_all(b);
+  pthread_mutex_unlock(&b->mutex);
+  return done;
 }
 
 /* --- scraping, under emulation --- */
@@ -156,7 +222,9 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
       atomic_load_explicit(&header->packets, memory_order_acquire);
   uint16_t writer = atomic_load(&header->writer_id);
   uint32_t started = packets & ST_PACKETS_COUNT_MASK;
-  if (started < 2 || writer > ST_MAX_WRITER_ID || !b->writer_buffer[writer])
+  uint16_t buffer;
+  if (started < 2 || writer > ST_MAX_WRITER_ID ||
+      !st_commit_batch_resolve(b, b->writer_buffer[writer], &buffer) || !buffer)
     return true;
 
   /* The request lies behind the chunk's copy in the same memory. */
@@ -168,14 +236,13 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
   st_copy_fragments(chunk.begin + sizeof start, chunk.size - sizeof start,
                     started - 1, copy + sizeof start);
   struct st_commit_request request = {.bytes = copy + chunk.size};
-  st_commit_request_put_incomplete(&request, copy, chunk.size,
-                                   b->writer_buffer[writer]);
+  st_commit_request_put_incomplete(&request, copy, chunk.size, buffer);
   return invoke(b, b->methods.commit_data, request.bytes, request.size);
 }
 
 /* Chunks in the batch come first: a sequence is better read in its order. */
 static void send_what_is_written(struct st_commit_batch* b) {
-  if (!b->writer_buffer || !send_commits(b))
+  if (!b->writer_buffer || !b->queue || !send_commits(b))
     return;
   for (uint32_t page = 0; page < b->shm->num_pages; page++) {
     uint32_t layout = st_bitmap_layout(st_page_bitmap(b->shm, page));
@@ -211,7 +278,7 @@ static void append_move(struct st_commit_batch* b,
 }
 
 static void chunk_complete(void* self, const struct st_chunk* chunk,
-                           uint16_t target_buffer) {
+                           uint32_t target_buffer) {
   struct st_commit_batch* b = self;
   struct st_pending_move move = {.chunk = *chunk,
                                  .target_buffer = target_buffer};
@@ -220,21 +287,25 @@ static void chunk_complete(void* self, const struct st_chunk* chunk,
   pthread_mutex_unlock(&b->mutex);
 }
 
-static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
-                            uint16_t target_buffer) {
-  struct st_commit_batch* b = self;
-  if (!b->shm)
-    return false;
+static struct st_pending_move unpatched_move(const struct st_chunk* chunk,
+                                             uint32_t target_buffer) {
   struct st_chunk_header* header = st_chunk_header(chunk);
-  struct st_pending_move move = {.chunk = *chunk,
-                                 .chunk_id = atomic_load(&header->chunk_id),
-                                 .writer_id = atomic_load(&header->writer_id),
-                                 .target_buffer = target_buffer,
-                                 .being_written = true};
+  return (struct st_pending_move){.chunk = *chunk,
+                                  .chunk_id = atomic_load(&header->chunk_id),
+                                  .writer_id = atomic_load(&header->writer_id),
+                                  .target_buffer = target_buffer,
+                                  .being_written = true};
+}
+
+static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
+                            uint32_t target_buffer) {
+  struct st_commit_batch* b = self;
   pthread_mutex_lock(&b->mutex);
-  append_move(b, move);
+  bool stays = b->shm != NULL;
+  if (stays)
+    append_move(b, unpatched_move(chunk, target_buffer));
   pthread_mutex_unlock(&b->mutex);
-  return true;
+  return stays;
 }
 
 /* The chunk that patches are for, if it is still in the batch. */
@@ -324,23 +395,44 @@ static void flush(void* self) {
   st_commit_batch_flush(self);
 }
 
+/* Takes back the word that a writer has come, if it hasn't left yet. */
+static bool take_back(struct st_commit_batch* b, uint16_t writer_id) {
+  struct st_writer_change change;
+  for (size_t at = 0; at < b->changes.size; at += sizeof change) {
+    memcpy(&change, b->changes.data + at, sizeof change);
+    if (change.writer_id != writer_id || !change.target_buffer)
+      continue;
+    size_t end = at + sizeof change;
+    memmove(b->changes.data + at, b->changes.data + end, b->changes.size - end);
+    b->changes.size -= sizeof change;
+    return true;
+  }
+  return false;
+}
+
+static void append_change(struct st_commit_batch* b,
+                          struct st_writer_change change) {
+  uint8_t* p = reserve(b, &b->changes, sizeof change);
+  if (!p)
+    return;
+  memcpy(p, &change, sizeof change);
+  b->changes.size += sizeof change;
+}
+
 static void change_writer(struct st_commit_batch* b, uint16_t writer_id,
-                          uint16_t target_buffer) {
+                          uint32_t target_buffer) {
   struct st_writer_change change = {writer_id, target_buffer};
   pthread_mutex_lock(&b->mutex);
   if (b->writer_buffer)
     b->writer_buffer[writer_id] = target_buffer;
-  uint8_t* p = reserve(b, &b->changes, sizeof change);
-  if (p) {
-    memcpy(p, &change, sizeof change);
-    b->changes.size += sizeof change;
-  }
+  if (target_buffer || !take_back(b, writer_id))
+    append_change(b, change);
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
 }
 
 static void register_writer(void* self, uint16_t writer_id,
-                            uint16_t target_buffer) {
+                            uint32_t target_buffer) {
   change_writer(self, writer_id, target_buffer);
 }
 
@@ -382,8 +474,9 @@ bool st_commit_batch_init(struct st_commit_batch* b,
                           uint32_t batch_bytes) {
   memset(b, 0, sizeof *b);
   b->queue = queue;
-  b->methods = *methods;
   b->batch_bytes = batch_bytes;
+  if (methods)
+    b->methods = *methods;
   if (pthread_mutex_init(&b->mutex, NULL) != 0)
     return false;
   b->fork = (struct st_fork_entry){
@@ -393,32 +486,71 @@ bool st_commit_batch_init(struct st_commit_batch* b,
       .self = b,
   };
   st_fork_register(&b->fork);
-  st_send_queue_set_room_listener(queue, on_room, b);
+  if (queue)
+    st_send_queue_set_room_listener(queue, on_room, b);
   return true;
+}
+
+void st_commit_batch_bind(struct st_commit_batch* b,
+                          struct st_send_queue* queue,
+                          const struct st_producer_methods* methods) {
+  /* Behind the queue, whose mutex is taken under ours. */
+  st_fork_unregister(&b->fork);
+  st_fork_register(&b->fork);
+  pthread_mutex_lock(&b->mutex);
+  b->methods = *methods;
+  b->queue = queue;
+  send_all(b);
+  pthread_mutex_unlock(&b->mutex);
+  st_send_queue_set_room_listener(queue, on_room, b);
 }
 
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm) {
+  pthread_mutex_lock(&b->mutex);
   b->shm = shm;
+  pthread_mutex_unlock(&b->mutex);
+}
+
+/* Writers that have come before this memory was known to be emulated. */
+static void note_writers(struct st_commit_batch* b) {
+  struct st_writer_change change;
+  for (size_t at = 0; at < b->changes.size; at += sizeof change) {
+    memcpy(&change, b->changes.data + at, sizeof change);
+    b->writer_buffer[change.writer_id] = change.target_buffer;
+  }
 }
 
 bool st_commit_batch_emulate(struct st_commit_batch* b,
                              const struct st_shm* shm, bool scrapable) {
+  uint8_t* request = malloc(ST_COMMIT_MAX_EMULATED_REQUEST + ST_MAX_PAGE_SIZE);
+  uint32_t* buffers =
+      scrapable ? calloc(ST_MAX_WRITER_ID + 1, sizeof *buffers) : NULL;
+  if (!request || (scrapable && !buffers)) {
+    free(request);
+    free(buffers);
+    return false;
+  }
+  pthread_mutex_lock(&b->mutex);
   b->shm = shm;
   b->emulated = true;
-  b->request = malloc(ST_COMMIT_MAX_EMULATED_REQUEST + ST_MAX_PAGE_SIZE);
-  if (scrapable)
-    b->writer_buffer = calloc(ST_MAX_WRITER_ID + 1, sizeof *b->writer_buffer);
-  return b->request && (b->writer_buffer || !scrapable);
+  b->request = request;
+  b->writer_buffer = buffers;
+  if (buffers)
+    note_writers(b);
+  pthread_mutex_unlock(&b->mutex);
+  return true;
 }
 
 void st_commit_batch_destroy(struct st_commit_batch* b) {
-  st_send_queue_set_room_listener(b->queue, NULL, NULL);
+  if (b->queue)
+    st_send_queue_set_room_listener(b->queue, NULL, NULL);
   st_commit_batch_flush(b);
   st_fork_unregister(&b->fork);
   free(b->moves.data);
   free(b->patches.data);
   free(b->changes.data);
+  free(b->bound.data);
   free(b->writer_buffer);
   free(b->request);
   pthread_mutex_destroy(&b->mutex);

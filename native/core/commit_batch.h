@@ -36,6 +36,11 @@
  * batch therefore sends what chunks that are being written hold so far, if the
  * producer is one that may be scraped.
  *
+ * Startup.  A batch without a queue keeps everything, until there is one.  What
+ * targets a reservation (arbiter.h) stays, with all that follows it there,
+ * until the reservation is bound; the rest leaves as ever.  A reservation that
+ * is bound to no buffer has its chunks freed and its data dropped.
+ *
  * One mutex; a batch is sent while it is held, so that order holds.  The
  * queue's mutex is the only one taken under it.  Encoding is commit_request.h's.
  *
@@ -77,7 +82,7 @@ struct st_growing_bytes {
 /* A writer that came (its buffer) or went (0). */
 struct st_writer_change {
   uint16_t writer_id;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
 };
 
 /* A chunk that is to be moved. */
@@ -85,7 +90,7 @@ struct st_pending_move {
   struct st_chunk chunk;
   uint32_t chunk_id; /* with being_written */
   uint16_t writer_id;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   bool being_written; /* patches may go into it */
   bool in_request;    /* commit_request.h */
 };
@@ -93,7 +98,7 @@ struct st_pending_move {
 /* In front of the encoded rest of a ChunkToPatch. */
 struct st_pending_patches {
   uint32_t size; /* of the rest */
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   bool in_request;
 };
 
@@ -102,15 +107,16 @@ struct st_commit_batch {
   struct st_fork_entry fork;
   struct st_producer_methods methods;
   uint32_t batch_bytes;
+
+  pthread_mutex_t mutex;    /* guards all below, and what bind gives */
   const struct st_shm* shm; /* NULL: neither patched directly nor emulated */
   bool emulated;
-  uint16_t* writer_buffer; /* emulated, if it may be scraped: by writer id */
+  uint32_t* writer_buffer; /* emulated, if it may be scraped: by writer id */
   uint8_t* request;        /* emulated: room for one */
-
-  pthread_mutex_t mutex;           /* guards all below */
   struct st_growing_bytes moves;   /* of struct st_pending_move */
   struct st_growing_bytes patches; /* each behind a struct st_pending_patches */
   struct st_growing_bytes changes; /* of struct st_writer_change */
+  struct st_growing_bytes bound;   /* buffers by reservation - 1; -1: not yet */
   uint64_t chunk_bytes; /* sum of the sizes of the chunks in the batch */
   uint64_t flush_request_id;
   uint64_t lost_commits; /* no memory for them: only a scrape finds these */
@@ -118,7 +124,8 @@ struct st_commit_batch {
 
 extern const struct st_commit_sink st_commit_batch_sink; /* self: the batch */
 
-/* The batch becomes the queue's room listener.  False: out of memory. */
+/* The batch becomes the queue's room listener.  A batch with neither queue nor
+ * methods is bound later.  False: out of memory. */
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods,
@@ -128,6 +135,22 @@ void st_commit_batch_destroy(struct st_commit_batch* b);
 /* Patches chunks of this memory, which outlives the batch, directly. */
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm);
+
+/* Gives a batch without a queue one.  The batch moves to the end of the fork
+ * guard's list, where whoever calls it must follow. */
+void st_commit_batch_bind(struct st_commit_batch* b,
+                          struct st_send_queue* queue,
+                          const struct st_producer_methods* methods);
+
+/* Binds a reservation, once, to a buffer or to none (0).  False: out of
+ * memory, or no such number. */
+bool st_commit_batch_bind_target(struct st_commit_batch* b,
+                                 uint32_t reservation, uint16_t buffer);
+
+/* The buffer that a target stands for; false: it isn't bound yet.  With the
+ * mutex. */
+bool st_commit_batch_resolve(const struct st_commit_batch* b,
+                             uint32_t target_buffer, uint16_t* buffer);
 
 /* This memory isn't shared: chunks go inside requests.  `scrapable`: what they
  * hold while they are written, too.  False: out of memory. */

@@ -34,10 +34,10 @@ static bool fits(const struct st_commit_request* r, size_t size) {
 /* --- moves --- */
 
 static uint8_t* put_data(uint8_t* p, const uint8_t* data, size_t size,
-                         uint16_t target_buffer, bool incomplete) {
+                         uint16_t buffer, bool incomplete) {
   uint8_t* size_field = st_put_tag(p, COMMIT_MOVE, ST_WIRE_DELIMITED);
   p = size_field + ST_SIZE_FIELD;
-  p = st_put_u64_field(p, MOVE_BUFFER, target_buffer);
+  p = st_put_u64_field(p, MOVE_BUFFER, buffer);
   p = st_put_bytes_field(p, MOVE_DATA, data, size);
   if (incomplete)
     p = st_put_u64_field(p, MOVE_INCOMPLETE, 1);
@@ -45,24 +45,26 @@ static uint8_t* put_data(uint8_t* p, const uint8_t* data, size_t size,
   return p;
 }
 
-static uint8_t* put_place(uint8_t* p, const struct st_pending_move* move) {
+static uint8_t* put_place(uint8_t* p, const struct st_pending_move* move,
+                          uint16_t buffer) {
   uint8_t body[MAX_MOVE];
   uint8_t* end = st_put_u64_field(body, MOVE_PAGE, move->chunk.page);
   end = st_put_u64_field(end, MOVE_CHUNK, move->chunk.index);
-  end = st_put_u64_field(end, MOVE_BUFFER, move->target_buffer);
+  end = st_put_u64_field(end, MOVE_BUFFER, buffer);
   return st_put_bytes_field(p, COMMIT_MOVE, body, (size_t)(end - body));
 }
 
 static void put_move(struct st_commit_batch* b, struct st_commit_request* r,
-                     struct st_pending_move* move) {
+                     struct st_pending_move* move, uint16_t buffer) {
   uint8_t* p = r->bytes + r->size;
   if (move->being_written)
     st_chunk_release_as_complete(b->shm, &move->chunk);
   move->being_written = false;
   move->in_request = true;
-  p = b->emulated ? put_data(p, move->chunk.begin, move->chunk.size,
-                             move->target_buffer, false)
-                  : put_place(p, move);
+  if (!b->emulated)
+    p = put_place(p, move, buffer);
+  else if (buffer)
+    p = put_data(p, move->chunk.begin, move->chunk.size, buffer, false);
   r->size = (size_t)(p - r->bytes);
 }
 
@@ -77,15 +79,19 @@ static bool put_moves(struct st_commit_batch* b, struct st_commit_request* r) {
   size_t count;
   struct st_pending_move* moves = moves_of(b, &count);
   for (size_t i = 0; i < count; i++) {
+    uint16_t buffer;
     size_t data = b->emulated ? moves[i].chunk.size : 0;
+    if (!st_commit_batch_resolve(b, moves[i].target_buffer, &buffer))
+      continue;
     if (!fits(r, MAX_MOVE + data))
       return false;
-    put_move(b, r, &moves[i]);
+    put_move(b, r, &moves[i], buffer);
   }
   return true;
 }
 
-/* What was sent is gone; under emulation its chunk is free again. */
+/* What was sent, or has no buffer, is gone; under emulation its chunk is free
+ * again. */
 static void take_out_moves(struct st_commit_batch* b) {
   size_t count, kept = 0;
   struct st_pending_move* moves = moves_of(b, &count);
@@ -100,21 +106,20 @@ static void take_out_moves(struct st_commit_batch* b) {
 
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,
-                                      uint16_t target_buffer) {
-  uint8_t* p = put_data(r->bytes + r->size, data, size, target_buffer, true);
+                                      uint16_t buffer) {
+  uint8_t* p = put_data(r->bytes + r->size, data, size, buffer, true);
   r->size = (size_t)(p - r->bytes);
 }
 
 /* --- patches --- */
 
-static uint8_t* put_patch_entry(uint8_t* p,
-                                const struct st_pending_patches* head,
-                                const uint8_t* rest) {
+static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
+                                const uint8_t* rest, size_t size) {
   uint8_t* size_field = st_put_tag(p, COMMIT_PATCH, ST_WIRE_DELIMITED);
   p = size_field + ST_SIZE_FIELD;
-  p = st_put_u64_field(p, PATCH_BUFFER, head->target_buffer);
-  memcpy(p, rest, head->size);
-  p += head->size;
+  p = st_put_u64_field(p, PATCH_BUFFER, buffer);
+  memcpy(p, rest, size);
+  p += size;
   st_put_size_field(size_field, (uint32_t)(p - size_field) - ST_SIZE_FIELD);
   return p;
 }
@@ -125,13 +130,17 @@ static bool put_patches(struct st_commit_batch* b,
   struct st_pending_patches head;
   for (size_t at = 0; at < b->patches.size; at += sizeof head + head.size) {
     uint8_t* entry = b->patches.data + at;
+    uint16_t buffer;
     memcpy(&head, entry, sizeof head);
+    if (!st_commit_batch_resolve(b, head.target_buffer, &buffer))
+      continue;
     if (!fits(r, MAX_PATCH_HEAD + head.size))
       return false;
     head.in_request = true;
     memcpy(entry, &head, sizeof head);
-    uint8_t* p =
-        put_patch_entry(r->bytes + r->size, &head, entry + sizeof head);
+    uint8_t* p = r->bytes + r->size;
+    if (buffer)
+      p = put_patch_entry(p, buffer, entry + sizeof head, head.size);
     r->size = (size_t)(p - r->bytes);
   }
   return true;

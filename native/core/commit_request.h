@@ -24,7 +24,7 @@ enum {
 struct st_commit_request {
   uint8_t* bytes;
   size_t size, limit;
-  bool is_last; /* nothing remains in the batch */
+  bool is_last; /* nothing that may leave remains in the batch */
 };
 
 void st_commit_request_build(struct st_commit_batch* b,
@@ -36,6 +36,6 @@ void st_commit_request_kept(struct st_commit_batch* b);
 /* Appends a chunk that is still being written: a copy of what it has. */
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,
-                                      uint16_t target_buffer);
+                                      uint16_t buffer);
 
 #endif /* STRETTO_CORE_COMMIT_REQUEST_H_ */

@@ -10,14 +10,14 @@ enum { MARK_ROOM = 64 /* bound of the first packet and one mark */ };
 
 struct st_loss_marks {
   struct st_loss_marks* next;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   uint32_t users;
   uint64_t owed; /* losses that no mark stands for yet */
   struct st_trace_writer writer;
 };
 
 static struct st_loss_marks** find(struct st_arbiter* a,
-                                   uint16_t target_buffer) {
+                                   uint32_t target_buffer) {
   struct st_loss_marks** m = &a->loss_marks;
   while (*m && (*m)->target_buffer != target_buffer)
     m = &(*m)->next;
@@ -50,7 +50,7 @@ static void write_mark(struct st_loss_marks* m) {
   stay_in_drop_mode(m);
 }
 
-static bool add_buffer(struct st_arbiter* a, uint16_t target_buffer) {
+static bool add_buffer(struct st_arbiter* a, uint32_t target_buffer) {
   struct st_loss_marks* m = calloc(1, sizeof *m);
   if (!m || !st_trace_writer_init(&m->writer, a, target_buffer, ST_DROP)) {
     free(m);
@@ -71,7 +71,7 @@ static void close_writer(struct st_loss_marks* m) {
   st_trace_writer_destroy(&m->writer);
 }
 
-bool st_loss_marks_open(struct st_arbiter* a, uint16_t target_buffer) {
+bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer) {
   pthread_mutex_lock(&a->loss_mutex);
   struct st_loss_marks* m = *find(a, target_buffer);
   if (m)
@@ -81,7 +81,7 @@ bool st_loss_marks_open(struct st_arbiter* a, uint16_t target_buffer) {
   return ok;
 }
 
-void st_loss_marks_close(struct st_arbiter* a, uint16_t target_buffer) {
+void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer) {
   pthread_mutex_lock(&a->loss_mutex);
   struct st_loss_marks** link = find(a, target_buffer);
   struct st_loss_marks* m = *link;
@@ -93,7 +93,7 @@ void st_loss_marks_close(struct st_arbiter* a, uint16_t target_buffer) {
   pthread_mutex_unlock(&a->loss_mutex);
 }
 
-void st_loss_marks_add(struct st_arbiter* a, uint16_t target_buffer) {
+void st_loss_marks_add(struct st_arbiter* a, uint32_t target_buffer) {
   pthread_mutex_lock(&a->loss_mutex);
   struct st_loss_marks* m = *find(a, target_buffer);
   if (m) {

@@ -29,11 +29,11 @@
 #include "arbiter.h"
 
 /* False: no memory, or no writer id. */
-bool st_loss_marks_open(struct st_arbiter* a, uint16_t target_buffer);
+bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer);
 /* Returns the chunk with the last user of the buffer. */
-void st_loss_marks_close(struct st_arbiter* a, uint16_t target_buffer);
+void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer);
 /* A writer of this buffer ends, and owes the mark of a loss. */
-void st_loss_marks_add(struct st_arbiter* a, uint16_t target_buffer);
+void st_loss_marks_add(struct st_arbiter* a, uint32_t target_buffer);
 
 /* Frees what was never closed; writes nothing. */
 void st_loss_marks_destroy(struct st_arbiter* a);

@@ -208,7 +208,7 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
 /* --- the sink of writers in this process --- */
 
 static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
-                                uint16_t target_buffer) {
+                                uint32_t target_buffer) {
   st_producer_endpoint_move_chunk(self, chunk->page, chunk->index,
                                   target_buffer);
 }
@@ -234,7 +234,7 @@ static void sink_patch(void* self, const struct st_chunk_patches* patches) {
                           patches->chunk_id, data, n,
                           left || patches->has_more);
   }
-  st_buffer_table_release(e->buffers, patches->target_buffer);
+  st_buffer_table_release(e->buffers, (uint16_t)patches->target_buffer);
 }
 
 static void sink_flush(void* self) {
@@ -242,7 +242,7 @@ static void sink_flush(void* self) {
 }
 
 static void sink_register_writer(void* self, uint16_t writer_id,
-                                 uint16_t target_buffer) {
+                                 uint32_t target_buffer) {
   st_producer_endpoint_register_writer(self, writer_id, target_buffer);
 }
 
@@ -250,14 +250,16 @@ static void sink_unregister_writer(void* self, uint16_t writer_id) {
   st_producer_endpoint_unregister_writer(self, writer_id);
 }
 
-static bool sink_congested(void* self, uint16_t target_buffer) {
+static bool sink_congested(void* self, uint32_t target_buffer) {
   struct st_producer_endpoint* e = self;
   struct st_trace_buffer* buffer =
-      st_buffer_table_acquire(e->buffers, target_buffer);
+      st_is_reservation(target_buffer)
+          ? NULL
+          : st_buffer_table_acquire(e->buffers, (uint16_t)target_buffer);
   if (!buffer)
     return false;
   bool congested = st_trace_buffer_congested(buffer);
-  st_buffer_table_release(e->buffers, target_buffer);
+  st_buffer_table_release(e->buffers, (uint16_t)target_buffer);
   return congested;
 }
 

@@ -353,13 +353,15 @@ bool st_trace_writer_append(struct st_trace_writer* w,
 /* --- life cycle --- */
 
 bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
-                          uint16_t target_buffer,
+                          uint32_t target_buffer,
                           enum st_exhausted_policy policy) {
   memset(w, 0, sizeof *w);
   w->arbiter = a;
   w->target_buffer = target_buffer;
   w->policy = policy;
   w->first_packet = w->needs_prefix = true;
+  if (st_is_reservation(target_buffer))
+    w->policy = ST_DROP; /* nobody may ever read: a wait could last for ever */
   w->writer_id = st_arbiter_add_writer(a, target_buffer, &w->chunk_id);
   return w->writer_id != 0;
 }

@@ -70,7 +70,7 @@ struct st_trace_writer {
   bool needs_prefix; /* the next packet carries field 42 or 87 */
 
   uint16_t writer_id;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   uint32_t chunk_id; /* of the current chunk, or of the next one if there is
                         none (chunk.size == 0) */
   enum st_exhausted_policy policy;
@@ -95,7 +95,7 @@ struct st_trace_writer {
 
 /* False when no writer id is to be had. */
 bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
-                          uint16_t target_buffer,
+                          uint32_t target_buffer,
                           enum st_exhausted_policy policy);
 
 /* Returns the chunk, ships patches, has a loss marked that it could not mark

@@ -13,7 +13,7 @@ enum {
 };
 
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
-                      uint16_t target_buffer, enum st_exhausted_policy policy,
+                      uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track) {
   memset(s, 0, sizeof *s);
   if (!st_trace_writer_init(&s->writer, arbiter, target_buffer, policy))

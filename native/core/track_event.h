@@ -113,7 +113,7 @@ struct st_event {
 
 /* False: no writer id is left. */
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
-                      uint16_t target_buffer, enum st_exhausted_policy policy,
+                      uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track);
 /* Returns the chunk and frees everything. */
 void st_sequence_destroy(struct st_sequence* s);

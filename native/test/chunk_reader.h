@@ -16,7 +16,7 @@
 
 struct chunk_copy {
   uint16_t writer_id;
-  uint16_t target_buffer;
+  uint32_t target_buffer;
   uint16_t packets; /* raw */
   uint32_t chunk_id;
   struct st_chunk place;
@@ -36,13 +36,13 @@ struct chunk_reader {
 };
 
 static void reader_chunk_complete(void* self, const struct st_chunk* chunk,
-                                  uint16_t target_buffer);
+                                  uint32_t target_buffer);
 static void reader_patch(void* self, const struct st_chunk_patches* patches);
 
 static void reader_flush(void* self) {
   ((struct chunk_reader*)self)->flushes++;
 }
-static void reader_register(void* self, uint16_t writer, uint16_t buffer) {
+static void reader_register(void* self, uint16_t writer, uint32_t buffer) {
   (void)writer, (void)buffer;
   ((struct chunk_reader*)self)->registered++;
 }
@@ -51,7 +51,7 @@ static void reader_unregister(void* self, uint16_t writer) {
   ((struct chunk_reader*)self)->unregistered++;
 }
 
-static bool reader_congested(void* self, uint16_t buffer) {
+static bool reader_congested(void* self, uint32_t buffer) {
   (void)buffer;
   struct chunk_reader* r = self;
   return r->behind && r->behind--;
@@ -79,7 +79,7 @@ static inline bool reader_free_one(struct chunk_reader* r) {
 }
 
 static void reader_chunk_complete(void* self, const struct st_chunk* chunk,
-                                  uint16_t target_buffer) {
+                                  uint32_t target_buffer) {
   struct chunk_reader* r = self;
   if (r->count == r->capacity) {
     r->capacity = r->capacity ? r->capacity * 2 : 64;

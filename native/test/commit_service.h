@@ -39,7 +39,7 @@ static inline void close_batch(void) {
 
 /* --- what the sink is given --- */
 
-static inline void complete(uint32_t page, uint8_t index, uint16_t buffer) {
+static inline void complete(uint32_t page, uint8_t index, uint32_t buffer) {
   struct st_chunk chunk = {.size = 4088, .page = page, .index = index};
   st_commit_batch_sink.chunk_complete(&g_batch, &chunk, buffer);
 }

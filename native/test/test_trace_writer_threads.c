@@ -35,7 +35,7 @@ static uint64_t sum_bytes(const uint8_t* p, const uint8_t* limit,
 }
 
 static void count_chunk(void* self, const struct st_chunk* done,
-                        uint16_t target_buffer) {
+                        uint32_t target_buffer) {
   struct counting_sink* s = self;
   struct st_chunk c;
   CHECK_EQ(target_buffer, 7);
@@ -54,7 +54,7 @@ static void no_patches(void* self, const struct st_chunk_patches* patches) {
 static void ignore(void* self) {
   (void)self;
 }
-static void ignore_register(void* self, uint16_t writer, uint16_t buffer) {
+static void ignore_register(void* self, uint16_t writer, uint32_t buffer) {
   (void)self, (void)writer, (void)buffer;
 }
 static void ignore_unregister(void* self, uint16_t writer) {

@@ -255,6 +255,29 @@ class Arbiter:
 
         `scrapable`: before a flush is acknowledged, what is being written goes out, too.
         """
+    @classmethod
+    def unbound(cls, fd: int, page_size: int) -> Arbiter:
+        """Memory of our own, before there is a service: chunks wait in it until `bind`."""
+    def emulate(self, scrapable: bool, /) -> None:
+        """Before `bind`: the memory can't be shared; see `emulated`."""
+    def bind(
+        self,
+        queue: SendQueue,
+        service_id: int,
+        commit_data: int,
+        register_trace_writer: int,
+        unregister_trace_writer: int,
+        patch_directly: bool = ...,
+    ) -> None:
+        """Give an unbound arbiter its service; see `over_ipc`.
+
+        What targets a reservation (its number << 16) waits for it to be bound, too.
+        """
+    def bind_startup_target_buffer(self, reservation: int, target_buffer: int) -> None:
+        """Have what targets a reservation go into a buffer, or (0) be discarded.
+
+        Once: a second call changes nothing.
+        """
     def flush(self) -> None:
         """Send what is batched."""
     def notify_flush_complete(self, request_id: int, /) -> None:

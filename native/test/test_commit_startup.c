@@ -1,0 +1,428 @@
+/* Startup: chunks that are written before a service has answered, and what
+ * becomes of them once it has. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commit_service.h"
+#include "trace_writer.h"
+
+enum { PAGES = 8, PAGE_SIZE = 4096, MAX_MOVES = 64 };
+enum { FIRST = 1u << ST_RESERVATION_SHIFT, SECOND = 2u << 16 };
+
+static _Alignas(4096) uint8_t g_memory[PAGES * PAGE_SIZE];
+static struct st_arbiter g_arbiter;
+
+static void start(void) {
+  struct st_shm shm;
+  memset(g_memory, 0, sizeof g_memory);
+  g_have = g_used = 0;
+  CHECK(st_shm_init(&shm, g_memory, sizeof g_memory, PAGE_SIZE));
+  CHECK(st_commit_batch_init(&g_batch, NULL, NULL, 0));
+  CHECK(st_arbiter_init(&g_arbiter, &shm, &st_commit_batch_sink, &g_batch));
+}
+
+static void open_queue(void) {
+  g_pair = socket_pair_open();
+  CHECK(st_send_queue_init(&g_queue, g_pair.ours, 1 << 20));
+}
+
+static void connect_service(void) {
+  open_queue();
+  st_commit_batch_bind(&g_batch, &g_queue, &kMethods);
+}
+
+static void end(void) {
+  st_arbiter_destroy(&g_arbiter);
+  close_batch();
+}
+
+static bool write_bytes(struct st_trace_writer* w, size_t size) {
+  static const uint8_t packet[PAGE_SIZE];
+  struct st_iovec piece = {packet, size};
+  return st_trace_writer_append(w, &piece, 1);
+}
+
+static void write_one(struct st_trace_writer* w) {
+  CHECK(write_bytes(w, 2));
+}
+
+/* A writer comes, writes a packet and goes. */
+static void write_into(uint32_t target_buffer) {
+  struct st_trace_writer w;
+  CHECK(st_trace_writer_init(&w, &g_arbiter, target_buffer, ST_DROP));
+  write_one(&w);
+  st_trace_writer_destroy(&w);
+}
+
+static enum st_chunk_state state_of(uint32_t page) {
+  return st_bitmap_state(st_page_bitmap(&g_arbiter.shm, page), 0);
+}
+
+/* --- what the service sees --- */
+
+struct seen {
+  uint32_t method;
+  unsigned moves, patches;
+  uint64_t page[MAX_MOVES], buffer[MAX_MOVES]; /* of each move */
+  bool has_data;
+  uint64_t patch_buffer, flush_id;
+};
+
+static void see_move(struct seen* s, const struct st_field* f) {
+  struct st_decoder d;
+  struct st_field part;
+  CHECK(s->moves < MAX_MOVES);
+  st_decoder_init(&d, f->data, f->size);
+  while (st_decoder_next(&d, &part)) {
+    if (part.number == 1)
+      s->page[s->moves] = part.value;
+    if (part.number == 3)
+      s->buffer[s->moves] = part.value;
+    s->has_data |= part.number == 4;
+  }
+  s->moves++;
+}
+
+static void see_patches(struct seen* s, const struct st_field* f) {
+  struct st_decoder d;
+  struct st_field part;
+  st_decoder_init(&d, f->data, f->size);
+  while (st_decoder_next(&d, &part))
+    if (part.number == 1)
+      s->patch_buffer = part.value;
+  s->patches++;
+}
+
+static bool see(struct seen* s) {
+  struct st_ipc_invoke invoke;
+  struct st_decoder d;
+  struct st_field f;
+  memset(s, 0, sizeof *s);
+  if (!next_frame(&invoke))
+    return false;
+  s->method = invoke.method_id;
+  st_decoder_init(&d, invoke.args, invoke.args_size);
+  while (s->method == COMMIT && st_decoder_next(&d, &f)) {
+    if (f.number == 1)
+      see_move(s, &f);
+    else if (f.number == 2)
+      see_patches(s, &f);
+    else
+      s->flush_id = f.value;
+  }
+  return true;
+}
+
+/* --- cases --- */
+
+static void chunks_wait_for_service_and_buffer(void) {
+  struct seen s;
+  start();
+  write_into(FIRST);
+  write_into(FIRST);
+  CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
+  CHECK_EQ(state_of(1), ST_CHUNK_COMPLETE);
+  connect_service();
+  expect_nothing();
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 2);
+  CHECK_EQ(s.page[0], 0);
+  CHECK_EQ(s.page[1], 1);
+  CHECK_EQ(s.buffer[0], 5);
+  CHECK_EQ(s.buffer[1], 5);
+  expect_nothing(); /* neither writer is there any more */
+  end();
+}
+
+static void bound_before_there_is_a_service(void) {
+  struct seen s;
+  start();
+  write_into(FIRST);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  connect_service();
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 1);
+  CHECK_EQ(s.buffer[0], 5);
+  end();
+}
+
+static void later_chunks_go_at_once(void) {
+  struct seen s;
+  start();
+  connect_service();
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  write_into(FIRST);
+  expect_writer(REGISTER, 1, 5);
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 1);
+  CHECK_EQ(s.buffer[0], 5);
+  expect_writer(UNREGISTER, 1, 0);
+  expect_nothing();
+  end();
+}
+
+static void writers_are_told_of_once_they_have_a_buffer(void) {
+  struct st_trace_writer w;
+  struct seen s;
+  start();
+  connect_service();
+  CHECK(st_trace_writer_init(&w, &g_arbiter, SECOND, ST_STALL));
+  write_one(&w);
+  expect_nothing();
+  CHECK(st_commit_batch_bind_target(&g_batch, 2, 9));
+  expect_writer(REGISTER, 1, 9);
+  st_trace_writer_destroy(&w);
+  CHECK(see(&s));
+  CHECK_EQ(s.buffer[0], 9);
+  expect_writer(UNREGISTER, 1, 0);
+  end();
+}
+
+static void others_do_not_wait(void) {
+  struct seen s;
+  start();
+  connect_service();
+  write_into(FIRST);
+  write_into(3);
+  expect_writer(REGISTER, 2, 3);
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 1);
+  CHECK_EQ(s.page[0], 1);
+  CHECK_EQ(s.buffer[0], 3);
+  expect_writer(UNREGISTER, 2, 0);
+  st_commit_batch_notify_flush_complete(&g_batch, 4);
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 0);
+  CHECK_EQ(s.flush_id, 4);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  CHECK(see(&s));
+  CHECK_EQ(s.page[0], 0);
+  expect_nothing();
+  end();
+}
+
+static void without_a_buffer_the_service_frees_the_chunks(void) {
+  struct st_trace_writer w;
+  struct seen s;
+  start();
+  CHECK(st_trace_writer_init(&w, &g_arbiter, FIRST, ST_DROP));
+  write_one(&w);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
+  connect_service();
+  expect_nothing(); /* not even its writer */
+  st_trace_writer_destroy(&w);
+  CHECK(see(&s));
+  CHECK_EQ(s.method, COMMIT);
+  CHECK_EQ(s.moves, 1);
+  CHECK_EQ(s.buffer[0], 0);
+  CHECK(see(&s));
+  CHECK_EQ(s.method, UNREGISTER);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5)); /* too late */
+  write_into(FIRST);
+  CHECK(see(&s));
+  CHECK_EQ(s.buffer[0], 0);
+  end();
+}
+
+static void one_reservation_may_wait_for_longer(void) {
+  struct seen s;
+  start();
+  connect_service();
+  write_into(FIRST);
+  write_into(SECOND);
+  CHECK(st_commit_batch_bind_target(&g_batch, 2, 9));
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 1);
+  CHECK_EQ(s.buffer[0], 9);
+  expect_nothing();
+  CHECK(!st_commit_batch_bind_target(&g_batch, 0, 9));
+  CHECK(!st_commit_batch_bind_target(&g_batch, ST_MAX_RESERVATION + 1, 9));
+  end();
+}
+
+/* A message that is longer than a chunk: its size is patched when it ends. */
+static void write_long(uint32_t target_buffer) {
+  struct st_trace_writer w;
+  struct st_message nested;
+  static const uint8_t bytes[PAGE_SIZE];
+  CHECK(st_trace_writer_init(&w, &g_arbiter, target_buffer, ST_DROP));
+  st_message_begin_nested(st_trace_writer_begin_packet(&w), &nested, 11);
+  st_message_append_bytes(&nested, 1, bytes, sizeof bytes);
+  CHECK(st_trace_writer_end_packet(&w));
+  st_trace_writer_destroy(&w);
+}
+
+static void patches_wait_with_their_chunks(void) {
+  struct seen s;
+  unsigned moves = 0, patches = 0;
+  start();
+  patch(77, 1, false); /* for buffer 3 */
+  struct st_patch one = {.chunk_id = 5, .size_field = {0x81, 0x80, 0x80, 0}};
+  struct st_chunk_patches of_first = {.writer_id = 8,
+                                      .chunk_id = 5,
+                                      .target_buffer = FIRST,
+                                      .count = 1,
+                                      .first = &one};
+  st_commit_batch_sink.patch(&g_batch, &of_first);
+  connect_service();
+  CHECK(see(&s));
+  CHECK_EQ(s.patches, 1);
+  CHECK_EQ(s.patch_buffer, 3);
+  expect_nothing();
+  write_long(FIRST);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  while (see(&s)) {
+    moves += s.moves;
+    patches += s.patches;
+    CHECK(!s.patches || s.patch_buffer == 5);
+  }
+  CHECK_EQ(moves, 2);
+  CHECK(patches >= 1);
+  end();
+}
+
+static void patched_in_place_once_the_service_bears_it(void) {
+  struct seen s;
+  start();
+  open_queue();
+  st_commit_batch_patch_directly(&g_batch, &g_arbiter.shm);
+  st_commit_batch_bind(&g_batch, &g_queue, &kMethods);
+  write_long(FIRST);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  CHECK(see(&s));
+  CHECK_EQ(s.moves, 2);
+  CHECK_EQ(s.patches, 0);
+  CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
+  end();
+}
+
+static void a_service_without_shared_memory_gets_the_chunks_themselves(void) {
+  struct st_trace_writer w;
+  struct seen s;
+  start();
+  write_into(FIRST);
+  CHECK(st_trace_writer_init(&w, &g_arbiter, FIRST, ST_DROP));
+  write_one(&w);
+  write_one(&w);
+  CHECK(st_commit_batch_emulate(&g_batch, &g_arbiter.shm, true));
+  connect_service();
+  expect_nothing();
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  CHECK(see(&s));
+  CHECK(s.has_data);
+  CHECK_EQ(s.buffer[0], 5);
+  CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0); /* free at once */
+  expect_writer(REGISTER, 2, 5);
+  st_commit_batch_notify_flush_complete(&g_batch, 1);
+  CHECK(see(&s)); /* of the writer that came before all this */
+  CHECK(s.has_data);
+  st_trace_writer_destroy(&w);
+  end();
+}
+
+static void emulated_chunks_without_a_buffer_are_free(void) {
+  start();
+  write_into(FIRST);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
+  CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
+  CHECK(st_commit_batch_emulate(&g_batch, &g_arbiter.shm, false));
+  connect_service();
+  expect_nothing();
+  CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0);
+  end();
+}
+
+static void nobody_waits_for_memory(void) {
+  struct st_trace_writer w;
+  start();
+  CHECK(st_trace_writer_init(&w, &g_arbiter, FIRST, ST_STALL));
+  unsigned written = 0;
+  while (write_bytes(&w, 1000))
+    CHECK(++written < PAGES * 5);
+  CHECK(written > PAGES * 3);
+  st_trace_writer_destroy(&w);
+  connect_service();
+  end();
+}
+
+static void without_a_service_nothing_is_left(void) {
+  start();
+  write_into(FIRST);
+  write_long(SECOND);
+  st_arbiter_destroy(&g_arbiter);
+  st_commit_batch_destroy(&g_batch); /* the sanitizers look on */
+}
+
+enum { THREADS = 4, ROUNDS = 400 };
+
+static void* write_rounds(void* unused) {
+  (void)unused;
+  for (unsigned i = 0; i < ROUNDS; i++) {
+    struct st_trace_writer w;
+    CHECK(st_trace_writer_init(&w, &g_arbiter, FIRST, ST_DROP));
+    write_bytes(&w, 2);
+    st_trace_writer_destroy(&w);
+  }
+  return NULL;
+}
+
+static void threads_write_while_it_is_bound(void) {
+  pthread_t threads[THREADS];
+  struct seen s;
+  unsigned moves = 0;
+  start();
+  for (unsigned i = 0; i < THREADS; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, write_rounds, NULL), 0);
+  open_queue();
+  st_commit_batch_patch_directly(&g_batch, &g_arbiter.shm);
+  st_commit_batch_bind(&g_batch, &g_queue, &kMethods);
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  for (unsigned i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  while (see(&s))
+    moves += s.moves;
+  CHECK(moves > 0 && moves <= PAGES);
+  end();
+}
+
+static void a_fork_while_threads_write(void) {
+  pthread_t threads[THREADS];
+  start();
+  connect_service();
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
+  for (unsigned i = 0; i < THREADS; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, write_rounds, NULL), 0);
+  for (unsigned i = 0; i < 5; i++) {
+    pid_t child = fork();
+    if (child == 0)
+      _exit(0);
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+  }
+  for (unsigned i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  end();
+}
+
+int main(void) {
+  RUN(chunks_wait_for_service_and_buffer);
+  RUN(bound_before_there_is_a_service);
+  RUN(later_chunks_go_at_once);
+  RUN(writers_are_told_of_once_they_have_a_buffer);
+  RUN(others_do_not_wait);
+  RUN(without_a_buffer_the_service_frees_the_chunks);
+  RUN(one_reservation_may_wait_for_longer);
+  RUN(patches_wait_with_their_chunks);
+  RUN(patched_in_place_once_the_service_bears_it);
+  RUN(a_service_without_shared_memory_gets_the_chunks_themselves);
+  RUN(emulated_chunks_without_a_buffer_are_free);
+  RUN(nobody_waits_for_memory);
+  RUN(without_a_service_nothing_is_left);
+  RUN(threads_write_while_it_is_bound);
+  RUN(a_fork_while_threads_write);
+  return 0;
+}

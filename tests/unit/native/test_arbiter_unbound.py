@@ -1,0 +1,154 @@
+"""Arbiters that are written to before there is a service."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stretto import _native
+from tests.unit.native.pipeline import (
+    BUFFER,
+    COMMIT_DATA,
+    REGISTER_TRACE_WRITER,
+    SERVICE_ID,
+    UNREGISTER_TRACE_WRITER,
+    RemoteProducer,
+    make_arbiter,
+    make_endpoint,
+    make_table,
+    numbers_of,
+    packet,
+    read_all,
+    sealed_memory,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SIZE, PAGE_SIZE = 1 << 16, 4096
+FIRST, SECOND = 1 << 16, 2 << 16
+METHODS = (SERVICE_ID, COMMIT_DATA, REGISTER_TRACE_WRITER, UNREGISTER_TRACE_WRITER)
+
+
+class Startup(RemoteProducer):
+    """A producer whose arbiter lives longer than it has a service."""
+
+    def __init__(self) -> None:
+        super().__init__(SIZE, PAGE_SIZE)
+        memory = sealed_memory(SIZE)
+        self.arbiter = _native.Arbiter.unbound(memory, PAGE_SIZE)
+        self.endpoint = make_endpoint(self.table)
+        self.endpoint.attach_fd(memory, SIZE, PAGE_SIZE)
+        os.close(memory)
+
+    def bind(self) -> None:
+        self.arbiter.bind(self.queue, *METHODS)
+
+
+@pytest.fixture
+def startup() -> Iterator[Startup]:
+    with Startup() as startup:
+        yield startup
+
+
+def write(arbiter: _native.Arbiter, target_buffer: int, *numbers: int) -> None:
+    writer = _native.TraceWriter(arbiter, target_buffer)
+    for number in numbers:
+        assert writer.write(packet(number))
+    writer.close()
+
+
+def test_what_was_written_before_arrives(startup: Startup) -> None:
+    write(startup.arbiter, FIRST, 1, 2)
+    startup.bind()
+    startup.serve()
+    assert numbers_of(read_all(startup.table)) == []
+    startup.arbiter.bind_startup_target_buffer(1, BUFFER)
+    write(startup.arbiter, FIRST, 3)
+    startup.serve()
+    assert numbers_of(read_all(startup.table)) == [1, 2, 3]
+
+
+def test_what_belongs_to_no_buffer_is_discarded(startup: Startup) -> None:
+    for _ in range(SIZE // PAGE_SIZE):  # all of the memory
+        write(startup.arbiter, FIRST, 1)
+    startup.arbiter.bind_startup_target_buffer(1, 0)
+    startup.bind()
+    startup.serve()
+    write(startup.arbiter, BUFFER, 2)  # the service has freed the chunks
+    startup.serve()
+    assert numbers_of(read_all(startup.table)) == [2]
+
+
+def test_a_full_memory_drops_and_says_so(startup: Startup) -> None:
+    writer = _native.TraceWriter(startup.arbiter, FIRST, _native.STALL_THEN_DROP)
+    written = 0
+    while writer.write(packet(1, 1000)):
+        written += 1
+    assert written < SIZE // 1000
+    assert writer.packets_dropped == 1
+
+
+def test_without_shared_memory(startup: Startup) -> None:
+    write(startup.arbiter, FIRST, 1)
+    startup.arbiter.emulate(True)
+    startup.bind()
+    startup.arbiter.bind_startup_target_buffer(1, BUFFER)
+    assert len(startup.receive()) > PAGE_SIZE  # the chunk itself
+    write(startup.arbiter, FIRST, 2)
+    assert len(startup.receive()) > PAGE_SIZE
+
+
+def test_a_mark_of_losses_may_be_kept_for_a_reservation(startup: Startup) -> None:
+    assert startup.arbiter.open_buffer(SECOND)
+    assert startup.arbiter.live_writers == 1
+    startup.arbiter.close_buffer(SECOND)
+    assert startup.arbiter.live_writers == 0
+
+
+def test_a_child_has_none_of_it(startup: Startup) -> None:
+    write(startup.arbiter, FIRST, 1)
+    startup.bind()
+    child = os.fork()
+    if child == 0:
+        try:
+            writer = _native.TraceWriter(startup.arbiter, FIRST)
+            startup.arbiter.bind_startup_target_buffer(1, BUFFER)
+            os._exit(writer.write(packet(2)))
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0) == (child, 0)
+    startup.serve()
+    startup.arbiter.bind_startup_target_buffer(1, BUFFER)
+    startup.serve()
+    assert numbers_of(read_all(startup.table)) == [1]
+
+
+def test_bound_once_and_only_if_unbound(startup: Startup) -> None:
+    startup.bind()
+    with pytest.raises(ValueError, match="has its way to a service"):
+        startup.bind()
+    with pytest.raises(ValueError, match="has its way to a service"):
+        startup.arbiter.emulate(False)
+    in_process = make_arbiter(make_table())
+    with pytest.raises(ValueError, match="has its way to a service"):
+        in_process.bind(startup.queue, *METHODS)
+    in_process.bind_startup_target_buffer(1, BUFFER)  # nothing to bind
+
+
+def test_bad_arguments(startup: Startup) -> None:
+    here, there = socket.socketpair()
+    with here, there, pytest.raises(ValueError, match="no shared memory"):
+        _native.Arbiter.unbound(here.fileno(), PAGE_SIZE)
+    with pytest.raises(ValueError, match="reservation must be from 1 to 65535"):
+        startup.arbiter.bind_startup_target_buffer(0, BUFFER)
+    with pytest.raises(ValueError, match="target_buffer must be from 0 to 65535"):
+        startup.arbiter.bind_startup_target_buffer(1, FIRST)
+    for target in (FIRST + 1, 1 << 32, 1 << 80, -1, 0):
+        with pytest.raises(ValueError, match="target_buffer must be from 1 to 65535"):
+            _native.TraceWriter(startup.arbiter, target)
+    with pytest.raises(TypeError, match="expected a SendQueue"):
+        startup.arbiter.bind(startup.service, *METHODS)  # type: ignore[arg-type]
