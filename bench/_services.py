@@ -1,0 +1,238 @@
+"""Services, producers and a consumer, as bench/service.py wants them: processes that end.
+
+with Service("stretto", folder) as service, Producers(service, 4) as producers:
+    consumer = Consumer(service)
+    consumer.start(config(...))
+    producers.begin(25, 2)
+    events = producers.end()
+    trace, seconds = consumer.stop()
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.ports.consumer_client import ConsumerClient
+from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+ORACLE = Path(os.environ.get("STRETTO_ORACLE", HERE.parent.parent / "shared" / "oracle"))
+REFERENCE = ORACLE / "reference_service.py"
+TIMEOUT_MS = 60_000
+BUFFER_KB = 256 * 1024
+DROP = 1
+RING_BUFFER = 1
+ALL_STARTED = 2
+
+
+def missing_reference() -> str:
+    """Why Perfetto's own service can't be run here; empty if it can."""
+    if not REFERENCE.exists():
+        return f"no {REFERENCE.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
+    if importlib.util.find_spec("perfnetto") is None:
+        return "it comes out of the package perfnetto (CPython 3.12 or 3.13, x86-64)"
+    return ""
+
+
+class Service:
+    """`stretto`: our daemon; `reference`: Perfetto's service. Its sockets lie in `folder`."""
+
+    def __init__(self, kind: str, folder: str) -> None:
+        self.producers, self.consumers = f"{folder}/producer", f"{folder}/consumer"
+        self.environment = {
+            **os.environ,
+            "PERFETTO_PRODUCER_SOCK_NAME": self.producers,
+            "PERFETTO_CONSUMER_SOCK_NAME": self.consumers,
+        }
+        command = [sys.executable, "-m", "stretto", "traced"]
+        if kind == "reference":
+            command = [sys.executable, str(REFERENCE), self.producers, self.consumers]
+        self.process = subprocess.Popen(
+            command,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if kind == "stretto" else subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()  # it says when it listens
+        if not line:
+            raise SystemExit(f"service: {kind} did not start")
+
+    def cpu_s(self) -> float:
+        """The CPU time of all its threads so far."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Producers:
+    """Processes of bench/_producer.py that are connected."""
+
+    def __init__(self, service: Service, count: int) -> None:
+        command = [sys.executable, str(HERE / "_producer.py")]
+        self.processes = [
+            subprocess.Popen(
+                command,
+                env=service.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(count)
+        ]
+        for process in self.processes:
+            if self._line(process) != "connected":
+                raise SystemExit("service: a producer did not connect")
+
+    def begin(self, megabytes_a_second: float, seconds: float) -> None:
+        """Have each of them write."""
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{megabytes_a_second} {seconds}\n")
+            process.stdin.flush()
+
+    def end(self) -> int:
+        """How many events they have written together, once they have."""
+        return sum(int(self._line(process)) for process in self.processes)
+
+    @staticmethod
+    def _line(process: subprocess.Popen[str]) -> str:
+        assert process.stdout is not None
+        return process.stdout.readline().strip()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                pipe.close()
+
+
+def config(
+    category: str, flushed: str, producers: set[str], shm_kb: int, page_kb: int
+) -> TraceConfig:
+    """A session of track events that drops what the producers' memory has no room for.
+
+    Args:
+        category: of the events.
+        flushed: name of another data source.
+        producers: names of those whose memory is to have this size.
+        shm_kb: of that memory.
+        page_kb: of its pages.
+    """
+    events = TrackEventConfig(enabled_categories=[category], disabled_categories=["*"])
+    source = DataSourceConfig(
+        name="track_event", track_event_config=events, buffer_exhausted_policy=DROP
+    )
+    return TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=BUFFER_KB, fill_policy=RING_BUFFER)],
+        data_sources=[
+            TraceConfig.DataSource(config=source),
+            TraceConfig.DataSource(config=DataSourceConfig(name=flushed)),
+        ],
+        producers=[
+            TraceConfig.ProducerConfig(producer_name=name, shm_size_kb=shm_kb, page_size_kb=page_kb)
+            for name in producers
+        ],
+    )
+
+
+class Consumer:
+    """Of one session; waits for what it asks for."""
+
+    def __init__(self, service: Service) -> None:
+        self.runner = SelectorTaskRunner()
+        self.connected = self.ended = self.all_read = False
+        self.error = ""
+        self.pieces: list[bytes] = []
+        self.endpoint = ConsumerClient.connect(service.consumers, self, self.runner)
+        self.wait(lambda: self.connected)
+
+    def on_connect(self) -> None:
+        self.connected = True
+
+    def on_disconnect(self) -> None:
+        self.on_tracing_disabled(self.endpoint.error or "the service has hung up")
+
+    def on_tracing_disabled(self, error: str) -> None:
+        self.error, self.ended = error, True
+
+    def on_trace_data(self, data: bytes, has_more: bool) -> None:
+        self.pieces.append(data)
+        self.all_read = not has_more
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        if not self.runner.run_until(condition, TIMEOUT_MS):
+            raise SystemExit("service: it let us wait")
+        if self.error:
+            raise SystemExit(f"service: {self.error}")
+
+    def sleep(self, seconds: float) -> None:
+        self.runner.run_until(lambda: False, seconds * 1000)
+
+    def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
+        """The answer to a request that takes a callback."""
+        answers: list[Any] = []
+        question(answers.append)
+        self.wait(lambda: bool(answers))
+        return answers[0]
+
+    def wait_for_producers(self, name: str, count: int) -> set[str]:
+        """Until so many producers offer a data source of this name; theirs."""
+        while True:
+            state = self.ask(self.endpoint.query_service_state)
+            offers = {
+                source.producer_id
+                for source in state.data_sources
+                if source.ds_descriptor is not None and source.ds_descriptor.name == name
+            }
+            if len(offers) == count:
+                return {each.name for each in state.producers if each.id in offers}
+            self.sleep(0.01)
+
+    def start(self, trace_config: TraceConfig) -> None:
+        """Begin, and wait until all data sources run."""
+        events: list[object] = []
+        self.endpoint.observe_events(ALL_STARTED, events.append)
+        self.endpoint.enable_tracing(trace_config.encode())
+        self.wait(lambda: bool(events))
+
+    def flush_s(self) -> float:
+        """How long the answer to a flush takes."""
+        begin = time.perf_counter()
+        if not self.ask(lambda callback: self.endpoint.flush(TIMEOUT_MS, callback)):
+            raise SystemExit("service: a flush failed")
+        return time.perf_counter() - begin
+
+    def stop(self) -> tuple[bytes, float]:
+        """The trace, and how long its transfer took."""
+        self.endpoint.disable_tracing()
+        self.wait(lambda: self.ended)
+        begin = time.perf_counter()
+        self.endpoint.read_buffers()
+        self.wait(lambda: self.all_read)
+        elapsed = time.perf_counter() - begin
+        self.endpoint.disconnect()
+        return b"".join(self.pieces), elapsed

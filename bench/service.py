@@ -1,0 +1,195 @@
+"""The tracing service beside Perfetto's own, with producers of ours.
+
+    python bench/service.py [--json] [--rounds N]
+
+Four programs write 25 MB/s each, and drop what their shared memory has no room for:
+
+kept_4mb/written              events in the trace, of those written: all, with 4 MiB each
+kept_256kb/reference          the same with 256 KiB, by what Perfetto's service keeps
+daemon_cpu_4mb/reference      CPU time of the service for 100 MB of them; also for 256 KiB
+flush_idle/reference          from a flush request to its reply, each producer asked; while the
+flush_busy/reference          producers write nothing, and while they write
+read_back/reference           the trace, over the consumer's socket
+event_system/in_process       CPU time of an event, into a service and within the process
+trace_buffer_.../reference    chunks into the trace buffer, packets out of it, and both: what we
+                              check as it comes in, Perfetto checks as it goes out
+
+Rounds go through both services in turn; losses are sums, the rest are medians. `target` is the
+most that `ratio` may be, `at_least` the least. Perfetto's service is looked for in the folder
+named by STRETTO_ORACLE; without it those rows have no peer, and stderr says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from _producer import CATEGORY, FLUSHED, MARK
+from _services import Consumer, Producers, Service, config, missing_reference
+
+HERE = Path(__file__).parent
+PRODUCERS = 4
+RATE_MB = 25.0
+QUIET_S = 1.0
+FLUSHED_S = 0.5
+"""The producers write so long without flushes, then so long with some."""
+FLUSH_PERIOD_S = 0.02
+IDLE_FLUSHES = 20
+SHM = {"4mb": (4096, 32), "256kb": (256, 4)}
+"""KiB of shared memory, and of its pages."""
+
+Figures = dict[str, float]
+Rows = list[dict[str, object]]
+
+
+def measure_load(kind: str, shm: str) -> Figures:
+    """One session under load."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Service(kind, folder) as service,
+        Producers(service, PRODUCERS) as producers,
+    ):
+        consumer = Consumer(service)
+        names = consumer.wait_for_producers(FLUSHED, PRODUCERS)
+        consumer.start(config(CATEGORY, FLUSHED, names, *SHM[shm]))
+        begin = service.cpu_s()
+        producers.begin(RATE_MB, QUIET_S)
+        quiet = producers.end()
+        consumer.flush_s()
+        cpu_s = service.cpu_s() - begin
+        producers.begin(RATE_MB, FLUSHED_S)
+        busy_s = flush_for(consumer, FLUSHED_S)
+        written = quiet + producers.end()
+        idle_s = [consumer.flush_s() for _ in range(IDLE_FLUSHES)]
+        trace, read_s = consumer.stop()
+    mb, kept = len(trace) / 1e6, trace.count(MARK.encode())
+    return {
+        "written": written,
+        "kept": kept,
+        "cpu": cpu_s * 1000 / (mb * quiet / written) * 100,
+        "flush_busy": median(busy_s) * 1000,
+        "flush_idle": median(idle_s) * 1000,
+        "read_back": mb / read_s,
+    }
+
+
+def flush_for(consumer: Consumer, seconds: float) -> list[float]:
+    times = []
+    for _ in range(int(seconds / FLUSH_PERIOD_S)):
+        times.append(consumer.flush_s())
+        consumer.sleep(max(0, FLUSH_PERIOD_S - times[-1]))
+    return times
+
+
+def measure_cost() -> Figures:
+    """Of an event; see bench/_cost.py."""
+    with tempfile.TemporaryDirectory() as folder, Service("stretto", folder) as service:
+        return worker("_cost.py", service.environment)
+
+
+def worker(name: str, environment: dict[str, str] | None = None) -> Figures:
+    """What a program of its own has measured."""
+    command = [sys.executable, str(HERE / name)]
+    return json.loads(subprocess.check_output(command, env=environment))
+
+
+def row(
+    name: str, ours: float, peer: float | None, unit: str, **bounds: float
+) -> dict[str, object]:
+    """One row of the table."""
+    ratio = round(ours / peer, 3) if peer else None
+    peer = peer if peer is None else round(peer, 3)
+    return {
+        "name": name, "ours": round(ours, 3), "peer": peer, "unit": unit, "ratio": ratio, **bounds
+    }  # fmt: skip
+
+
+def load_rows(rounds: int, kinds: list[str]) -> Rows:
+    """What four producers make of it."""
+    runs: dict[tuple[str, str], list[Figures]] = {}
+    for number in range(rounds):
+        for shm in SHM:
+            for kind in kinds:
+                runs.setdefault((kind, shm), []).append(measure_load(kind, shm))
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+
+    def total(kind: str, shm: str, name: str) -> float:
+        return sum(figures[name] for figures in runs[kind, shm])
+
+    def kept(kind: str, shm: str) -> float | None:
+        """In percent."""
+        if kind not in kinds:
+            return None
+        return 100 * total(kind, shm, "kept") / total(kind, shm, "written")
+
+    def of(kind: str, shm: str, name: str) -> float | None:
+        return median(figures[name] for figures in runs[kind, shm]) if kind in kinds else None
+
+    def compare(label: str, shm: str, name: str, unit: str, **bounds: float) -> dict[str, object]:
+        ours = of("stretto", shm, name)
+        assert ours is not None
+        return row(f"{label}/reference", ours, of("reference", shm, name), unit, **bounds)
+
+    small = kept("stretto", "256kb")
+    assert small is not None
+    written, arrived = (total("stretto", "4mb", name) for name in ("written", "kept"))
+    return [
+        row("kept_4mb/written", arrived, written, "events", at_least=1.0),
+        row("kept_256kb/reference", small, kept("reference", "256kb"), "%", at_least=1.0),
+        compare("daemon_cpu_4mb", "4mb", "cpu", "ms/100MB"),
+        compare("daemon_cpu_256kb", "256kb", "cpu", "ms/100MB"),
+        compare("flush_idle", "4mb", "flush_idle", "ms"),
+        compare("flush_busy", "4mb", "flush_busy", "ms"),
+        compare("read_back", "4mb", "read_back", "MB/s", at_least=1.0),
+    ]
+
+
+def cost_row(rounds: int) -> dict[str, object]:
+    figures = [measure_cost() for _ in range(rounds)]
+    system, alone = (median(each[mode] for each in figures) for mode in ("system", "in_process"))
+    return row("event_system/in_process", system, alone, "ns", target=1.1)
+
+
+def trace_buffer_rows() -> Rows:
+    """See bench/_trace_buffer.py."""
+    rows = []
+    for name, kinds in worker("_trace_buffer.py").items():
+        bounds = {"at_least": 1.0} if name.startswith("both") else {}
+        ours, peer = kinds["stretto"], kinds.get("reference")
+        rows.append(row(f"trace_buffer_{name}/reference", ours, peer, "MB/s", **bounds))
+    return rows
+
+
+def make_rows(rounds: int) -> Rows:
+    """All of them."""
+    kinds = ["stretto", "reference"]
+    if why := missing_reference():
+        print(f"left out Perfetto's service: {why}", file=sys.stderr)
+        kinds.remove("reference")
+    return [*load_rows(rounds, kinds), cost_row(rounds), *trace_buffer_rows()]
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object per row")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds through both services")
+    options = parser.parse_args()
+    for line in make_rows(options.rounds):
+        if options.json:
+            print(json.dumps(line))
+            continue
+        goal = "".join(f"  ({key} {line[key]})" for key in ("target", "at_least") if key in line)
+        peer = "none" if line["peer"] is None else line["peer"]
+        ratio = "" if line["ratio"] is None else f"  x{line['ratio']}"
+        print(f"{line['name']:44} {line['ours']:>11} {peer:>11} {line['unit']}{ratio}{goal}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
