@@ -145,20 +145,46 @@ def _calls(count: int) -> None:
         f()
 
 
+def _make_functions(count: int) -> list[Callable[[], None]]:
+    """As many functions as a small program calls in turn, each on lines of its own."""
+    text = "".join(f"def work_{number}():\n    pass\n" for number in range(count))
+    names: dict[str, Any] = {}
+    exec(compile(text, __file__, "exec"), names)
+    return [names[f"work_{number}"] for number in range(count)]
+
+
+_FUNCTIONS = _make_functions(100)
+
+
+def _calls_of_100(count: int) -> None:
+    functions = _FUNCTIONS
+    for _ in range(count // len(functions)):
+        for f in functions:
+            f()
+
+
+CALL_BODIES = {"function_call": _calls, "functions_100": _calls_of_100}
+
+
 def stretto_functions() -> Figures:
     import stretto
 
-    untraced = per_event(_calls)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace")
-        with stretto.recording(path, stream=True, functions=True, buffer="256mb"):
-            traced = per_event(_calls)
-        with open(path, "rb") as file:
-            trace = file.read()
+    figures: Figures = {}
     expected = 2 * (EVENTS // 20 + REPEATS * EVENTS)
-    if not expected <= _count_events(trace) < expected + 1000:
-        raise SystemExit(f"wrote {expected} events, found {_count_events(trace)}")
-    return {"function_call": traced - untraced, "function_call_bytes": len(trace) / expected * 2}
+    for name, body in CALL_BODIES.items():
+        untraced = per_event(body)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace")
+            with stretto.recording(path, stream=True, functions=True, buffer="256mb"):
+                traced = per_event(body)
+            with open(path, "rb") as file:
+                trace = file.read()
+        found = _count_events(trace)
+        if not expected <= found < expected + 1000:
+            raise SystemExit(f"{name}: wrote {expected} events, found {found}")
+        figures[name] = traced - untraced
+        figures[f"{name}_bytes"] = len(trace) / expected * 2
+    return figures
 
 
 # --- peers ---
@@ -193,13 +219,15 @@ def viztracer() -> Figures:
 def viztracer_functions() -> Figures:
     from viztracer import VizTracer
 
-    untraced = per_event(_calls)
-    tracer = VizTracer(tracer_entries=(REPEATS + 1) * EVENTS, verbose=0)
-    tracer.start()
-    traced = per_event(_calls)
-    tracer.stop()
-    tracer.clear()
-    return {"function_call": traced - untraced}
+    figures: Figures = {}
+    for name, body in CALL_BODIES.items():
+        untraced = per_event(body)
+        tracer = VizTracer(tracer_entries=(REPEATS + 1) * EVENTS, verbose=0)
+        tracer.start()
+        figures[name] = per_event(body) - untraced
+        tracer.stop()
+        tracer.clear()
+    return figures
 
 
 def perfetto_builder() -> Figures:

@@ -105,8 +105,10 @@ def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
     rows.append(row("disabled_slice/empty", off["disabled_slice"], off["empty_slice"], 1.2))
     if peer := figures.get("viztracer_functions"):
         target = 0.8 if PY312 else 1.0
-        name = "function_call/viztracer"
-        rows.append(row(name, calls["function_call"], peer["function_call"], target))
+        rows += [
+            row(f"{name}/viztracer", calls[name], peer[name], target)
+            for name in ("function_call", "functions_100")
+        ]
     for name in ("viztracer", "perfetto_builder", "opentelemetry", "perfnetto"):
         for operation, ns in figures.get(name, {}).items():
             rows.append(row(f"{operation}/{name}", ours[operation], ns))

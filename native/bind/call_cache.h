@@ -6,14 +6,20 @@
  *
  *   slot   code (strong) | epoch | block of bytes
  *
- * Direct-mapped; made when a thread's first call is traced.
+ * A chunk stands on its own, so each of its functions is named in it once.
+ * Where a slot is of an earlier epoch that is done without the long way
+ * through st_emit: a thousand events fill a chunk, and a program that calls a
+ * hundred functions in turn would go that way for every third call.
+ *
+ * Open addressing, at most half full; doubles up to MAX_CALL_SLOTS, then new
+ * ones push old ones out.  Made when a thread's first call is traced.
  */
 #ifndef STRETTO_BIND_CALL_CACHE_H_
 #define STRETTO_BIND_CALL_CACHE_H_
 
 #include "track_event.h"
 
-enum { CALL_SLOTS = 256 };
+enum { FIRST_CALL_SLOTS = 64, MAX_CALL_SLOTS = 4096 };
 
 struct call_slot {
   PyObject* code;
@@ -23,19 +29,29 @@ struct call_slot {
 
 struct call_cache {
   CategoryObject* category; /* borrowed: categories live for ever */
-  struct call_slot slots[CALL_SLOTS];
+  struct call_slot* slots;
+  uint32_t mask, count;
 };
 
-/* The block of a call, or NULL. */
-static inline const struct st_event_block* call_cache_find(
-    const struct call_cache* c, CategoryObject* category, PyObject* code,
-    uint32_t epoch) {
-  if (UNLIKELY(!c))
+/* The slot of a call, of any epoch, or NULL. */
+static inline struct call_slot* call_cache_find(const struct call_cache* c,
+                                                CategoryObject* category,
+                                                PyObject* code) {
+  if (UNLIKELY(!c || c->category != category))
     return NULL;
-  const struct call_slot* s = &c->slots[identity_hash(code) % CALL_SLOTS];
-  bool found = s->code == code && s->epoch == epoch && c->category == category;
-  return LIKELY(found) ? &s->block : NULL;
+  uint32_t i = identity_hash(code) & c->mask;
+  while (c->slots[i].code != code) {
+    if (!c->slots[i].code)
+      return NULL;
+    i = (i + 1) & c->mask;
+  }
+  return &c->slots[i];
 }
+
+/* Writes the BEGIN of a call whose slot is of an earlier epoch, and brings the
+ * slot up to date.  False: nothing happened, take the long way. */
+bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
+                           struct call_slot* slot, uint64_t timestamp);
 
 /* Remembers a call whose ids the sequence knows by now.  May drop the last
  * reference to another code object: not while a packet is open. */

@@ -51,11 +51,14 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
     return 0;
   struct thread_sequence* s = only_sequence(mask);
   if (LIKELY(s && !timestamp)) {
-    const struct st_event_block* block =
-        call_cache_find(s->calls, c, code, s->core.epoch);
-    if (LIKELY(block &&
-               st_sequence_write_block(&s->core, st_fast_now(), block)))
+    struct call_slot* slot = call_cache_find(s->calls, c, code);
+    if (LIKELY(slot && slot->epoch == s->core.epoch)) {
+      if (LIKELY(
+              st_sequence_write_block(&s->core, st_fast_now(), &slot->block)))
+        return mask;
+    } else if (slot && call_cache_begin_anew(s, c, slot, st_fast_now())) {
       return mask;
+    }
   }
   return begin_new_code(c, code, mask, timestamp);
 }

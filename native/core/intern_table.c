@@ -16,10 +16,10 @@ void st_intern_destroy(struct st_intern_table* t) {
 }
 
 void st_intern_clear(struct st_intern_table* t) {
+  memset(t->last_iid, 0, sizeof t->last_iid);
   if (t->count == 0)
     return;
   memset(t->slots, 0, t->capacity * sizeof *t->slots);
-  memset(t->last_iid, 0, sizeof t->last_iid);
   t->count = 0;
   t->arena_size = 0;
 }
@@ -128,4 +128,10 @@ uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
     return 0;
   *is_new = true;
   return add(t, slot, hash, kind, data, size);
+}
+
+uint32_t st_intern_take_id(struct st_intern_table* t,
+                           enum st_intern_kind kind) {
+  bool left = t->last_iid[kind] < ST_INTERN_MAX_STRINGS;
+  return left ? ++t->last_iid[kind] : 0;
 }

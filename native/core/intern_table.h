@@ -62,6 +62,10 @@ void st_intern_destroy(struct st_intern_table* t);
 uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new);
 
+/* An id for a string that the caller remembers by himself, and writes; 0: no
+ * more ids. */
+uint32_t st_intern_take_id(struct st_intern_table* t, enum st_intern_kind kind);
+
 void st_intern_clear(struct st_intern_table* t);
 
 #endif /* STRETTO_CORE_INTERN_TABLE_H_ */

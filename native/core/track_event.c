@@ -10,6 +10,7 @@ enum {
   SEQ_NEEDS_STATE = 2,
 
   HEAD_SIZE = 96, /* bound of what stands before an event's own pieces */
+  MAX_NAMED_CALL = 3 * ST_INTERN_MAX_LENGTH + 2 * HEAD_SIZE,
 };
 
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
@@ -248,5 +249,57 @@ bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
   bytes[3] = (uint8_t)(size - 4); /* of track_event */
   memcpy(block->bytes, bytes, ST_BLOCK_BYTES);
   block->size = (uint8_t)size;
+  return true;
+}
+
+static uint8_t* put_event_name(uint8_t* p, uint32_t iid,
+                               const struct st_function* f) {
+  uint8_t id[8];
+  size_t id_size = (size_t)(st_event_name_put_iid(id, iid) - id);
+  p = st_interned_data_put_event_names_size(
+      p, id_size + 1 + st_varint_size(f->name_size) + f->name_size);
+  p = st_event_name_put_iid(p, iid);
+  return st_event_name_put_name(p, f->name, f->name_size);
+}
+
+static uint8_t* put_location(uint8_t* p, uint32_t iid,
+                             const struct st_function* f) {
+  uint8_t location[MAX_NAMED_CALL];
+  uint8_t* l = st_source_location_put_iid(location, iid);
+  l = st_source_location_put_file_name(l, f->file, f->file_size);
+  l = st_source_location_put_function_name(l, f->name, f->name_size);
+  l = st_source_location_put_line_number(l, f->line);
+  return st_interned_data_put_source_locations(p, location,
+                                               (size_t)(l - location));
+}
+
+bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
+                                  uint32_t category_iid,
+                                  const struct st_function* f,
+                                  struct st_event_block* block) {
+  if (!st_sequence_is_current(s) || timestamp < s->last_timestamp ||
+      f->name_size > ST_INTERN_MAX_LENGTH ||
+      f->file_size > ST_INTERN_MAX_LENGTH ||
+      !st_trace_writer_reserve(&s->writer, MAX_NAMED_CALL))
+    return false;
+  uint32_t name = st_intern_take_id(&s->interned, ST_INTERN_EVENT_NAME);
+  uint32_t location =
+      st_intern_take_id(&s->interned, ST_INTERN_SOURCE_LOCATION);
+  if (!name || !location ||
+      !st_make_call_block(block, category_iid, name, location))
+    return false;
+  uint8_t head[HEAD_SIZE], interned[MAX_NAMED_CALL];
+  uint8_t* i = put_event_name(interned, name, f);
+  i = put_location(i, location, f);
+  size_t interned_size = (size_t)(i - interned);
+  uint8_t* p =
+      st_trace_packet_put_timestamp(head, timestamp - s->last_timestamp);
+  memcpy(p, block->bytes, ST_BLOCK_BYTES);
+  p = st_trace_packet_put_interned_data_size(p + block->size, interned_size);
+  struct st_iovec pieces[] = {{head, (size_t)(p - head)},
+                              {interned, interned_size}};
+  s->last_timestamp = timestamp;
+  st_trace_writer_append(&s->writer, pieces, 2); /* there is room */
+  s->events_written++;
   return true;
 }

@@ -229,6 +229,21 @@ struct st_event_block {
 bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid);
 
+/* What the ids in such a block stand for. */
+struct st_function {
+  const char *name, *file;
+  size_t name_size, file_size;
+  uint32_t line;
+};
+
+/* A call's BEGIN that says what its ids stand for, and the block of those that
+ * follow: a function's first in a chunk.  False: nothing happened (no state,
+ * no room, no ids, long names). */
+bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
+                                  uint32_t category_iid,
+                                  const struct st_function* function,
+                                  struct st_event_block* block);
+
 /* An END on the default track. */
 extern const struct st_event_block st_end_block;
 

@@ -52,6 +52,23 @@ static void test_clear_restarts_ids(void) {
   st_intern_destroy(&t);
 }
 
+static void test_ids_taken_without_a_string(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 1);
+  st_intern_clear(&t); /* nothing but ids to clear */
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
+  CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 2);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 3);
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "layout", true), 1);
+  for (unsigned i = 3; i < ST_INTERN_MAX_STRINGS; i++)
+    CHECK(st_intern_take_id(&t, ST_INTERN_EVENT_NAME));
+  CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 0);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "more", true),
+           ST_INTERN_MAX_STRINGS + 1);
+  st_intern_destroy(&t);
+}
+
 static void test_long_strings_go_inline(void) {
   struct st_intern_table t;
   st_intern_init(&t);
@@ -109,6 +126,7 @@ int main(void) {
   RUN(test_same_value_same_id);
   RUN(test_kinds_are_separate);
   RUN(test_clear_restarts_ids);
+  RUN(test_ids_taken_without_a_string);
   RUN(test_long_strings_go_inline);
   RUN(test_bounded_in_strings);
   RUN(test_bounded_in_bytes);

@@ -1,9 +1,11 @@
-/* Events written from blocks: byte for byte what the general way writes. */
+/* Events written from blocks, and calls that name their function: byte for
+ * byte what the general way writes. */
 #include "core/track_event.h"
 
 #include "check.h"
 #include "chunk_reader.h"
 #include "core/fields.h"
+#include "core/setters.h"
 
 enum { PAGE = 4096, PAGES = 4, MOST = 4096 };
 
@@ -104,7 +106,96 @@ static void Block_NeedsAnAnnouncedStateAndTimeInOrder(void) {
   CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
 }
 
+/* ---- calls that say what their ids stand for ---- */
+
+static const struct st_function kFunction = {"Oven.bake", "/srv/oven.py", 9, 12,
+                                             300};
+
+static bool write_named(struct st_sequence* s, const struct call* c) {
+  struct st_event_block block;
+  return st_sequence_write_named_call(s, c->begin, c->category, &kFunction,
+                                      &block) &&
+         st_sequence_write_block(s, c->end, &block);
+}
+
+static bool write_named_events(struct st_sequence* s, const struct call* c) {
+  uint32_t id = (uint32_t)(c - kCalls) + 1;
+  uint8_t field[8], name[32], location[64], interned[96];
+  uint8_t* end =
+      st_put_u64_field(field, ST_FIELD_TRACK_EVENT_SOURCE_LOCATION_IID, id);
+  uint8_t* n = st_event_name_put_iid(name, id);
+  n = st_event_name_put_name(n, "Oven.bake", 9);
+  uint8_t* l = st_source_location_put_iid(location, id);
+  l = st_source_location_put_file_name(l, "/srv/oven.py", 12);
+  l = st_source_location_put_function_name(l, "Oven.bake", 9);
+  l = st_source_location_put_line_number(l, 300);
+  uint8_t* i =
+      st_interned_data_put_event_names(interned, name, (size_t)(n - name));
+  i = st_interned_data_put_source_locations(i, location,
+                                            (size_t)(l - location));
+  struct st_event event = {.type = ST_SLICE_BEGIN,
+                           .timestamp = c->begin,
+                           .category_iid = c->category,
+                           .name_iid = id,
+                           .fields = field,
+                           .fields_size = (size_t)(end - field),
+                           .interned = interned,
+                           .interned_size = (size_t)(i - interned)};
+  bool ok = st_sequence_write(s, &event);
+  event.timestamp = c->end;
+  event.interned_size = 0;
+  return ok && st_sequence_write(s, &event);
+}
+
+static void NamedCall_IsTheSameEvent(void) {
+  struct bytes named = record(write_named);
+  struct bytes events = record(write_named_events);
+  CHECK(named.size > 200);
+  CHECK_EQ(named.size, events.size);
+  CHECK(memcmp(named.data, events.data, named.size) == 0);
+}
+
+static bool refuse(struct st_sequence* s, const struct call* c) {
+  struct st_event_block block;
+  struct st_function f = kFunction;
+  static char text[ST_INTERN_MAX_LENGTH + 1];
+  size_t room = st_trace_writer_room(&s->writer);
+  uint64_t last = s->last_timestamp;
+  CHECK(!st_sequence_write_named_call(s, last - 1, 1, &f, &block));
+  f.name = text, f.name_size = sizeof text;
+  CHECK(!st_sequence_write_named_call(s, c->begin, 1, &f, &block));
+  f = kFunction;
+  f.file = text, f.file_size = sizeof text;
+  CHECK(!st_sequence_write_named_call(s, c->begin, 1, &f, &block));
+  while (st_intern_take_id(&s->interned, ST_INTERN_EVENT_NAME))
+    continue;
+  CHECK(!st_sequence_write_named_call(s, c->begin, 1, &kFunction, &block));
+  CHECK_EQ(st_trace_writer_room(&s->writer), room);
+  CHECK_EQ(s->last_timestamp, last);
+  return write_events(s, c);
+}
+
+static void NamedCall_RefusesWhatItCantWrite(void) {
+  record(refuse);
+}
+
+static bool fill(struct st_sequence* s, const struct call* c) {
+  struct st_event_block block;
+  while (st_sequence_write_named_call(s, c->end, 1, &kFunction, &block))
+    continue;
+  CHECK(st_sequence_is_current(s)); /* it has changed no chunk */
+  s->events_written = 2 * (uint64_t)(c - kCalls + 1);
+  return true;
+}
+
+static void NamedCall_StaysInItsChunk(void) {
+  CHECK(record(fill).size > PAGE / 2);
+}
+
 int main(void) {
+  RUN(NamedCall_IsTheSameEvent);
+  RUN(NamedCall_RefusesWhatItCantWrite);
+  RUN(NamedCall_StaysInItsChunk);
   RUN(Block_IsTheSameEvent);
   RUN(Block_HasALimit);
   RUN(Block_NeedsAnAnnouncedStateAndTimeInOrder);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from tests.support.call_programs import (
     throws,
 )
 from tests.support.call_slices import (
+    BEGIN,
     OPEN,
     PROFILED,
     Call,
@@ -47,6 +48,15 @@ def traced(function: Callable[[], object]) -> list[Call]:
     return result.calls()
 
 
+def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
+    """A function of that name, defined in that file below as many lines."""
+    scope: dict[str, Any] = {}
+    exec(compile("\n" * line + "def f(): pass", "x", "exec"), scope)
+    function: Any = scope["f"]
+    function.__code__ = function.__code__.replace(co_qualname=name, co_filename=path)
+    return function  # type: ignore[no-any-return]
+
+
 class TestNesting:
     @pytest.mark.parametrize("program", PROGRAMS)
     def test_slices_are_the_calls_that_a_profiler_sees(self, program: Callable[[], object]) -> None:
@@ -60,25 +70,67 @@ class TestNesting:
         code = leaf.__code__
         assert begin.location == (code.co_filename, code.co_firstlineno)
 
+    @pytest.mark.parametrize("count", [100, 700, 2500])
     def test_many_functions_keep_their_names_over_many_chunks(
-        self, options: Callable[..., None]
+        self, options: Callable[..., None], count: int
     ) -> None:
         options(include=["/many"])
-        functions = []
-        for number in range(700):
-            scope: dict[str, Any] = {}
-            source = "\n" * number + f"def function_{number}(): pass"
-            exec(compile(source, f"/many/module_{number % 7}.py", "exec"), scope)
-            functions.append(scope[f"function_{number}"])
+        functions = [made(f"function_{n}", f"/many/module_{n % 7}.py", n) for n in range(count)]
+        rounds = 3500 // count + 1
         with recorded(CATEGORY) as result:
-            for _ in range(5):
+            for _ in range(rounds):
                 for function in functions:
                     function()
         begins = [(event.name, event.location) for event in result.events if event.name]
-        assert begins == 5 * [
-            (f"function_{number}", (f"/many/module_{number % 7}.py", number + 1))
-            for number in range(700)
+        assert begins == rounds * [
+            (f"function_{n}", (f"/many/module_{n % 7}.py", n + 1)) for n in range(count)
         ]
+
+    def test_odd_names_over_many_chunks(self, options: Callable[..., None]) -> None:
+        options(include=["/many"])
+        long, file = "x" * 300, "/many/ä.py"
+        odd = {
+            "bäcker": file, "€" * 90: file, long: file, "\ud800": file,
+            "plain": "/many/\udcff.py", "far": "/many/" + "y" * 300, "": file,
+        }  # fmt: skip
+        shown = {"\ud800": "\\ud800", "/many/\udcff.py": "/many/\\udcff.py"}
+        functions = [made(name, path) for name, path in odd.items()]
+        others = [made(f"other_{number}", file) for number in range(60)]
+        with recorded(CATEGORY) as result:
+            for _ in range(50):
+                for function in (*functions, *others):
+                    function()
+        begins = [event for event in result.events if event.type == BEGIN]
+        assert len(begins) == 50 * 67
+        for n, name in enumerate(odd):
+            path = odd[name]
+            place = None if len(path) > 256 else (shown.get(path, path), 1)
+            for event in begins[n::67]:
+                assert (event.name, event.location) == (shown.get(name, name), place)
+
+    def test_what_is_thrown_into_a_generator_of_an_odd_name_arrives(
+        self, options: Callable[..., None]
+    ) -> None:
+        options(include=["/many", __file__])
+        caught = []
+
+        def generator() -> Generator[int, None, None]:
+            try:
+                yield 1
+            except KeyError as error:
+                caught.append(error)
+                yield 2
+
+        generator.__code__ = generator.__code__.replace(co_qualname="\ud800")
+        fills_a_chunk = made("work", "/many/work.py")
+        with recorded(CATEGORY):
+            for number in range(3):
+                running = generator()
+                next(running)
+                for _ in range(1200):
+                    fills_a_chunk()
+                assert running.throw(KeyError(number)) == 2
+        assert [error.args for error in caught] == [(0,), (1,), (2,)]
 
     def test_the_program_s_own_slices_nest_in_its_calls(self) -> None:
         own = stretto.Category("test.own")
