@@ -10,7 +10,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.support.oracle import Oracle, missing
+pytest.register_assert_rewrite("tests.support")
+
+from tests.support.oracle import Oracle, missing  # noqa: E402 - after the line above
 
 ROOT = Path(__file__).parent.parent
 

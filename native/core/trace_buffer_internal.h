@@ -286,7 +286,7 @@ static inline const uint8_t* st_get_fragment(const uint8_t* p,
 
 /* Fragments of a payload that nobody changes any more. */
 struct st_fragments {
-  uint32_t count;     /* good ones */
+  uint32_t count;     /* good ones; up to `end` where no more can come */
   uint32_t last, end; /* as in st_record; trailing empty packets left out */
   uint8_t flags;      /* those given, corrected, and st_record's */
 };

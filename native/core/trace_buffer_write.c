@@ -139,7 +139,7 @@ struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
   const uint8_t *p = payload, *end = payload + size;
   const uint8_t *last = payload, *used = payload;
   uint8_t broken = 0;
-  uint32_t good = 0;
+  uint32_t good = 0, kept = 0;
   for (; good < count; good++) {
     uint64_t n;
     const uint8_t* data = st_get_fragment(p, end, &n);
@@ -150,15 +150,19 @@ struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
     }
     last = p;
     p = data + n;
-    if (n || (good == 0 && (flags & ST_CHUNK_FIRST_CONTINUES)))
+    if (n || (good == 0 && (flags & ST_CHUNK_FIRST_CONTINUES))) {
       used = p;
+      kept = good + 1;
+    }
   }
   if (broken)
     flags &= (uint8_t)~ST_CHUNK_LAST_CONTINUES;
+  if (flags & (ST_CHUNK_LAST_CONTINUES | ST_RECORD_INCOMPLETE))
+    kept = good;
   if (flags & ST_CHUNK_LAST_CONTINUES)
     used = p;
   return (struct st_fragments){
-      .count = good,
+      .count = kept,
       .last = (uint32_t)(last - payload),
       .end = (uint32_t)(used - payload),
       .flags = flags | broken,

@@ -111,6 +111,35 @@ static void what_still_waited(void) {
   close(fd);
 }
 
+/* A writer counts a packet before it is written: chunks may end in empty ones,
+ * of which the record keeps neither bytes nor count. */
+static void empty_packets_at_the_end(void) {
+  int fd = new_file();
+  struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
+  for (uint32_t id = 0; id < 3; id++) {
+    if (id == 1) { /* scraped first: its record has the chunk's size */
+      chunk(1, 1, id);
+      add(10, 'a');
+      pad_to(500);
+      CHECK(scrape(b));
+    }
+    chunk(1, 1, id);
+    add(10, 'a');
+    add(0, 0);
+    add(0, 0);
+    pad_to(id == 1 ? 500 : fake.payload_size);
+    CHECK(commit(b));
+  }
+  CHECK_EQ(stats_of(b).chunks_rewritten, 1);
+  struct st_trace_buffer* r = recovered(fd);
+  for (int i = 0; i < 3; i++)
+    expect(r, 10, 'a');
+  expect_nothing(r);
+  st_trace_buffer_destroy(r);
+  st_trace_buffer_destroy(b);
+  close(fd);
+}
+
 /* A process that died while it moved a chunk: both records look good. */
 static void half_a_move(void) {
   int fd = new_file();
@@ -393,6 +422,7 @@ int main(void) {
   RUN(survives_its_process);
   RUN(after_many_wraps);
   RUN(what_still_waited);
+  RUN(empty_packets_at_the_end);
   RUN(half_a_move);
   RUN(not_a_ring);
   RUN(damaged_files);
