@@ -21,6 +21,7 @@ missing every call does nothing, correctly; `available()` says so.
 from __future__ import annotations
 
 from stretto.base.errors import StrettoError
+from stretto.base.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the pure side has the same names, and looser types
@@ -77,7 +78,7 @@ else:
             traced,
         )
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Category",

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import stretto
 from stretto.protos.trace import Trace, TracingServiceState
 from tests.support.recorded import check_trace
 from tests.support.traced import Daemon, Process, closing_all, wait_until
@@ -35,7 +36,7 @@ class Place:
     def __init__(self, folder: Path, opened: list[Any], oracle: Any) -> None:
         self._oracle = oracle
         self.folder = folder
-        self._opened = opened
+        self.opened = opened
         self.daemon = Daemon(folder)
         opened.append(self.daemon)
         self.producer = self.daemon.producer("worker")
@@ -68,7 +69,7 @@ class Place:
             stderr=subprocess.PIPE,
             **popen,
         )
-        self._opened.append(process)
+        self.opened.append(process)
         return process
 
     def write(self, slices: int) -> None:
@@ -234,6 +235,17 @@ def test_triggers_that_copy(place: Place) -> None:
     process.signal(signal.SIGINT)
     assert process.wait() == 0
     assert [place.slices(f"out.{number}") for number in range(2)] == [5, 10]
+
+
+def test_query_names_programs_and_their_sdk(place: Place) -> None:
+    script = place.folder / "shop.py"
+    script.write_text("import stretto\nstretto.connect()\ninput()\n")
+    program = Process(sys.executable, str(script), env=place.daemon.environment)
+    place.opened.append(program)
+    wait_until(lambda: len(place.state().producers) == 2, "the program's connection")
+    lines = place.run("trace", "--query").stdout.splitlines()
+    (line,) = (words for words in map(str.split, lines) if str(program.pid) in words)
+    assert line[-3:] == ["shop.py", "stretto", stretto.__version__]
 
 
 def test_query(place: Place) -> None:

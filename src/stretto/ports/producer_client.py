@@ -37,6 +37,7 @@ from _thread import get_ident
 from stretto import _native
 from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.base.sockets import connect
+from stretto.base.version import SDK_VERSION
 from stretto.ipc.client import Client
 from stretto.ipc.frames import FrameReader, encode_frame
 from stretto.ports.producer_port import PRODUCER_PORT
@@ -86,7 +87,7 @@ class ProducerHints:
         *,
         page_size: int = 0,
         shm_size: int = 0,
-        sdk_version: str = "",
+        sdk_version: str = SDK_VERSION,
         smb_scraping: bool = True,
     ) -> None:
         self.name = name

@@ -39,9 +39,15 @@ def test_a_script(command_line: pytest.MonkeyPatch) -> None:
     assert process.process_name() == "gunicorn"
 
 
-def test_code(command_line: pytest.MonkeyPatch) -> None:
-    command_line.setattr(sys, "argv", ["-c"])
+@pytest.mark.parametrize("argv", [["-c"], ["-"], [""]])
+def test_code(command_line: pytest.MonkeyPatch, argv: list[str]) -> None:
+    command_line.setattr(sys, "argv", argv)
     assert process.process_name() == os.path.basename(sys.orig_argv[0])
+
+
+def test_a_spawned_worker(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setattr(sys, "argv", ["-c", "--multiprocessing-fork"])
+    assert process.process_name() == "multiprocessing"
 
 
 def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:

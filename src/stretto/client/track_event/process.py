@@ -71,7 +71,9 @@ def process_name() -> str:
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     if script == "-m":  # it is still being looked for
         return _module_on_command_line() or "python"
-    if script not in ("", "-c"):
+    if script == "-c" and "--multiprocessing-fork" in sys.argv:  # not yet its parent's script
+        return "multiprocessing"
+    if script not in ("", "-", "-c"):
         return os.path.basename(script)
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
 
