@@ -597,6 +597,7 @@ enum {
 /* IPCFrame.BindService */
 enum {
   ST_FIELD_IPC_FRAME_BIND_SERVICE_SERVICE_NAME = 1,
+  ST_FIELD_IPC_FRAME_BIND_SERVICE_FLOW_KEY = 50935,
 };
 
 /* IPCFrame.BindServiceReply */

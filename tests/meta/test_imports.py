@@ -131,3 +131,21 @@ def test_relative_imports_are_resolved() -> None:
     path = PACKAGE / "__init__.py"
     assert module_name(path) == "stretto"
     assert module_name(PACKAGE / "base" / "clock.py") == "stretto.base.clock"
+
+
+def test_rpc_packages_never_reach_the_tracer() -> None:
+    """From module to module, however far: only the seam in `base` connects them."""
+    files = {module_name(path): path for path in python_sources(".py")}
+    reached = {name for name in files if layer(name) in ("ipc", "fidl")}
+    assert reached
+    waiting = list(reached)
+    while waiting:
+        for imported in imports(files[waiting.pop()]):
+            # `stretto.base.rpc_hooks`, or a name in it.
+            for name in (imported.module, imported.module.rpartition(".")[0]):
+                if name in files and name != "stretto" and name not in reached:
+                    reached.add(name)
+                    waiting.append(name)
+    tracers = {"flows", "client", "backends", "service", "ports", "profilers"}
+    assert "stretto.base.rpc_hooks" in reached
+    assert not {name for name in reached if layer(name) in tracers}

@@ -18,7 +18,7 @@ Rules of a transport
 - `sent` comes after a write that succeeded, under the lock that orders the writes: what it
   counts is the order on the wire. `received` likewise, under the lock that orders the reads.
 - Every message of a channel is told, traced or not, known or not, as long as there are hooks; on
-  a `numbered` channel only those of a method with a category.
+  a `numbered` channel only those of a method with a category, and their order doesn't matter.
 - `stamp` is taken before the write: no receiver shall be earlier than its sender.
 - A reply is told like any message, by its sender and by its receiver, with its request's txid. A
   received reply, too, goes to `handling` and `finished`, on the caller's thread or task.
@@ -34,7 +34,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class End(Protocol):
         """What a channel's key may be derived from: a socket, or whatever holds one."""
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
         def now(self) -> int:
             """The time for a `stamp`."""
 
-        def sent(self, channel: RpcChannel, message: RpcMessage, stamp: int) -> object | None:
+        def sent(self, channel: RpcChannel, message: RpcMessage, stamp: int) -> Any:
             """A message was written; `stamp` is `now()` before the write.
 
             Returns:
                 For `finished`, when the call has ended or nobody waits for it.
             """
 
-        def received(self, channel: RpcChannel, message: RpcMessage) -> object | None:
+        def received(self, channel: RpcChannel, message: RpcMessage) -> Any:
             """A message was read. What it returns is for `handling`, then `finished`."""
 
-        def handling(self, seen: object) -> None:
+        def handling(self, seen: Any) -> None:
             """The handler of a received message begins, or the waiter for a reply goes on."""
 
-        def finished(self, token: object, error: BaseException | None = None) -> None:
+        def finished(self, token: Any, error: BaseException | None = None) -> None:
             """A call has ended, or a handler, perhaps with an exception."""
 
         def lost(self, channel: RpcChannel, outgoing: bool) -> None:
@@ -94,7 +94,16 @@ class RpcChannel:
             not 0); then nobody asks the kernel.
     """
 
-    __slots__ = ("adopted", "end", "is_server", "key", "numbered", "state")
+    __slots__ = (
+        "__weakref__",
+        "adopted",
+        "born_under",
+        "end",
+        "is_server",
+        "key",
+        "numbered",
+        "state",
+    )
 
     def __init__(
         self,
@@ -110,6 +119,8 @@ class RpcChannel:
         self.adopted = adopted
         self.numbered = numbered
         self.key = key
+        self.born_under = hooks
+        """Who has been told of every message, if it is told of this one."""
         self.state: object = None
         """The hooks' own."""
 

@@ -11,3 +11,9 @@ arrows whose ids both ends compute alone: no byte is added to what they say. Wha
 know how to join, it counts (`stretto.flows.stats()`) and leaves without an arrow; a wrong arrow
 is never drawn. docs/flows.md has the rules, and the wrappers for other transports.
 """
+
+from __future__ import annotations
+
+from stretto.flows.installation import disable, enable, install, installed, stats, uninstall
+
+__all__ = ["disable", "enable", "install", "installed", "stats", "uninstall"]

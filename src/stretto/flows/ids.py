@@ -54,6 +54,9 @@ if TYPE_CHECKING:
                 answer: How many replies of its request came before.
             """
 
+        def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
+            """Count a message that needs no id."""
+
         def lost(self, outgoing: bool) -> None:
             """Messages went uncounted."""
 
@@ -150,8 +153,8 @@ class AnchoredIds:
         """Messages went through."""
         return self._outgoing.used or self._incoming.used
 
-    def count(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
-        """Count a message that needs no id; gives what `identify` needs."""
+    def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
+        """Count a message; gives what `identify` needs."""
         direction = self._outgoing if outgoing else self._incoming
         index = direction.advance(txid, answer)
         if kind == REPLY and not answer and index >= 0:
@@ -170,7 +173,7 @@ class AnchoredIds:
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
         """See `FlowIds`."""
         del ordinal
-        index = self.count(outgoing, kind, txid, answer)
+        index = self.skip(outgoing, kind, txid, answer)
         return 0 if kind == CONTROL else self.identify(outgoing, kind, index, answer)
 
     def lost(self, outgoing: bool) -> None:
@@ -218,6 +221,9 @@ class NumberedIds:
         request = stream(self._stream_key, txid)
         return (stream(mix64(request), answer) if answer else request) or 1
 
+    def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
+        """Nothing rests on a count."""
+
     def lost(self, outgoing: bool) -> None:
         """Nothing rests on a count."""
 
@@ -248,6 +254,9 @@ class Rfc0035Ids:
         del outgoing, answer
         key = 0 if self._forsaken or kind == CONTROL else self._key()
         return key and self._recipe(key, ordinal, txid) & U64
+
+    def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
+        """Nothing rests on a count."""
 
     def lost(self, outgoing: bool) -> None:
         """Nothing rests on a count."""

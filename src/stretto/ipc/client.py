@@ -15,7 +15,9 @@ from __future__ import annotations
 # `threading` costs a traced program a millisecond that the lock itself doesn't.
 from _thread import RLock
 
+from stretto.base import rpc_hooks
 from stretto.base.errors import DecodeError, LocalProtocolError
+from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage
 from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from stretto.base.rpc_hooks import End
     from stretto.ipc.service import Message, Outbox, ServiceDescriptor
 
     OnReply = Callable[[Any, bool], object]
@@ -76,35 +79,60 @@ class ServiceProxy:
         return self._client.invoke(self, name, request, on_reply, fd)
 
 
+class _Request:
+    """Who waits for an answer, and to what."""
+
+    __slots__ = ("answers", "descriptor", "name", "on_reply")
+
+    def __init__(self, descriptor: ServiceDescriptor, name: str, on_reply: OnReply) -> None:
+        self.descriptor = descriptor
+        self.name = name
+        self.on_reply = on_reply
+        self.answers = 0
+
+    @property
+    def reply_type(self) -> type[Message]:
+        return self.descriptor.by_name[self.name].reply
+
+
 class Client:
     """The state of one connection to a host.
 
     Args:
         outbox: Takes the frames to the host.
+        end: The socket, where flows may derive the connection's name from it.
     """
 
-    __slots__ = ("_bindings", "_lock", "_outbox", "_parked_fd", "_requests")
+    __slots__ = ("_bindings", "_lock", "_outbox", "_parked_fd", "_requests", "channel")
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, end: End | None = None) -> None:
         self._outbox = outbox
+        self.channel = RpcChannel(end, is_server=False, numbered=True)
         # A reply may arrive on another thread before `invoke` knows its id; and a
         # signal handler may send while its thread does.
         self._lock = RLock()
         self._bindings: dict[int, tuple[ServiceDescriptor, OnBound]] = {}
-        self._requests: dict[int, tuple[type[Message], OnReply]] = {}
+        self._requests: dict[int, _Request] = {}
         self._parked_fd = ParkedFd()
 
-    def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound) -> None:
+    def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound, *, flow_key: int = 0) -> None:
         """Ask for a service by name.
 
         Args:
             descriptor: What we know of it.
             on_bound: Called with a proxy, or with None if the host has no such
                 service or has gone.
+            flow_key: If not 0, names the connection for flow ids, and is sent along: for
+                connections whose name the kernel doesn't tell both ends (11 bytes, which
+                hosts that don't know them read over).
         """
+        if flow_key:
+            self.channel.key = flow_key
         with self._lock:
             request_id = self._outbox.next_request_id()
             bind = IPCFrame.BindService(service_name=descriptor.name)
+            if flow_key:
+                bind.flow_key = flow_key
             frame = IPCFrame(request_id=request_id, msg_bind_service=bind)
             sent = self._outbox.push(encode_frame(frame))
             if sent:
@@ -129,13 +157,20 @@ class Client:
                 raise LocalProtocolError(
                     f"{name} with {len(args)} bytes: a request carries at most {MAX_ARGS_BYTES}"
                 )
+            hooks = rpc_hooks.hooks
+            traced = None if hooks is None else proxy.descriptor.traced.get(name)
+            stamp = 0 if hooks is None or traced is None else hooks.now()
             with self._lock:
                 request_id = self._outbox.invoke(
                     proxy.service_id, method_id, args, on_reply is None, fd
                 )
                 if request_id and on_reply is not None:
-                    reply_type = proxy.descriptor.by_name[name].reply
-                    self._requests[request_id] = (reply_type, on_reply)
+                    self._requests[request_id] = _Request(proxy.descriptor, name, on_reply)
+            if hooks is not None and traced is not None and request_id:
+                kind = ONE_WAY if on_reply is None else REQUEST
+                message = RpcMessage(traced, kind, request_id, size=len(args), handles=fd >= 0)
+                if (call := hooks.sent(self.channel, message, stamp)) is not None:
+                    hooks.finished(call)
         if not request_id and on_reply is not None:
             on_reply(None, False)
         return request_id != 0
@@ -180,30 +215,42 @@ class Client:
         on_bound(ServiceProxy(self, descriptor, reply.service_id, methods))
 
     def _on_reply(self, request_id: int, reply: IPCFrame.InvokeMethodReply) -> None:
-        if not reply.success:
-            self._forget(request_id)
-            return
         with self._lock:
-            reply_type, on_reply = self._requests.get(request_id, (None, None))
-            if on_reply is not None and not reply.has_more:
+            request = self._requests.get(request_id)
+            if request is not None and not (reply.success and reply.has_more):
                 del self._requests[request_id]
-        if reply_type is None or on_reply is None:
+        if request is None:
             return
+        if not reply.success:
+            self._trace_reply(request_id, request, 0)
+            request.on_reply(None, False)
+            return
+        self._trace_reply(request_id, request, len(reply.reply_proto))
         try:
-            message = reply_type.decode(reply.reply_proto)
+            message = request.reply_type.decode(reply.reply_proto)
         except DecodeError:
             with self._lock:
                 self._requests.pop(request_id, None)
-            on_reply(None, False)
+            request.on_reply(None, False)
             return
-        on_reply(message, reply.has_more)
+        request.on_reply(message, reply.has_more)
+
+    def _trace_reply(self, request_id: int, request: _Request, size: int) -> None:
+        hooks = rpc_hooks.hooks
+        traced = None if hooks is None else request.descriptor.traced.get(request.name)
+        if hooks is not None and traced is not None:
+            message = RpcMessage(traced, REPLY, request_id, size=size, answer=request.answers)
+            if (seen := hooks.received(self.channel, message)) is not None:
+                hooks.handling(seen)
+                hooks.finished(seen)
+        request.answers += 1
 
     def _forget(self, request_id: int) -> None:
         """Reject a request or a bind, whichever has the id."""
         with self._lock:
-            _, on_reply = self._requests.pop(request_id, (None, None))
+            request = self._requests.pop(request_id, None)
             _, on_bound = self._bindings.pop(request_id, (None, None))
-        if on_reply is not None:
-            on_reply(None, False)
+        if request is not None:
+            request.on_reply(None, False)
         if on_bound is not None:
             on_bound(None)

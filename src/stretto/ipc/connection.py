@@ -93,6 +93,10 @@ class Connection:
         self._on_drained = on_drained
         self._watch()
 
+    def fileno(self) -> int:
+        """The socket's descriptor, -1 after the end."""
+        return -1 if self._end is None else self._end.fileno()
+
     @property
     def closed(self) -> bool:
         """The connection has ended."""

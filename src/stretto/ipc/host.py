@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.base import rpc_hooks
 from stretto.base.errors import LocalProtocolError, StrettoError
+from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage
 from stretto.ipc.frames import decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from stretto.ipc.service import Message, Outbox, ServiceDescriptor
+    from stretto.base.rpc_hooks import End, RpcHooks, RpcMethod
+    from stretto.ipc.service import Message, Method, Outbox, ServiceDescriptor
 
     Handler = Callable[[Any, "Deferred"], None]
 
@@ -34,11 +37,18 @@ _InvokeReply = IPCFrame.InvokeMethodReply
 class Deferred:
     """The answer that a handler owes."""
 
-    __slots__ = ("_connection", "_request_id")
+    __slots__ = ("_answers", "_connection", "_request_id", "_traced")
 
-    def __init__(self, connection: HostConnection | None, request_id: int) -> None:
+    def __init__(
+        self,
+        connection: HostConnection | None,
+        request_id: int,
+        traced: RpcMethod | None = None,
+    ) -> None:
         self._connection = connection
         self._request_id = request_id
+        self._traced = traced
+        self._answers = 0
 
     @property
     def pending(self) -> bool:
@@ -63,9 +73,21 @@ class Deferred:
         self._connection = None
 
     def _send(self, reply: IPCFrame.InvokeMethodReply, fd: int) -> None:
-        if self._connection is not None:
-            frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
-            self._connection.send(frame, fd)
+        if self._connection is None:
+            return
+        hooks = rpc_hooks.hooks
+        traced = None if hooks is None else self._traced
+        stamp = 0 if hooks is None or traced is None else hooks.now()
+        frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
+        sent = self._connection.send(frame, fd)
+        if hooks is not None and traced is not None and sent:
+            message = RpcMessage(
+                traced, REPLY, self._request_id,
+                size=len(reply.reply_proto), handles=fd >= 0, answer=self._answers,
+            )  # fmt: skip
+            if (token := hooks.sent(self._connection.channel, message, stamp)) is not None:
+                hooks.finished(token)
+        self._answers += 1
 
 
 class HostedService:
@@ -91,9 +113,10 @@ class HostConnection:
         outbox: Takes the frames to the client.
         on_refused: The outbox took a frame no more; the connection should end.
         on_identity: Gets what a client says of itself (SetPeerIdentity).
+        end: The socket, where flows may derive the connection's name from it.
     """
 
-    __slots__ = ("_on_identity", "_on_refused", "_outbox", "_parked_fd", "_services")
+    __slots__ = ("_on_identity", "_on_refused", "_outbox", "_parked_fd", "_services", "channel")
 
     def __init__(
         self,
@@ -101,7 +124,9 @@ class HostConnection:
         outbox: Outbox,
         on_refused: Callable[[], object],
         on_identity: Callable[[IPCFrame.SetPeerIdentity], object] | None = None,
+        end: End | None = None,
     ) -> None:
+        self.channel = RpcChannel(end, is_server=True, numbered=True)
         self._services: tuple[HostedService, ...] = tuple(services)
         self._outbox = outbox
         self._on_refused = on_refused
@@ -125,6 +150,7 @@ class HostConnection:
             if self._on_identity is not None:
                 self._on_identity(frame.set_peer_identity)
         elif frame.msg_bind_service is not None:
+            self.channel.key = frame.msg_bind_service.flow_key or self.channel.key
             self._bind(frame.request_id, frame.msg_bind_service.service_name)
         elif frame.msg_invoke_method is not None:
             self._invoke(frame.request_id, frame.msg_invoke_method)
@@ -137,8 +163,8 @@ class HostConnection:
         self._parked_fd.close()
         self._services = ()
 
-    def send(self, frame: IPCFrame, fd: int = -1) -> None:
-        """Send a frame, or end the connection if that can't be."""
+    def send(self, frame: IPCFrame, fd: int = -1) -> bool:
+        """Send a frame, or end the connection if that can't be (False)."""
         try:
             accepted = self._outbox.push(encode_frame(frame), fd)
         except LocalProtocolError:
@@ -146,6 +172,7 @@ class HostConnection:
             accepted = False
         if not accepted:
             self._on_refused()
+        return accepted
 
     def _bind(self, request_id: int, name: str) -> None:
         reply = _BindReply()
@@ -155,27 +182,64 @@ class HostConnection:
         self.send(IPCFrame(request_id=request_id, msg_bind_service_reply=reply))
 
     def _invoke(self, request_id: int, call: IPCFrame.InvokeMethod) -> None:
-        deferred = Deferred(None if call.drop_reply else self, request_id)
+        connection = None if call.drop_reply else self
         found = self._find(call.service_id, call.method_id)
         if found is None:
-            deferred.reject()
+            Deferred(connection, request_id).reject()
             return
-        request_type, handler = found
-        try:
-            handler(request_type.decode(call.args_proto), deferred)
-        except StrettoError:
-            # Undecodable or senseless: the client's fault, and only it shall learn of it.
-            deferred.reject()
+        service, method = found
+        traced = service.descriptor.traced.get(method.name)
+        deferred = Deferred(connection, request_id, traced)
+        if rpc_hooks.hooks is None or traced is None:
+            _handle(service, method, call, deferred)
+            return
+        kind = ONE_WAY if call.drop_reply else REQUEST
+        message = RpcMessage(traced, kind, request_id, size=len(call.args_proto))
+        self._handle_traced(
+            rpc_hooks.hooks, message, lambda: _handle(service, method, call, deferred)
+        )
 
-    def _find(self, service_id: int, method_id: int) -> tuple[type[Message], Handler] | None:
+    def _handle_traced(
+        self, hooks: RpcHooks, message: RpcMessage, handle: Callable[[], StrettoError | None]
+    ) -> None:
+        seen = hooks.received(self.channel, message)
+        if seen is None:
+            handle()
+            return
+        hooks.handling(seen)
+        error: BaseException | None = None
+        try:
+            error = handle()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            hooks.finished(seen, error)
+
+    def _find(self, service_id: int, method_id: int) -> tuple[HostedService, Method] | None:
         if not 1 <= service_id <= len(self._services):
             return None
         service = self._services[service_id - 1]
         if not 1 <= method_id <= len(service.descriptor.methods):
             return None
-        method = service.descriptor.methods[method_id - 1]
-        handler = service.handlers.get(method.name)
-        return None if handler is None else (method.request, handler)
+        return service, service.descriptor.methods[method_id - 1]
+
+
+def _handle(
+    service: HostedService, method: Method, call: IPCFrame.InvokeMethod, deferred: Deferred
+) -> StrettoError | None:
+    """Call the handler; what it had to complain of."""
+    handler = service.handlers.get(method.name)
+    if handler is None:
+        deferred.reject()
+        return None
+    try:
+        handler(method.request.decode(call.args_proto), deferred)
+    except StrettoError as error:
+        # Undecodable or senseless: the client's fault, and only it shall learn of it.
+        deferred.reject()
+        return error
+    return None
 
 
 def _bind_reply(service_id: int, descriptor: ServiceDescriptor) -> IPCFrame.BindServiceReply:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from stretto.base.rpc_hooks import RpcMethod
+
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Protocol, Self
 
     class Message(Protocol):
@@ -62,14 +64,22 @@ class ServiceDescriptor:
     Args:
         name: By which clients bind it.
         methods: In the order of their ids, which count from 1.
+        trace: The categories of methods that may be traced, by name: `NAME_TRACE` of generated
+            modules.
     """
 
-    __slots__ = ("by_name", "methods", "name")
+    __slots__ = ("by_name", "methods", "name", "traced")
 
-    def __init__(self, name: str, methods: Sequence[Method]) -> None:
+    def __init__(
+        self, name: str, methods: Sequence[Method], trace: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.methods = tuple(methods)
         self.by_name = {method.name: method for method in methods}
+        self.traced = {
+            method: RpcMethod(name, method, self.method_id(method), category)
+            for method, category in (trace or {}).items()
+        }
 
     def method_id(self, name: str) -> int:
         """The id under which a host offers a method."""

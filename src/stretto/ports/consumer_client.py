@@ -93,7 +93,7 @@ class ConsumerClient:
         self._waiting: list[tuple[str, Raw, OnReply, int]] = []
         queue = _native.SendQueue(end.fileno())
         self._connection = Connection(end, runner, queue, self._on_closed)
-        self._client = Client(self._connection)
+        self._client = Client(self._connection, self._connection)
         self._deadline = runner.post_delayed(self._on_timeout, timeout_ms)
         self._connection.start(self._client)
         self._client.bind(CONSUMER_PORT, self._on_bound)

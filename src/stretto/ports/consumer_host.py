@@ -124,7 +124,9 @@ class ConsumerHost:
         connection = Connection(end, self._runner, queue, on_closed)
         streams = ReplyStreams(self._runner, connection)
         consumer = HostedConsumer(self._connect, peer.uid if peer else NOBODY, streams)
-        machine = HostConnection([consumer.service], connection, connection.close_soon)
+        machine = HostConnection(
+            [consumer.service], connection, connection.close_soon, end=connection
+        )
         consumer.take_fd = machine.take_fd
         self._connections.add(connection)
         connection.start(machine, on_drained=streams.resume)

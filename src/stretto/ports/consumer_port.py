@@ -32,4 +32,5 @@ CONSUMER_PORT = ServiceDescriptor(
         ),
         Method("CloneSession", ipc.CloneSessionRequest, ipc.CloneSessionResponse),
     ),
+    ipc.CONSUMER_PORT_TRACE,
 )

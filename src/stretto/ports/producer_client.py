@@ -119,7 +119,7 @@ class ProducerClient:
         self._thread: _native.IpcThread | None = _native.IpcThread(
             end.fileno(), self._queue, self._on_readable
         )
-        self._client = Client(self._queue)
+        self._client = Client(self._queue, end)
         self._reader = FrameReader()
         self._proxy: ServiceProxy | None = None
         self._arbiter: _native.Arbiter | None = None

@@ -153,7 +153,9 @@ class ProducerHost:
         queue = self._make_queue(end.fileno())
         connection = Connection(end, self._runner, queue, on_closed)
         services = [each.service for each in hosted]
-        machine = HostConnection(services, connection, connection.close_soon, peer.introduce)
+        machine = HostConnection(
+            services, connection, connection.close_soon, peer.introduce, connection
+        )
         producer.take_fd = machine.take_fd
         self._connections.add(connection)
         connection.start(machine, producer.commit_frames)

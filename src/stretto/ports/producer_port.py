@@ -47,4 +47,5 @@ PRODUCER_PORT = ServiceDescriptor(
         Method("Sync", ipc.SyncRequest, ipc.SyncResponse),
         Method("UpdateDataSource", ipc.UpdateDataSourceRequest, ipc.UpdateDataSourceResponse),
     ),
+    ipc.PRODUCER_PORT_TRACE,
 )

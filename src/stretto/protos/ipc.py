@@ -47,6 +47,37 @@ RELAY_PORT_METHODS = {
     "SyncClock": 2,
 }
 
+CONSUMER_PORT_TRACE = {
+    "EnableTracing": "stretto.ipc",
+    "DisableTracing": "stretto.ipc",
+    "FreeBuffers": "stretto.ipc",
+    "Flush": "stretto.ipc",
+    "StartTracing": "stretto.ipc",
+    "ChangeTraceConfig": "stretto.ipc",
+    "Detach": "stretto.ipc",
+    "Attach": "stretto.ipc",
+    "GetTraceStats": "stretto.ipc",
+    "ObserveEvents": "stretto.ipc",
+    "QueryServiceState": "stretto.ipc",
+    "QueryCapabilities": "stretto.ipc",
+    "SaveTraceForBugreport": "stretto.ipc",
+    "CloneSession": "stretto.ipc",
+}
+
+PRODUCER_PORT_TRACE = {
+    "InitializeConnection": "stretto.ipc",
+    "RegisterDataSource": "stretto.ipc",
+    "UnregisterDataSource": "stretto.ipc",
+    "GetAsyncCommand": "stretto.ipc",
+    "RegisterTraceWriter": "stretto.ipc",
+    "UnregisterTraceWriter": "stretto.ipc",
+    "NotifyDataSourceStarted": "stretto.ipc",
+    "NotifyDataSourceStopped": "stretto.ipc",
+    "ActivateTriggers": "stretto.ipc",
+    "Sync": "stretto.ipc",
+    "UpdateDataSource": "stretto.ipc",
+}
+
 _MESSAGES = {
     "CommitDataRequest": """\
 chunks_to_move 1 message:CommitDataRequest.ChunksToMove repeated
@@ -290,6 +321,7 @@ data_for_testing 1 bytes repeated
 """,
     "IPCFrame.BindService": """\
 service_name 1 string
+flow_key 50935 fixed64
 """,
     "IPCFrame.BindServiceReply": """\
 success 1 bool

@@ -18,6 +18,8 @@ from stretto.protos import trace as _stretto_protos_trace
 CONSUMER_PORT_METHODS: _Final[dict[str, int]]
 PRODUCER_PORT_METHODS: _Final[dict[str, int]]
 RELAY_PORT_METHODS: _Final[dict[str, int]]
+CONSUMER_PORT_TRACE: _Final[dict[str, str]]
+PRODUCER_PORT_TRACE: _Final[dict[str, str]]
 class CommitDataRequest(_Message):
     class Decoder(_TypedDecoder):
         chunks_to_move: list[CommitDataRequest.ChunksToMove.Decoder]
@@ -931,14 +933,18 @@ class IPCFrame(_Message):
     class BindService(_Message):
         class Decoder(_TypedDecoder):
             service_name: str
+            flow_key: int
         service_name: str
+        flow_key: int
         def __init__(
             self,
             *,
             service_name: str | None = None,
+            flow_key: int | None = None,
         ) -> None: ...
         class Writer(_MessageWriter):
             def set_service_name(self, value: str) -> None: ...
+            def set_flow_key(self, value: int) -> None: ...
     class BindServiceReply(_Message):
         class Decoder(_TypedDecoder):
             success: bool

@@ -47,6 +47,7 @@ def test_protoc_reads_our_proto_files_as_we_do(tmp_path: Path) -> None:
 
     perfetto = descriptor_pb2.FileDescriptorSet()
     perfetto.file.add().ParseFromString(perfetto_trace_pb2.DESCRIPTOR.serialized_pb)
+    perfetto.file.add().ParseFromString(descriptor_pb2.DESCRIPTOR.serialized_pb)
     (tmp_path / "perfetto").write_bytes(perfetto.SerializeToString())
     paths = sorted((ROOT / generate.IPC_PROTOS).glob("*.proto"))
     folder = f"-I{ROOT / generate.IPC_PROTOS}"
@@ -57,6 +58,7 @@ def test_protoc_reads_our_proto_files_as_we_do(tmp_path: Path) -> None:
                 str(PROTOC),
                 f"--descriptor_set_in={tmp_path / 'perfetto'}",
                 folder,
+                f"-I{ROOT / 'src/stretto/protos'}",
                 f"-o{tmp_path / 'out'}",
                 path.name,
             ],

@@ -16,12 +16,28 @@ from stretto.protozero.generator import (
     stub_emitter,
 )
 from stretto.protozero.generator.modules import split
-from stretto.protozero.generator.schema import File, Schema, SchemaError
-from tests.support.generated import module_of
+from stretto.protozero.generator.schema import File, Method, Schema, SchemaError, Service
+from tests.support.generated import load, module_of
 from tests.support.google_classes import descriptor_of
 
 SAMPLES = Path(__file__).parent
 PROTOC = shutil.which("protoc")
+
+
+TRACED = """\
+import "stretto/trace_options.proto";
+message A {}
+service Greeter {
+  option deprecated = true;
+  option (stretto.trace_all) = "greeter";
+  rpc Hello(A) returns (A);
+  rpc Shout(A) returns (stream A) { option deprecated = true; option (stretto.trace) = "loud"; };
+  rpc Hush(A) returns (A) {
+    option (stretto.trace) = "";
+  }
+}
+service Plain { rpc Ask(A) returns (A); }
+"""
 
 
 def parse(tmp_path: Path, text: str) -> File:
@@ -56,6 +72,41 @@ class TestProtoParser:
         (theirs,) = descriptor_set.read_descriptor_set((tmp_path / "out").read_bytes())
         (ours,) = proto_parser.parse([tmp_path / "x.proto"])
         assert ours == theirs
+
+    @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
+    def test_trace_options_are_what_protoc_reads(self, tmp_path: Path) -> None:
+        (tmp_path / "x.proto").write_text(TRACED)
+        own = Path(proto_parser.__file__).parents[2] / "protos"
+        command = [str(PROTOC), f"-I{tmp_path}", f"-I{own}", f"-o{tmp_path}/out", "x.proto"]
+        subprocess.run(command, check=True)
+        (theirs,) = descriptor_set.read_descriptor_set((tmp_path / "out").read_bytes())
+        *_, ours = proto_parser.parse_imported(["x.proto"], [tmp_path])
+        assert ours == theirs
+
+    @pytest.mark.parametrize("option", ["stretto.trace_all", "stretto.trace", ".stretto.trace_all"])
+    def test_trace_options_of_a_service_and_of_methods(self, tmp_path: Path, option: str) -> None:
+        file = parse(tmp_path, TRACED.replace("stretto.trace_all", option))
+        traced, plain = file.services
+        assert traced.trace == "greeter"
+        assert [method.trace for method in traced.methods] == [None, "loud", ""]
+        assert plain == Service("Plain", [Method("Ask", "A", "A")])
+
+    def test_traced_methods_are_a_constant(self, tmp_path: Path) -> None:
+        schema = Schema([parse(tmp_path, TRACED)])
+        (module,) = split(schema, [("made", "Doc.", ["A"])])
+        namespace = load(module)
+        assert namespace.GREETER_TRACE == {"Hello": "greeter", "Shout": "loud"}
+        assert not hasattr(namespace, "PLAIN_TRACE")
+        stub = stub_emitter.emit(module, "x")
+        assert "GREETER_TRACE: _Final[dict[str, str]]" in stub
+        assert "PLAIN_TRACE" not in stub
+
+    @pytest.mark.parametrize(
+        "option", ["(stretto.trace) = x;", "(stretto.trace) = 5;", '(stretto.trace) "x";']
+    )
+    def test_a_trace_option_is_a_string(self, tmp_path: Path, option: str) -> None:
+        with pytest.raises(SchemaError, match="expected"):
+            parse(tmp_path, f"message A {{}} service S {{ option {option} }}")
 
     @pytest.mark.parametrize(
         ("text", "complaint"),

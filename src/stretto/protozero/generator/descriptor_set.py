@@ -15,6 +15,7 @@ from stretto.protozero.generator.schema import (
     KINDS,
     MAP,
     MESSAGE,
+    TRACE_NUMBER,
     Enum,
     Field,
     File,
@@ -208,7 +209,19 @@ def _int32(value: int) -> int:
 
 def _service(node: Node, prefix: str) -> Service:
     methods = [
-        Method(m.text(1), m.text(2).lstrip("."), m.text(3).lstrip("."), bool(m.integer(6)))
+        Method(
+            m.text(1),
+            m.text(2).lstrip("."),
+            m.text(3).lstrip("."),
+            bool(m.integer(6)),
+            _trace_option(m.nodes(4)),
+        )
         for m in node.nodes(2)
     ]
-    return Service(prefix + node.text(1), methods)
+    return Service(prefix + node.text(1), methods, _trace_option(node.nodes(3)) or "")
+
+
+def _trace_option(options: Iterator[Node]) -> str | None:
+    """The category that options name; None if they name none."""
+    named = [each.text(TRACE_NUMBER) for each in options if each.has(TRACE_NUMBER)]
+    return named[-1] if named else None

@@ -68,6 +68,18 @@ class Module:
             ids = {method.name: at for at, method in enumerate(service.methods, 1)}
             yield f"{constant(local)}_METHODS", ids
 
+    def traced_methods(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """For each service that has any: the name of a constant, and the categories of its
+        traced methods by their names."""
+        for service in self.services:
+            local = service.name.rpartition(".")[2]
+            categories = {
+                method.name: service.trace if method.trace is None else method.trace
+                for method in service.methods
+            }
+            if traced := {name: category for name, category in categories.items() if category}:
+                yield f"{constant(local)}_TRACE", traced
+
 
 def per_file(schema: Schema, names: list[str], prefix: str = "") -> list[Module]:
     """One module for each file; types of protobuf's own files are in `well_known`.

@@ -1,14 +1,15 @@
 """Front end: .proto files, without protoc.
 
 Understands proto2 and proto3: messages, enums, oneofs, maps, extensions,
-services, imports, and the options `packed`, `default` and `json_name`. Other
-options are read over. Groups and edition syntax are errors, as everywhere here:
-ProtoZero has no groups.
+services, imports, and the options `packed`, `default`, `json_name` and our own
+`(stretto.trace)`. Other options are read over. Groups and edition syntax are
+errors, as everywhere here: ProtoZero has no groups.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.checks import check_file
@@ -18,6 +19,8 @@ from stretto.protozero.generator.schema import (
     MAP,
     MESSAGE,
     SCALARS,
+    TRACE,
+    TRACE_ALL,
     Enum,
     Field,
     File,
@@ -33,7 +36,9 @@ from stretto.protozero.table import json_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+TRACE_OPTIONS = "stretto/trace_options.proto"
+_OWN_PROTOS = Path(__file__).parents[2] / "protos"
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -66,7 +71,7 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
     Args:
         names: as other files would import them.
         folders: where files are looked for, the first ones first. Those that ship with
-            protobuf need be in none.
+            protobuf, and `stretto/trace_options.proto`, need be in none.
 
     Returns:
         The files, each behind those that it imports.
@@ -82,7 +87,8 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
             if parsed[name] is None:
                 raise SchemaError(f"{importer}: {name} imports itself")
             return
-        path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        own = [_OWN_PROTOS] if name == TRACE_OPTIONS else []
+        path = next((f / name for f in (*folders, *own) if (f / name).is_file()), None)
         if path is None and well_known_module(name):
             shipped.update((file.name, file) for file in well_known_files(name))
             return
@@ -303,20 +309,42 @@ class _Parser:
         self._expect("{")
         while (word := self._take()) != "}":
             if word == "option":
-                self._skip_statement()
-                continue
-            if word != "rpc":
+                trace = self._trace_option(TRACE_ALL)
+                service.trace = service.trace if trace is None else trace
+            elif word == "rpc":
+                service.methods.append(self._method())
+            elif word != ";":
                 raise self._unexpected(word)
-            name = self._take()
-            argument, _ = self._method_type()
-            self._expect("returns")
-            reply, streaming = self._method_type()
-            service.methods.append(Method(name, argument, reply, streaming))
-            if self._peek() == "{":
-                self._skip_block()
-            else:
-                self._expect(";")
         return service
+
+    def _method(self) -> Method:
+        name = self._take()
+        argument, _ = self._method_type()
+        self._expect("returns")
+        reply, streaming = self._method_type()
+        method = Method(name, argument, reply, streaming)
+        if self._peek() != "{":
+            self._expect(";")
+            return method
+        self._take()
+        while (word := self._take()) != "}":
+            if word == "option":
+                trace = self._trace_option(TRACE)
+                method.trace = method.trace if trace is None else trace
+            elif word != ";":
+                raise self._unexpected(word)
+        return method
+
+    def _trace_option(self, name: str) -> str | None:
+        """The category, if this is our option; any other option is read over."""
+        start = self._next
+        if self._option_name() not in (f"({name})", f"(.{name})", f"({TRACE})"):
+            self._next = start
+            self._skip_statement()
+            return None
+        category = self._utf8(self._bytes())
+        self._expect(";")
+        return category
 
     def _method_type(self) -> tuple[str, bool]:
         self._expect("(")

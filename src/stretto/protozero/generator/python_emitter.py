@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.names import attribute, enum_value
@@ -46,6 +47,7 @@ def emit(module: Module, command: str) -> str:
     parts = [
         _HEAD.format(doc=module.doc, command=command),
         "".join(_service(*service) for service in module.method_ids()),
+        "".join(_traced(*service) for service in module.traced_methods()),
         f"\n_MESSAGES = {{\n{''.join(messages)}}}\n",
         f"\n_ENUMS = {{\n{''.join(enums)}}}\n",
         f"\n_EXTENSIONS = {{\n{''.join(extensions)}}}\n" if extensions else "",
@@ -60,6 +62,13 @@ def _quoted(text: str) -> str:
 
 def _service(name: str, methods: dict[str, int]) -> str:
     lines = [f'    "{method}": {number},\n' for method, number in methods.items()]
+    return f"\n{name} = {{\n{''.join(lines)}}}\n"
+
+
+def _traced(name: str, categories: dict[str, str]) -> str:
+    lines = [
+        f'    "{method}": {json.dumps(category)},\n' for method, category in categories.items()
+    ]
     return f"\n{name} = {{\n{''.join(lines)}}}\n"
 
 

@@ -67,22 +67,37 @@ class Message:
     extensions: list[Field] = field(default_factory=list)
 
 
+TRACE = "stretto.trace"
+TRACE_ALL = "stretto.trace_all"
+TRACE_NUMBER = 50935
+"""The options of `stretto/trace_options.proto`. The service's has a name and the number of its own,
+for protoc's sake; our parser takes `(stretto.trace)` there, too."""
+
+
 @dataclass(slots=True)
 class Method:
-    """A method of a service; `streaming` if it gives several replies."""
+    """A method of a service; `streaming` if it gives several replies.
+
+    `trace` is its option `(stretto.trace)`, a category; None if it has none of its own.
+    """
 
     name: str
     argument: str
     reply: str
     streaming: bool = False
+    trace: str | None = None
 
 
 @dataclass(slots=True)
 class Service:
-    """A service; a method's id on the wire is its position, from 1."""
+    """A service; a method's id on the wire is its position, from 1.
+
+    `trace` is the category of the methods that don't say otherwise; "": they aren't traced.
+    """
 
     name: str
     methods: list[Method] = field(default_factory=list)
+    trace: str = ""
 
 
 @dataclass(slots=True)

@@ -54,6 +54,8 @@ class _Stub:
     def text(self, command: str) -> str:
         for name, _ in self._module.method_ids():
             self._add(f"{name}: _Final[dict[str, int]]")
+        for name, _ in self._module.traced_methods():
+            self._add(f"{name}: _Final[dict[str, str]]")
         for enum in self._module.enums:
             self._enum(enum)
         for message in self._module.messages:

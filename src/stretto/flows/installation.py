@@ -1,0 +1,154 @@
+"""Filling and emptying the slot of `stretto.base.rpc_hooks`, and the switches of categories.
+
+A switch is on while a session records its category, the tracer is installed, and nobody has
+disabled the category. What listens to it (generated stubs) is swapped right then.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+
+import stretto
+from stretto.base import rpc_hooks
+from stretto.base.errors import ConfigError
+from stretto.flows.channel_state import SCHEMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.base.rpc_hooks import TraceSwitch
+    from stretto.flows.tracer import FlowTracer
+
+OWN_CATEGORY = "stretto.ipc"
+"""The conversations of this process with the tracing service."""
+
+_BAD_CATEGORY = "bad category"
+
+
+class _Installation:
+    """What is installed, and what is switched off."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.tracer: FlowTracer | None = None
+        self.own_ports = False
+        self.disabled: set[str] = set()
+        self.categories: dict[str, stretto.Category | None] = {}
+        self.watches_forks = False
+
+    def adopt(self, switch: TraceSwitch) -> None:
+        """Have a switch follow its category from now on."""
+        with self.lock:
+            if switch.category not in self.categories:
+                self.categories[switch.category] = self._observed(switch)
+            self.update(switch)
+
+    def update(self, switch: TraceSwitch) -> None:
+        """Set a switch as it has to be."""
+        name = switch.category
+        category = self.categories.get(name)
+        switch.set(
+            category is not None
+            and category.enabled
+            and self.tracer is not None
+            and name not in self.disabled
+            and (name != OWN_CATEGORY or self.own_ports)
+        )
+
+    def update_all(self) -> None:
+        for name in list(self.categories):
+            self.update(rpc_hooks.switch(name))
+
+    def _observed(self, switch: TraceSwitch) -> stretto.Category | None:
+        from stretto.client.track_event import slots
+
+        tags = ["debug"] if switch.category == OWN_CATEGORY else []
+        try:
+            category = stretto.Category(switch.category, tags=tags)
+        except (ValueError, TypeError):
+            # A name that someone wrote into a schema; the program is not to blame.
+            if self.tracer is not None:
+                self.tracer.suppressed[_BAD_CATEGORY] = 1
+            return None
+        slots.observe(category, lambda _enabled: self.update(switch))
+        return category
+
+
+_here = _Installation()
+
+
+def install(scheme: str = "anchored", *, tcp: bool = False, own_ports: bool = False) -> None:
+    """Trace RPC from now on. Calling it again changes nothing until `uninstall`.
+
+    Do it before the program connects: of a connection that is there already, one-way messages get
+    arrows only after its next two-way call.
+
+    Args:
+        scheme: How flow ids are made: `anchored`, or for comparison `hash` or `rfc0035`
+            (docs/flows.md). Both ends of a connection must agree.
+        tcp: Name TCP connections by the addresses of their ends: only where no proxy or NAT is
+            between them.
+        own_ports: Trace this process's conversation with the tracing service, too: category
+            `stretto.ipc`, tagged `debug`.
+
+    Raises:
+        ConfigError: There is no such scheme.
+    """
+    if scheme not in SCHEMES:
+        raise ConfigError(f"no scheme {scheme!r}; there are {', '.join(SCHEMES)}")
+    if not stretto.available():
+        return
+    from stretto.flows.tracer import FlowTracer
+
+    with _here.lock:
+        if _here.tracer is not None:
+            return
+        _here.tracer = tracer = FlowTracer(scheme, tcp=tcp)
+        _here.own_ports = own_ports
+        if not _here.watches_forks:
+            _here.watches_forks = True
+            os.register_at_fork(after_in_child=_after_fork_in_child)
+        rpc_hooks.set_hooks(tracer, _here.adopt)
+
+
+def uninstall() -> None:
+    """Trace RPC no more. What is counted till then is forgotten."""
+    with _here.lock:
+        _here.tracer = None
+        rpc_hooks.set_hooks(None, None)
+
+
+def installed() -> bool:
+    """Whether RPC is traced."""
+    return _here.tracer is not None
+
+
+def enable(category: str) -> None:
+    """Undo `disable`."""
+    with _here.lock:
+        _here.disabled.discard(category)
+        _here.update_all()
+
+
+def disable(category: str) -> None:
+    """Don't trace the methods of a category, whatever sessions want."""
+    with _here.lock:
+        _here.disabled.add(category)
+        _here.update_all()
+
+
+def stats() -> dict[str, int]:
+    """Messages that were traced and have no arrow, by reason.
+
+    `not synchronised`: one-way messages of a connection that was there before `install()`, or
+    after a loss, until the next two-way call. `forked`: the connection is the parent's. The
+    others tell why the kernel didn't name the connection: `peer not found` (another network
+    namespace, or netlink is forbidden), `not a unix socket`, `not accepted`, `no socket`.
+    """
+    return {} if _here.tracer is None else dict(_here.tracer.suppressed)
+
+
+def _after_fork_in_child() -> None:
+    _here.lock = RLock()
+    if _here.tracer is not None:
+        _here.tracer.after_fork_in_child()

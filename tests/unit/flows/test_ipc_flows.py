@@ -1,0 +1,260 @@
+"""Calls over Stretto's own IPC become slices and flows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from stretto import flows
+from stretto.base import rpc_hooks
+from tests.support.recorded_events import BEGIN, END, INSTANT, Event, record
+from tests.support.traced_greeter import TracedGreeter, flows_installed
+
+
+@pytest.fixture
+def greeter() -> Iterator[TracedGreeter]:
+    with flows_installed():
+        made = TracedGreeter()
+        yield made
+        made.close()
+
+
+def points(events: list[Event]) -> list[tuple[str, str, str]]:
+    """(role, kind, method) of each message's slice or instant."""
+    return [
+        (event.args["role"], event.args["kind"], event.args["method"])
+        for event in events
+        if event.kind != END
+    ]
+
+
+def flow_of(event: Event) -> int:
+    (flow,) = event.flows + event.terminating_flows
+    return flow
+
+
+class TestCalls:
+    def test_a_call_is_four_points_of_one_flow(self, greeter: TracedGreeter) -> None:
+        with record() as recorded:
+            greeter.call("Echo", b"12345")
+            greeter.run()
+        assert recorded.kinds == "BEBIEI"
+        call, _, handler, sent, _, received = recorded.events
+        assert points(recorded.events) == [
+            ("send", "request", "Echo"),
+            ("receive", "request", "Echo"),
+            ("send", "reply", "Echo"),
+            ("receive", "reply", "Echo"),
+        ]
+        assert len({flow_of(event) for event in (call, handler, sent, received)}) == 1
+        assert [bool(e.terminating_flows) for e in (call, handler, sent, received)] == [
+            False, False, False, True,
+        ]  # fmt: skip
+        assert call.name == "Echo"
+        assert call.category == "test.greeter"
+        assert call.args == {
+            "role": "send", "method": "Echo", "service": "Traced", "kind": "request",
+            "txid": 2, "ordinal": 1, "bytes": 5,
+        }  # fmt: skip
+        assert call.timestamp < handler.timestamp < received.timestamp
+
+    def test_one_ways_in_flight_are_flows_of_their_own(self, greeter: TracedGreeter) -> None:
+        with record() as recorded:
+            for _ in range(3):
+                greeter.call("Echo", one_way=True)
+            greeter.run()
+        begins = [event for event in recorded.events if event.kind == BEGIN]
+        assert (
+            points(begins)
+            == [("send", "one-way", "Echo")] * 3 + [("receive", "one-way", "Echo")] * 3
+        )
+        ids = [flow_of(event) for event in begins]
+        assert ids[:3] == ids[3:]
+        assert len(set(ids)) == 3
+        assert all(event.terminating_flows for event in begins[3:])
+
+    def test_answers_in_parts_are_flows_of_their_own(self, greeter: TracedGreeter) -> None:
+        with record() as recorded:
+            greeter.call("Count", b"3")
+            greeter.run()
+        instants = [event for event in recorded.events if event.kind == INSTANT]
+        ids = [flow_of(event) for event in instants]
+        assert ids[:3] == ids[3:]
+        assert len(set(ids)) == 3
+        assert ids[0] == flow_of(recorded.events[0])
+
+    def test_late_answers_stand_alone(self, greeter: TracedGreeter) -> None:
+        with record() as recorded:
+            greeter.call("Later")
+            greeter.run()
+            greeter.later[0].resolve(greeter_reply())
+            greeter.run()
+        assert recorded.kinds == "BEBEII"
+        assert len({flow_of(event) for event in recorded.events if event.kind != END}) == 1
+
+    @pytest.mark.parametrize("method", ["Refuse", "Crash"])
+    def test_what_a_handler_raises_ends_its_slice(
+        self, greeter: TracedGreeter, method: str
+    ) -> None:
+        with record() as recorded:
+            greeter.call(method)
+            if method == "Crash":
+                with pytest.raises(ZeroDivisionError):
+                    greeter.run()
+            else:
+                greeter.run()
+        kinds = recorded.kinds
+        assert kinds.count("B") == kinds.count("E") == 2
+        assert kinds.count("I") == (2 if method == "Refuse" else 0)
+        assert greeter.replies == ([None] if method == "Refuse" else [])
+
+    def test_what_has_no_category_is_silent(self, greeter: TracedGreeter) -> None:
+        with record() as recorded:
+            greeter.call("Hush")
+            greeter.run()
+        assert recorded.events == []
+        assert len(greeter.replies) == 1
+
+    def test_nothing_is_written_while_the_category_is_off(self, greeter: TracedGreeter) -> None:
+        with record(disabled=["test.greeter"]) as recorded:
+            greeter.call("Echo")
+            greeter.run()
+        assert recorded.events == []
+
+
+def greeter_reply() -> object:
+    from stretto.ipc.service import Raw
+
+    return Raw(b"late")
+
+
+class TestKeys:
+    def test_an_agreed_key_needs_no_socket(self) -> None:
+        with flows_installed():
+            greeter = TracedGreeter(flow_key=99, sockets=False)
+            with record() as recorded:
+                greeter.call("Echo")
+                greeter.run()
+            greeter.close()
+            assert greeter.host.channel.key == 99
+            assert len({flow_of(event) for event in recorded.events if event.kind != END}) == 1
+
+    def test_no_key_no_arrow_and_it_is_counted(self) -> None:
+        with flows_installed():
+            greeter = TracedGreeter(sockets=False)
+            with record() as recorded:
+                greeter.call("Echo")
+                greeter.run()
+            greeter.close()
+            assert recorded.kinds == "BEBIEI"
+            assert not any(event.flows or event.terminating_flows for event in recorded.events)
+            assert flows.stats() == {"no socket": 4}
+
+    def test_a_binding_without_a_key_carries_no_more_bytes(self) -> None:
+        plain = TracedGreeter()
+        agreed = TracedGreeter(flow_key=7)
+        sizes = [len(g.pair.client_outbox.sent[0].encode()) for g in (plain, agreed)]
+        plain.close()
+        agreed.close()
+        assert sizes[1] == sizes[0] + 11
+
+    def test_in_a_child_the_parents_connection_is_silent(self, greeter: TracedGreeter) -> None:
+        with record():
+            greeter.call("Echo")
+            greeter.run()
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads at a fork
+            child = os.fork()
+        if child == 0:
+            verdict = b"failed"
+            try:
+                with record() as recorded:
+                    greeter.call("Echo")
+                    greeter.run()
+                events = recorded.events
+                silent = not any(event.flows or event.terminating_flows for event in events)
+                verdict = f"{len(events)} {silent} {flows.stats()}".encode()
+            finally:
+                os.write(write, verdict)
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        assert os.read(read, 200) == b"6 True {'forked': 4}"
+        os.close(read)
+
+
+class TestInstallation:
+    def test_nothing_is_installed_by_importing(self) -> None:
+        assert rpc_hooks.hooks is None
+        assert not flows.installed()
+        assert flows.stats() == {}
+
+    def test_without_hooks_nothing_is_written(self) -> None:
+        greeter = TracedGreeter()
+        with record() as recorded:
+            greeter.call("Echo")
+            greeter.run()
+        greeter.close()
+        assert recorded.events == []
+
+    def test_unknown_schemes_are_refused(self) -> None:
+        with pytest.raises(flows.installation.ConfigError, match="anchored, hash, rfc0035"):  # type: ignore[attr-defined]
+            flows.install("random")
+
+    def test_installing_twice_changes_nothing(self) -> None:
+        with flows_installed():
+            before = rpc_hooks.hooks
+            flows.install("hash")
+            assert rpc_hooks.hooks is before
+
+    def test_a_category_can_be_disabled(self, greeter: TracedGreeter) -> None:
+        switch = rpc_hooks.switch("test.greeter")
+        seen: list[bool] = []
+        switch.listen(seen.append)
+        with record() as recorded:
+            flows.disable("test.greeter")
+            greeter.call("Echo")
+            greeter.run()
+            flows.enable("test.greeter")
+        assert recorded.events == []
+        assert seen == [False, True, False, True, False]
+
+    def test_uninstalling_switches_off(self) -> None:
+        with record():
+            with flows_installed():
+                assert rpc_hooks.switch("test.greeter").enabled
+            assert not rpc_hooks.switch("test.greeter").enabled
+        assert rpc_hooks.hooks is None
+
+    def test_a_category_that_cant_be_is_counted(self) -> None:
+        with flows_installed():
+            assert not rpc_hooks.switch('bad "name"').enabled
+            assert flows.stats() == {"bad category": 1}
+
+    def test_a_category_made_during_a_session_is_on_at_once(self) -> None:
+        with flows_installed(), record():
+            assert rpc_hooks.switch("test.flows.late").enabled
+
+
+class TestOwnPorts:
+    @pytest.mark.parametrize("own_ports", [False, True])
+    def test_only_on_request(self, *, own_ports: bool) -> None:
+        with flows_installed(own_ports=own_ports), record(enabled=["stretto.ipc"]):
+            assert rpc_hooks.switch("stretto.ipc").enabled == own_ports
+
+    def test_only_by_name(self) -> None:
+        with flows_installed(own_ports=True), record():
+            assert not rpc_hooks.switch("stretto.ipc").enabled
+
+    def test_what_carries_the_trace_is_never_traced(self) -> None:
+        from stretto.ports.consumer_port import CONSUMER_PORT
+        from stretto.ports.producer_port import PRODUCER_PORT
+
+        assert "Sync" in PRODUCER_PORT.traced
+        assert "CommitData" not in PRODUCER_PORT.traced
+        assert "EnableTracing" in CONSUMER_PORT.traced
+        assert "ReadBuffers" not in CONSUMER_PORT.traced
