@@ -1,0 +1,187 @@
+"""The compiler's JSON IR of a library, as definitions that classes are made of.
+
+Both what `stretto fidl compile` writes and what Fuchsia's compiler writes is
+understood, in its older forms too: client ends as plain identifiers, server
+ends as requests, attributes in CamelCase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stretto.fidl.bindings.protocols import EVENT, ONE_WAY, TWO_WAY
+from stretto.fidl.codec import types
+from stretto.fidl.codec.handle import SAME_RIGHTS
+from stretto.fidl.errors import FidlError
+
+IR = Mapping[str, Any]
+"""A parsed JSON document, or a part of one."""
+
+
+class MethodDefinition:
+    """What the constructor of `Method` takes."""
+
+    __slots__ = ("attributes", "composed", "doc", "kind", "name", "ordinal", "strict", "types")
+
+    def __init__(self, reader: LibraryReader, method: IR) -> None:
+        self.name: str = method["name"]
+        self.ordinal = int(method["ordinal"])
+        two_way = method["has_request"] and method["has_response"]
+        self.kind = TWO_WAY if two_way else ONE_WAY if method["has_request"] else EVENT
+        self.strict: bool = method.get("strict", True)
+        self.composed: bool = method.get("is_composed", False)
+        self.attributes = attributes(method)
+        self.doc = self.attributes.pop("doc", None)
+        keys = {
+            "request": "maybe_request_payload",
+            "response": "maybe_response_payload",
+            "success": "maybe_response_success_type",
+            "error": "maybe_response_err_type",
+        }
+        self.types = {
+            name: reader.type(method[key]) for name, key in keys.items() if method.get(key)
+        }
+
+
+class LibraryReader:
+    """Reads the definitions of one library.
+
+    Args:
+        ir: The JSON document.
+        dependencies: Libraries that it mentions.
+    """
+
+    def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
+        self.ir = ir
+        self.library = types.Library(ir["name"], dependencies)
+        self._kinds = dict(_kinds(ir))
+        self._new_types = {
+            new["name"]: new["type"] for new in ir.get("new_type_declarations") or []
+        }
+
+    def declarations(self, kind: str) -> list[IR]:
+        """The definitions of a kind, in the order of the document."""
+        return list(self.ir.get(f"{kind}_declarations") or [])
+
+    def named_types(self) -> Iterator[tuple[types.Named, IR]]:
+        """Each type with its definition."""
+        if self.declarations("overlay"):
+            raise FidlError(f"{self.library.name} has overlays, which are experimental in FIDL "
+                            "and not supported; use a union")  # fmt: skip
+        for kind in ("bits", "enum", "struct", "external_struct", "table", "union"):
+            for declaration in self.declarations(kind):
+                yield self._named(kind, declaration), declaration
+
+    def _named(self, kind: str, ir: IR) -> types.Named:
+        name, sensitive = ir["name"], "sensitive" in attributes(ir)
+        if kind in ("bits", "enum"):
+            underlying = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
+            values = {member["name"]: int(member["value"]["value"]) for member in ir["members"]}
+            cls = types.Bits if kind == "bits" else types.Enum
+            return cls(name, types.PRIMITIVES[underlying], values, ir["strict"], sensitive)
+        members = tuple(
+            types.Member(
+                member["name"],
+                self.type(member["type"]),
+                int(member.get("ordinal", 0)),
+                "sensitive" in attributes(member),
+            )
+            for member in ir["members"]
+            if not member.get("reserved", False)
+        )
+        resource = bool(ir.get("resource", False))
+        if kind == "union":
+            return types.Union(name, members, ir["strict"], resource, sensitive)
+        if kind == "table":
+            return types.Table(name, members, resource, sensitive)
+        return types.Struct(name, members, resource, sensitive)
+
+    def type(self, ir: IR) -> types.Type:
+        """Read the mention of a type."""
+        kind = ir.get("kind_v2", ir["kind"])
+        optional = bool(ir.get("nullable", False))
+        found: types.Type
+        match kind:
+            case "primitive":
+                found = types.PRIMITIVES[ir["subtype"]]
+            case "string":
+                found = types.String(_bound(ir), optional)
+            case "vector":
+                found = types.Vector(self.type(ir["element_type"]), _bound(ir), optional)
+            case "array":
+                found = types.Array(self.type(ir["element_type"]), int(ir["element_count"]))
+            case "string_array":
+                found = types.StringArray(int(ir["element_count"]))
+            case "handle":
+                rights = int(ir.get("rights", SAME_RIGHTS))
+                found = types.HandleType(int(ir.get("obj_type", 0)), rights, optional)
+            case "endpoint":
+                found = types.Endpoint(ir["role"], ir["protocol"], optional)
+            case "request":
+                found = types.Endpoint("server", ir["subtype"], optional)
+            case "internal":
+                found = types.FRAMEWORK_ERROR
+            case "identifier":
+                found = self._identifier(ir["identifier"], optional)
+            case _:
+                raise FidlError(f"{self.library.name} has a type of the unknown kind {kind}")
+        return found
+
+    def _identifier(self, name: str, optional: bool) -> types.Type:
+        if name in self._new_types:
+            return self.type(self._new_types[name])
+        if self._kinds.get(name) in ("protocol", "interface"):
+            return types.Endpoint("client", name, optional)
+        return self.library.ref(name, optional)
+
+    def methods(self, protocol: IR) -> list[MethodDefinition]:
+        """The methods of a protocol's definition."""
+        return [MethodDefinition(self, method) for method in protocol["methods"]]
+
+
+def _bound(ir: IR) -> int:
+    bound = ir.get("maybe_element_count")
+    return types.UNBOUNDED if bound is None else int(bound)
+
+
+def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
+    """What each known name is, in this library and in those that it depends on."""
+    scopes = [ir.get("declarations", {})]
+    scopes += [library.get("declarations", {}) for library in ir.get("library_dependencies", [])]
+    for scope in scopes:
+        for name, declaration in scope.items():
+            yield name, declaration if isinstance(declaration, str) else declaration["kind"]
+
+
+def attributes(ir: IR) -> dict[str, Any]:
+    """Attributes by name, in snake_case: a value, several by name, or True for none."""
+    found: dict[str, Any] = {}
+    for attribute in ir.get("maybe_attributes") or []:
+        arguments = {
+            argument["name"]: _literal(argument) for argument in attribute.get("arguments", [])
+        }
+        value: Any = arguments or attribute.get("value") or True
+        if list(arguments) == ["value"]:
+            value = arguments["value"]
+        found[re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()] = value
+    return found
+
+
+def _literal(argument: IR) -> Any:
+    value = argument["value"]["value"]
+    return value == "true" if argument.get("type") == "bool" else value
+
+
+def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
+    """The type and the value of a constant; one of an enum or of bits is an int."""
+    type_, value = reader.type(ir["type"]), ir["value"]["value"]
+    if isinstance(type_, types.String):
+        return type_, value
+    if isinstance(type_, types.Primitive):
+        if type_.name == "bool":
+            return type_, value in (True, "true")
+        if type_.low is None:
+            return type_, float(value)
+    return type_, int(value)

@@ -1,0 +1,68 @@
+"""Values as text: all of them, or without what the definition calls `@sensitive`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.fidl.codec import types
+
+REDACTED = "<sensitive>"
+
+
+def redacted(value: Any) -> str:
+    """Return a value's text with `<sensitive>` for each sensitive member, and for each value
+    of a sensitive type."""
+    return printed(value, hide=True)
+
+
+def printed(value: Any, hide: bool = False) -> str:
+    """Return a value's text.
+
+    Args:
+        value: Of a class of the bindings, or what their members hold.
+        hide: Replace what is sensitive.
+    """
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(printed(element, hide) for element in value)}]"
+    type_ = getattr(value, "TYPE", None)
+    if not isinstance(type_, types.Named):
+        return repr(value)
+    if hide and type_.sensitive:
+        return REDACTED
+    if isinstance(type_, types.Union):
+        members = _union_members(value, type_, hide)
+    elif isinstance(type_, types.Struct):
+        members = _members(value, type_, hide)
+    else:
+        return repr(value)
+    return f"{type_.short_name}({', '.join(members)})"
+
+
+def _members(value: Any, type_: types.Struct, hide: bool) -> list[str]:
+    is_table = isinstance(type_, types.Table)
+    found = []
+    for member in type_.members:
+        inner = getattr(value, member.python_name)
+        if inner is not None or not is_table:
+            found.append(_member(member, inner, hide))
+    return found
+
+
+def _union_members(value: Any, type_: types.Union, hide: bool) -> list[str]:
+    for member in type_.members:
+        if member.ordinal == value.ordinal:
+            return [_member(member, value.value, hide)]
+    return [f"<unknown {value.ordinal}>"]
+
+
+def _member(member: types.Member, value: Any, hide: bool) -> str:
+    hidden = hide and (member.sensitive or _is_of_sensitive_type(member.type))
+    return f"{member.python_name}={REDACTED if hidden else printed(value, hide)}"
+
+
+def _is_of_sensitive_type(type_: types.Type) -> bool:
+    """Enums may be plain ints, and lists may be empty: the type says it."""
+    if isinstance(type_, (types.Vector, types.Array)):
+        return _is_of_sensitive_type(type_.element)
+    type_, _ = types.resolve(type_)
+    return isinstance(type_, types.Named) and type_.sensitive
