@@ -1,0 +1,163 @@
+"""Classes of structs, tables and unions."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.fidl.bindings import load, redacted
+from stretto.fidl.codec import WireError
+from stretto.fidl.errors import FidlError
+from tests.support.fidl_ir import library
+
+TYPES = load(
+    library(
+        structs={
+            "Point": "x int32, y int32",
+            "Line": "from Point, to Point, label string?",
+            "Account": "name string, @password string, @tokens vector<string>, keys vector<Key>",
+            "Empty": "",
+        },
+        tables={"Options": "1: level uint8, 3: @secret string, 4: point Point"},
+        unions={"Shape": "1: point Point, 2: line Line, 5: @code uint32, 6: value uint8"},
+        enums={"Key": ("strict", "uint8", {"A": 1, "B": 2})},
+    )
+)
+Point, Line, Options, Shape = TYPES.Point, TYPES.Line, TYPES.Options, TYPES.Shape
+
+
+class TestStruct:
+    def test_members_are_attributes(self) -> None:
+        point = Point(x=1, y=-2)
+        point.x = 5
+        assert (point.x, point.y) == (5, -2)
+
+    def test_equality(self) -> None:
+        assert Point(x=1, y=2) == Point(x=1, y=2)
+        assert Point(x=1, y=2) != Point(x=1, y=3)
+        assert Point(x=1, y=2) != (1, 2)
+        with pytest.raises(TypeError):
+            hash(Point(x=1, y=2))
+
+    def test_optional_members_may_be_left_out(self) -> None:
+        line = Line(from_=Point(x=1, y=2), to=Point(x=3, y=4))
+        assert line.label is None
+
+    def test_keywords_of_python(self) -> None:
+        assert Line.__slots__ == ("from_", "to", "label")
+        assert repr(Line(from_=Point(x=1, y=2), to=Point(x=3, y=4), label="a")) == (
+            "Line(from_=Point(x=1, y=2), to=Point(x=3, y=4), label='a')"
+        )
+
+    def test_what_is_missing_or_unknown(self) -> None:
+        with pytest.raises(TypeError, match="'y'"):
+            Point(x=1)
+        with pytest.raises(TypeError, match="'z'"):
+            Point(x=1, y=2, z=3)
+        with pytest.raises(TypeError):
+            Point(1, 2)
+        with pytest.raises(AttributeError):
+            Point(x=1, y=2).z = 3
+
+    @pytest.mark.parametrize(
+        ("members", "message"),
+        [
+            ({"x": "1", "y": 2}, r"x: a int32 \(an int\) is expected, not a str"),
+            ({"x": 1, "y": None}, r"y: a int32 \(an int\) is required, and absent"),
+            ({"x": True, "y": 2}, r"x: .* not a bool"),
+            ({"x": 1 << 31, "y": 2}, r"x: 2147483648 is not in -2147483648 … 2147483647"),
+        ],
+    )
+    def test_types_are_checked(self, members: dict, message: str) -> None:
+        with pytest.raises(WireError, match=message):
+            Point(**members)
+
+    def test_objects_are_checked(self) -> None:
+        with pytest.raises(WireError, match="from: a Point is expected, not a Empty"):
+            Line(from_=TYPES.Empty(), to=Point(x=1, y=2))
+
+    def test_errors_have_one_root(self) -> None:
+        with pytest.raises(FidlError):
+            Point(x="1", y=2)
+
+
+class TestTable:
+    def test_all_members_may_be_absent(self) -> None:
+        options = Options()
+        assert (options.level, options.secret, options.point) == (None, None, None)
+        assert repr(options) == "Options()"
+
+    def test_some_members(self) -> None:
+        options = Options(level=3)
+        assert options == Options(level=3)
+        assert options != Options()
+        assert repr(options) == "Options(level=3)"
+        with pytest.raises(WireError, match="level: 300 is not in 0"):
+            Options(level=300)
+
+
+class TestUnion:
+    def test_one_member(self) -> None:
+        shape = Shape(point=Point(x=1, y=2))
+        assert shape.which == "point"
+        assert shape.ordinal == 1
+        assert shape.value == shape.point == Point(x=1, y=2)
+        assert shape.line is None
+        assert not shape.is_unknown
+        assert repr(shape) == "Shape(point=Point(x=1, y=2))"
+
+    def test_a_member_called_value(self) -> None:
+        assert Shape(value=7).value == 7
+        assert Shape(value=7).which == "value"
+
+    def test_equality(self) -> None:
+        assert Shape(code=1) == Shape(code=1)
+        assert Shape(code=1) != Shape(code=2)
+        assert Shape(code=1) != Shape(value=1)
+        assert Shape(code=1) != 1
+
+    def test_not_one_member(self) -> None:
+        for members in ({}, {"code": 1, "value": 2}):
+            with pytest.raises(WireError, match="Shape takes exactly one of its members"):
+                Shape(**members)
+        with pytest.raises(TypeError, match="Shape has no member nothing, but point, line"):
+            Shape(nothing=1)
+
+    def test_types_are_checked(self) -> None:
+        with pytest.raises(WireError, match="code: a uint32"):
+            Shape(code="1")
+
+    def test_an_unknown_member(self) -> None:
+        shape = Shape._make(99, None)
+        assert shape.is_unknown
+        assert shape.which is None
+        assert repr(shape) == "Shape(<unknown 99>)"
+
+
+class TestRedacted:
+    def test_members(self) -> None:
+        account = TYPES.Account(name="me", password="pw", tokens=["a", "b"], keys=[TYPES.Key.A])
+        assert redacted(account) == (
+            "Account(name='me', password=<sensitive>, tokens=<sensitive>, keys=[Key.A])"
+        )
+        assert "pw" in repr(account)
+
+    def test_members_of_tables_and_unions(self) -> None:
+        assert redacted([Options(secret="x"), Shape(code=5), Shape(value=5)]) == (
+            "[Options(secret=<sensitive>), Shape(code=<sensitive>), Shape(value=5)]"
+        )
+        assert redacted(Options()) == "Options()"
+
+    def test_types(self) -> None:
+        ir = library(
+            structs={"Key": "data vector<uint8>", "Ring": "keys vector<Key>, one Key?, lock Lock"},
+            enums={"Lock": ("flexible", "uint8", {"OPEN": 1})},
+        )
+        for declaration in (ir["struct_declarations"][0], ir["enum_declarations"][0]):
+            declaration["maybe_attributes"] = [{"name": "sensitive", "arguments": []}]
+        types = load(ir)
+        key = types.Key(data=b"secret")
+        assert redacted(key) == "<sensitive>"
+        assert redacted([key]) == "[<sensitive>]"
+        assert redacted(types.Ring(keys=[key], one=key, lock=1)) == (
+            "Ring(keys=<sensitive>, one=<sensitive>, lock=<sensitive>)"
+        )

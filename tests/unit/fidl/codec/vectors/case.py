@@ -1,0 +1,104 @@
+"""What a vector is, and how its bytes are written down.
+
+Vectors are written from the rules of the wire format, not with the codec: the
+helpers here make bytes of numbers and nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+FF8 = b"\xff" * 8
+"""Present."""
+ZERO8 = bytes(8)
+"""Absent."""
+
+
+class Case(NamedTuple):
+    """One vector.
+
+    Fields:
+        name: Which.
+        type: Name of a definition of `schema`.
+        data: The message; None if there is none, as encoding fails.
+        value: Makes the value of the namespace and the handles; None if decoding fails.
+        code: Of the failure; None for success.
+        handles: Name of the object type and rights of each.
+        way: `both`, or only `encode` or `decode`.
+        wire: The version.
+    """
+
+    name: str
+    type: str
+    data: bytes | None = None
+    value: Callable[..., Any] | None = None
+    code: str | None = None
+    handles: Sequence[tuple[str, int | None]] = ()
+    way: str = "both"
+    wire: int = 2
+
+
+def num(value: int, size: int) -> bytes:
+    """A little-endian number."""
+    return value.to_bytes(size, "little", signed=value < 0)
+
+
+def u16(value: int) -> bytes:
+    return num(value, 2)
+
+
+def u32(value: int) -> bytes:
+    return num(value, 4)
+
+
+def u64(value: int) -> bytes:
+    return num(value, 8)
+
+
+def f32(value: float) -> bytes:
+    return struct.pack("<f", value)
+
+
+def f64(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def pad(data: bytes) -> bytes:
+    """Filled up with zeros to a multiple of 8."""
+    return data + bytes(-len(data) % 8)
+
+
+def inline(data: bytes, handles: int = 0, flags: int = 1) -> bytes:
+    """An envelope that holds its value."""
+    return data + bytes(4 - len(data)) + u16(handles) + u16(flags)
+
+
+def outside(size: int, handles: int = 0, flags: int = 0) -> bytes:
+    """An envelope whose value is out of line."""
+    return u32(size) + u16(handles) + u16(flags)
+
+
+def v1(size: int, handles: int = 0, presence: bytes = FF8) -> bytes:
+    """An envelope of wire format v1."""
+    return u32(size) + u32(handles) + presence
+
+
+def ok(name: str, type_: str, data: bytes, value: Callable[..., Any], **more: Any) -> Case:
+    """Both ways."""
+    return Case(name, type_, data, value, **more)
+
+
+def decode_fails(name: str, type_: str, data: bytes, code: str, **more: Any) -> Case:
+    return Case(name, type_, data, code=code, way="decode", **more)
+
+
+def encode_fails(name: str, type_: str, value: Callable[..., Any], code: str, **more: Any) -> Case:
+    return Case(name, type_, value=value, code=code, way="encode", **more)
+
+
+def each_byte(data: bytes, positions: Iterable[int], to: int = 0xEE) -> Iterable[tuple[int, bytes]]:
+    """The data once for each position, with another byte there."""
+    for position in positions:
+        yield position, data[:position] + bytes([to]) + data[position + 1 :]
