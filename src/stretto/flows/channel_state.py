@@ -15,48 +15,60 @@ if TYPE_CHECKING:
 SCHEMES = ("anchored", "hash", "rfc0035")
 
 
+class _LazyKey:
+    """The key of a channel, asked for when first needed."""
+
+    __slots__ = ("_channel", "_tcp", "reason", "value")
+
+    def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
+        # The channel holds us.
+        self._channel = weakref.ref(channel)
+        self._tcp = tcp
+        self.value = 0
+        self.reason = ""
+        """Why there is no key, and won't be."""
+
+    def __call__(self) -> int:
+        """The key; 0: there is none (yet)."""
+        channel = self._channel()
+        if self.value or self.reason or channel is None:
+            return self.value
+        if channel.key:
+            self.value = channel.key
+            return self.value
+        try:
+            self.value = channel_key(channel.end, is_server=channel.is_server, tcp=self._tcp)
+        except NoKeyError as error:
+            if not error.later:
+                self.reason = error.reason
+        return self.value
+
+
 class ChannelState:
     """The state of one channel.
 
     Args:
-        channel: Which; it holds this object, and so isn't held by it.
+        channel: Which; it holds this object.
         scheme: One of `SCHEMES`, for channels that aren't numbered.
         synchronised: The first message is still to come.
         tcp: Name TCP connections by their addresses.
     """
 
-    __slots__ = ("__weakref__", "_channel", "_key", "_tcp", "forked", "ids", "no_key", "used")
+    __slots__ = ("__weakref__", "_key", "forked", "ids", "used")
 
     def __init__(self, channel: RpcChannel, scheme: str, *, synchronised: bool, tcp: bool) -> None:
-        self._channel = weakref.ref(channel)
-        self._key = 0
-        self._tcp = tcp
+        self._key = _LazyKey(channel, tcp=tcp)
         self.used = not synchronised
         self.forked = False
-        self.no_key = ""
-        """Why there is no key, and won't be."""
         self.ids: FlowIds
         if channel.numbered:
-            self.ids = NumberedIds(self.key)
+            self.ids = NumberedIds(self._key)
         elif scheme == "anchored":
-            self.ids = AnchoredIds(self.key, is_server=channel.is_server, synchronised=synchronised)
+            self.ids = AnchoredIds(
+                self._key, is_server=channel.is_server, synchronised=synchronised
+            )
         else:
-            self.ids = Rfc0035Ids(self.key, hashed if scheme == "hash" else rfc0035)
-
-    def key(self) -> int:
-        """The key of the channel, asked for when first needed; 0: there is none (yet)."""
-        channel = self._channel()
-        if self._key or self.no_key or channel is None:
-            return self._key
-        if channel.key:
-            self._key = channel.key
-            return self._key
-        try:
-            self._key = channel_key(channel.end, is_server=channel.is_server, tcp=self._tcp)
-        except NoKeyError as error:
-            if not error.later:
-                self.no_key = error.reason
-        return self._key
+            self.ids = Rfc0035Ids(self._key, hashed if scheme == "hash" else rfc0035)
 
     def after_fork(self) -> None:
         """In the child: our parent may go on with what it has begun to use."""
@@ -68,6 +80,6 @@ class ChannelState:
         """Why a message had no id."""
         if self.forked:
             return "forked"
-        if self.no_key:
-            return self.no_key
-        return "not synchronised" if self._key else "not accepted"
+        if not self._key():
+            return self._key.reason or "not accepted"
+        return "not synchronised"

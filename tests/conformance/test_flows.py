@@ -1,0 +1,131 @@
+"""Arrows in the real trace processor are the model's pairs, exactly."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from stretto import flows
+from stretto.ipc.service import Raw
+from tests.support import framed_rpc
+from tests.support.oracle import Oracle, missing
+from tests.support.recorded import record as record_program
+from tests.support.recorded_events import record
+from tests.support.traced_greeter import TracedGreeter, flows_installed
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+MESSAGES = """
+select s.id,
+       extract_arg(s.arg_set_id, 'debug.role'), extract_arg(s.arg_set_id, 'debug.kind'),
+       extract_arg(s.arg_set_id, 'debug.txid'), extract_arg(s.arg_set_id, 'debug.ordinal'),
+       extract_arg(s.arg_set_id, 'debug.method')
+from slice s where s.category in ('test.greeter', 'test.framed') order by s.ts, s.id
+"""
+ARROWS = "select slice_out, slice_in from flow"
+
+Point = tuple[str, str, int, int]
+"""role, kind, number of the message, and which of its kind (answers in parts)."""
+
+CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
+
+
+def read(trace: bytes, *, by_ordinal: bool) -> tuple[list[Point], list[tuple[Point, Point]]]:
+    """Points and arrows of a trace."""
+    oracle = Oracle(trace)
+    assert oracle.errors() == []
+    named: dict[int, Point] = {}
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for row, role, kind, txid, ordinal, method in oracle.query(MESSAGES):
+        assert method
+        key = (role, kind, ordinal if by_ordinal else txid)
+        named[row] = (*key, seen[key])
+        seen[key] += 1
+    arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]
+    return list(named.values()), arrows
+
+
+def expected(points: list[Point]) -> list[tuple[Point, Point]]:
+    """The arrows that join these points, and no others."""
+    there = set(points)
+    arrows = []
+    for number in {point[2] for point in points}:
+        chain = [(*each, number, 0) for each in CALL if (*each, number, 0) in there]
+        arrows += pairwise(chain)
+        for kind in ("one-way", "event"):
+            arrows += [((("send", kind, number, 0)), ("receive", kind, number, 0))]
+        part = 1
+        while ("send", "reply", number, part) in there:
+            arrows.append((("send", "reply", number, part), ("receive", "reply", number, part)))
+            part += 1
+    return [(out, into) for out, into in arrows if out in there and into in there]
+
+
+def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
+    """Any mixture of calls, in flight and answered, with errors and parts."""
+    for _ in range(steps):
+        choice = draw.randrange(8)
+        if choice < 3:
+            method = draw.choice(["Echo", "Later", "Refuse"])
+            greeter.call(method, one_way=draw.random() < 0.3)
+        elif choice == 3:
+            greeter.call("Count", b"%d" % draw.randrange(1, 5))
+        elif choice == 4 and greeter.later:
+            deferred = greeter.later.pop(draw.randrange(len(greeter.later)))
+            if draw.random() < 0.5:
+                deferred.resolve(Raw(b"at last"))
+            else:
+                deferred.reject()
+        elif choice < 7:
+            greeter.run()
+        else:
+            greeter.call("Hush")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_conversations_over_our_ipc(seed: int) -> None:
+    draw = random.Random(seed)
+    with flows_installed():
+        greeter = TracedGreeter()
+        # Some messages are on their way already when tracing begins.
+        converse(greeter, draw, 40)
+        with record() as recorded:
+            converse(greeter, draw, 300)
+            greeter.run()
+        greeter.close()
+        assert flows.stats() == {}
+    points, arrows = read(recorded.trace, by_ordinal=False)
+    assert len(points) > 300
+    assert sorted(arrows) == sorted(expected(points))
+    assert len(arrows) > 150
+
+
+def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
+    messages, enable_at = 100_000, 25_000
+    run = record_program(
+        tmp_path / "trace.pftrace",
+        "--buffer=256mb",
+        "--no-functions",
+        "--",
+        framed_rpc.__file__,
+        str(tmp_path / "sock"),
+        str(messages),
+        str(enable_at),
+        PYTHONPATH=":".join(sys.path),
+    )
+    assert run.status == 0, run.stderr
+    points, arrows = read(run.trace, by_ordinal=True)
+    sent = {point for point in points if point[:2] in (("send", "one-way"), ("send", "request"))}
+    assert len(sent) > 0.7 * messages
+    assert not any(point[3] for point in points)
+    assert sorted(arrows) == sorted(expected(points))
+    # Each message that both ends traced has its arrow.
+    into = {point for _, point in arrows}
+    both = {("receive", *point[1:]) for point in sent} & set(points)
+    assert both <= into
+    assert len(both) > 0.65 * messages

@@ -1,0 +1,160 @@
+"""A small RPC over a stream socket, told to the seam as any transport shall tell it.
+
+Frames of sixteen bytes: kind, transaction, serial number of the message, size. Run as a program
+it is two processes, a server that starts a client of four sending threads:
+
+    python framed_rpc.py SOCKET MESSAGES ENABLE_AT
+
+and both begin to trace on their own, behind their ENABLE_AT-th message.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import stretto
+from stretto import flows
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage, RpcMethod
+
+CATEGORY = "test.framed"
+FRAME = struct.Struct("=IIII")
+SERVICE = "Framed"
+THREADS = 4
+
+
+class FramedChannel:
+    """One end; any thread may send, one receives."""
+
+    def __init__(self, end: socket.socket, *, is_server: bool) -> None:
+        self.end = end
+        self.channel = RpcChannel(end, is_server=is_server)
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._txid = 0
+
+    def send(self, kind: int, serial: int, txid: int = 0) -> int:
+        """Send a message; the transaction of a request."""
+        hooks = rpc_hooks.hooks
+        token = None
+        with self._write_lock:
+            if kind == REQUEST:
+                self._txid += 1
+                txid = self._txid
+            stamp = hooks.now() if hooks is not None else 0
+            self.end.sendall(FRAME.pack(kind, txid, serial, 0))
+            if hooks is not None:
+                token = hooks.sent(self.channel, message(kind, serial, txid), stamp)
+        if hooks is not None and token is not None:
+            hooks.finished(token)
+        return txid
+
+    def receive(self, handle: Callable[[int, int, int], object]) -> bool:
+        """Receive a message, and handle it; False: the peer has gone."""
+        hooks = rpc_hooks.hooks
+        seen = None
+        with self._read_lock:
+            data = self.end.recv(FRAME.size, socket.MSG_WAITALL)
+            if len(data) < FRAME.size:
+                return False
+            kind, txid, serial, _ = FRAME.unpack(data)
+            if hooks is not None:
+                seen = hooks.received(self.channel, message(kind, serial, txid))
+        if hooks is None or seen is None:
+            handle(kind, txid, serial)
+            return True
+        hooks.handling(seen)
+        handle(kind, txid, serial)
+        hooks.finished(seen)
+        return True
+
+
+def message(kind: int, serial: int, txid: int) -> RpcMessage:
+    """The serial number stands as the ordinal: so a test finds a message at both ends."""
+    method = RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
+    return RpcMessage(method, kind, txid, size=FRAME.size)
+
+
+class _EnableLater:
+    """Counts messages, and enables the category behind one of them."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+        flows.disable(CATEGORY)
+
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            flows.enable(CATEGORY)
+
+
+def server(path: str, messages: int, enable_at: int) -> None:
+    """Answer requests, and send an event behind every tenth message."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        command = [sys.executable, __file__, path, str(messages), str(enable_at), "client"]
+        with subprocess.Popen(command) as child:
+            end, _ = listening.accept()
+            with end:
+                serve(FramedChannel(end, is_server=True), enable_at)
+    if child.returncode:
+        raise SystemExit(child.returncode)
+
+
+def serve(channel: FramedChannel, enable_at: int) -> None:
+    """Until the client has gone."""
+    count = _EnableLater(enable_at)
+
+    def handle(kind: int, txid: int, serial: int) -> None:
+        count()
+        if kind == REQUEST:
+            channel.send(REPLY, serial, txid)
+        if serial % 10 == 0:
+            channel.send(EVENT, serial + (1 << 24))
+
+    while channel.receive(handle):
+        pass
+
+
+def client(path: str, messages: int, enable_at: int) -> None:
+    """Send from four threads while a fifth receives."""
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(path)
+    channel = FramedChannel(end, is_server=False)
+    count = _EnableLater(enable_at)
+
+    def receive() -> None:
+        while channel.receive(lambda *_: None):
+            pass
+
+    def send(first: int) -> None:
+        draw = random.Random(first)
+        for serial in range(first, messages, THREADS):
+            channel.send(REQUEST if draw.random() < 0.2 else ONE_WAY, serial)
+            count()
+
+    receiver = threading.Thread(target=receive)
+    senders = [threading.Thread(target=send, args=(first,)) for first in range(THREADS)]
+    receiver.start()
+    for thread in senders:
+        thread.start()
+    for thread in senders:
+        thread.join()
+    end.shutdown(socket.SHUT_WR)
+    receiver.join()
+    end.close()
+
+
+if __name__ == "__main__":
+    flows.install()
+    run = client if sys.argv[4:] else server
+    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    if flows.stats() or not stretto.available():
+        raise SystemExit(f"without arrows: {flows.stats()}")

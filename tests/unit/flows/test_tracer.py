@@ -1,0 +1,227 @@
+"""The tracer, told by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import stretto
+from stretto import flows
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import (
+    CONTROL,
+    EVENT,
+    ONE_WAY,
+    REPLY,
+    REQUEST,
+    RpcChannel,
+    RpcMessage,
+    RpcMethod,
+)
+from stretto.flows.ids import TO_SERVER
+from stretto.flows.mixing import combine, stream
+from stretto.flows.tracer import TRANSPORT_CATEGORY, FlowTracer
+from tests.support.recorded_events import BEGIN, INSTANT, Event, record
+from tests.support.traced_greeter import flows_installed
+
+PING = RpcMethod("Pinger", "Ping", 0x1234, "test.tracer")
+PLAIN = RpcMethod("Pinger", "Plain", 0x99)
+
+
+@pytest.fixture
+def hooks() -> Iterator[FlowTracer]:
+    with flows_installed():
+        assert isinstance(rpc_hooks.hooks, FlowTracer)
+        yield rpc_hooks.hooks
+
+
+def ends(key: int = 7, *, adopted: bool = False) -> tuple[RpcChannel, RpcChannel]:
+    return (
+        RpcChannel(None, is_server=False, key=key, adopted=adopted),
+        RpcChannel(None, is_server=True, key=key, adopted=adopted),
+    )
+
+
+def tell(
+    hooks: FlowTracer,
+    sender: RpcChannel,
+    receiver: RpcChannel,
+    kind: int,
+    txid: int = 0,
+    method: RpcMethod = PING,
+) -> None:
+    """One message from end to end."""
+    message = RpcMessage(method, kind, txid, size=16)
+    if (call := hooks.sent(sender, message, hooks.now())) is not None:
+        hooks.finished(call)
+    if (seen := hooks.received(receiver, message)) is not None:
+        hooks.handling(seen)
+        hooks.finished(seen)
+
+
+def flow_pairs(events: list[Event]) -> list[tuple[int, int]]:
+    """Ids of the senders' and receivers' points in turn; 0: none."""
+    ids = [(e.flows + e.terminating_flows or [0])[0] for e in events if e.kind in (BEGIN, INSTANT)]
+    return list(zip(ids[::2], ids[1::2], strict=True))
+
+
+class TestSynchronisation:
+    def test_all_kinds_have_arrows_and_no_two_the_same(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY)
+            tell(hooks, client, server, REQUEST, 5)
+            tell(hooks, server, client, EVENT)
+            tell(hooks, server, client, REPLY, 5)
+            tell(hooks, server, client, EVENT)
+        pairs = flow_pairs(recorded.events)
+        assert all(out == into != 0 for out, into in pairs)
+        assert pairs[1] == pairs[3]
+        assert len(set(pairs)) == 4
+        assert flows.stats() == {}
+
+    def test_messages_before_the_session_are_counted(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        tell(hooks, client, server, ONE_WAY)
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY)
+        ((out, into),) = flow_pairs(recorded.events)
+        second = stream(combine(7, TO_SERVER), 2)
+        assert out == into == second
+
+    @pytest.mark.parametrize("how", ["older than the hooks", "adopted", "hooks were away"])
+    def test_one_ways_wait_for_an_anchor(self, how: str) -> None:
+        if how == "older than the hooks":
+            client, server = ends()
+        with flows_installed():
+            if how != "older than the hooks":
+                client, server = ends(adopted=how == "adopted")
+            if how == "hooks were away":
+                flows.uninstall()
+                flows.install()
+            hooks = rpc_hooks.hooks
+            assert isinstance(hooks, FlowTracer)
+            with record() as recorded:
+                tell(hooks, client, server, ONE_WAY)
+                tell(hooks, client, server, REQUEST, 9)
+                tell(hooks, client, server, ONE_WAY)
+            (suppressed, *rest) = flow_pairs(recorded.events)
+            assert suppressed == (0, 0)
+            assert all(out == into != 0 for out, into in rest)
+            assert flows.stats() == {"not synchronised": 2}
+
+    def test_a_loss_silences_one_direction_of_one_end(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY)
+            hooks.lost(server, outgoing=False)
+            tell(hooks, client, server, ONE_WAY)
+            tell(hooks, server, client, EVENT)
+            tell(hooks, client, server, REQUEST, 3)
+        first, lost, event, healed = flow_pairs(recorded.events)
+        assert first[0] == first[1] != 0
+        assert lost[0] != 0
+        assert lost[1] == 0
+        assert event[0] == event[1] != 0
+        assert healed[0] == healed[1] != 0
+        assert flows.stats() == {"not synchronised": 1}
+
+    def test_the_channel_isnt_kept_alive(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        tell(hooks, client, server, ONE_WAY)
+        assert len(hooks._states) == 2
+        del client, server
+        assert len(hooks._states) == 0
+
+
+class TestWhatIsWritten:
+    def test_control_messages_are_counted_and_not_shown(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        with record() as recorded:
+            tell(hooks, server, client, CONTROL)
+            tell(hooks, server, client, EVENT)
+        assert [event.args.get("kind") for event in recorded.events][::2] == ["event", "event"]
+
+    def test_a_call_spans_its_wait(self, hooks: FlowTracer) -> None:
+        client, _ = ends()
+        with record() as recorded:
+            stamp = hooks.now()
+            call = hooks.sent(client, RpcMessage(PING, REQUEST, 4, handles=2), stamp)
+            stretto.instant("waiting")
+            hooks.finished(call)
+        assert recorded.kinds == "BIE"
+        assert recorded.events[0].timestamp == stamp
+        assert recorded.events[0].args["handles"] == 2
+
+    def test_an_exception_ends_the_slice(self, hooks: FlowTracer) -> None:
+        _, server = ends()
+        with record() as recorded:
+            seen = hooks.received(server, RpcMessage(PING, REQUEST, 4))
+            hooks.handling(seen)
+            hooks.finished(seen, ValueError("x"))
+            hooks.finished(seen)
+        assert recorded.kinds == "BE"
+
+    def test_a_category_switched_on_meanwhile_leaves_no_end_alone(self, hooks: FlowTracer) -> None:
+        client, _ = ends()
+        with record():
+            call = hooks.sent(client, RpcMessage(PING, REQUEST, 4), hooks.now())
+        with record() as recorded:
+            hooks.finished(call)
+        assert recorded.events == []
+
+    @pytest.mark.parametrize("both", [False, True])
+    def test_the_transport_category_shows_every_message(
+        self, hooks: FlowTracer, *, both: bool
+    ) -> None:
+        client, server = ends()
+        unknown = RpcMethod("", "", 0x77)
+        enabled = [TRANSPORT_CATEGORY, "test.tracer"] if both else [TRANSPORT_CATEGORY]
+        with record(enabled=enabled, disabled=["*"]) as recorded:
+            tell(hooks, client, server, ONE_WAY, method=unknown)
+            tell(hooks, client, server, REQUEST, 8, method=PLAIN)
+            tell(hooks, client, server, ONE_WAY, method=PING)
+        pairs = flow_pairs(recorded.events)
+        assert all(out == into != 0 for out, into in pairs)
+        assert len(set(pairs)) == 3
+        assert recorded.events[0].name == "ordinal 0x77"
+        assert recorded.events[0].args["ordinal"] == 0x77
+        assert recorded.kinds == ("IIIIBEBE" if both else "IIIIII")
+
+    def test_the_transport_category_is_off_by_default(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY, method=PLAIN)
+        assert recorded.events == []
+
+    def test_what_is_sent_while_tracing_isnt_traced(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+
+        class Meddler:
+            """An argument whose text is asked for in the middle of an event."""
+
+            def __str__(self) -> str:
+                tell(hooks, client, server, ONE_WAY)
+                return "meddler"
+
+        inner = RpcMethod("Pinger", "Inner", 1, "test.tracer")
+        inner.service = Meddler()  # type: ignore[assignment]
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY, method=inner)
+        assert len([event for event in recorded.events if event.kind == BEGIN]) == 2
+        assert flows.stats() == {}
+
+
+class TestSchemes:
+    @pytest.mark.parametrize("scheme", ["hash", "rfc0035"])
+    def test_both_ends_agree(self, scheme: str) -> None:
+        with flows_installed(scheme), record() as recorded:
+            hooks = rpc_hooks.hooks
+            assert isinstance(hooks, FlowTracer)
+            client, server = ends()
+            tell(hooks, client, server, REQUEST, 8)
+        ((out, into),) = flow_pairs(recorded.events)
+        assert out == into != 0
+        if scheme == "rfc0035":
+            assert out == 7 << 48 | 0x1234 << 16 | 8
