@@ -4,6 +4,7 @@
 
 #include "bind.h"
 #include "clock.h"
+#include "handler_errors.h"
 #include "high_fd.h"
 #include "own_work.h"
 #include "trace_scan.h"
@@ -82,7 +83,7 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
 /* Errors have nowhere to go: the main thread is in the middle of anything. */
 static int run_pending_call(void* callable) {
   PyObject* result = PyObject_CallNoArgs(callable);
-  if (!result)
+  if (!result && !st_postpone_handler_error())
     PyErr_WriteUnraisable(callable);
   Py_XDECREF(result);
   Py_DECREF((PyObject*)callable);

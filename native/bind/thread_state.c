@@ -1,6 +1,7 @@
 /* Thread states: who is tracing, and where its sequences are. */
 #include "../core/setters.h"
 #include "call_cache.h"
+#include "handler_errors.h"
 #include "own_work.h"
 #include "track_event.h"
 
@@ -225,7 +226,7 @@ static bool describe_by_hook(struct thread_state* t) {
   bool ok =
       description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
-  PyErr_Clear(); /* a thread without a name is still traced */
+  st_drop_own_error(); /* a thread without a name is still traced */
   return ok;
 }
 
@@ -357,7 +358,7 @@ void thread_state_refresh_task(struct thread_state* t) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* track = st_call_own(current_task_hook, NULL, 0);
-  PyErr_Clear();
+  st_drop_own_error();
   set_task_track(t, track);
   Py_XDECREF(track);
   PyErr_Restore(type, value, traceback);

@@ -2,6 +2,7 @@
 #include "track_event_api.h"
 
 #include "call_cache.h"
+#include "handler_errors.h"
 #include "own_work.h"
 
 static uint32_t api_enabled(PyObject* category) {
@@ -104,6 +105,7 @@ static const struct st_track_event_api kApi = {
     .end = api_end,
     .start_counter = &st_start_counter,
     .now = api_now,
+    .drop_own_error = st_drop_own_error,
 };
 
 int add_track_event_api(PyObject* module) {

@@ -35,6 +35,8 @@ struct st_track_event_api {
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
   const uint32_t* start_counter;
   uint64_t (*now)(void);
+  /* For an error that is to be dropped: st_drop_own_error. */
+  void (*drop_own_error)(void);
 };
 
 #endif /* STRETTO_BIND_TRACK_EVENT_API_H_ */

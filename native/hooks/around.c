@@ -42,7 +42,7 @@ static void tell_after(PyObject* after, PyObject* token, PyObject* outcome) {
   PyObject* result = PyObject_CallFunctionObjArgs(
       after, token, outcome ? outcome : Py_None, (PyObject*)NULL);
   Py_XDECREF(result);
-  PyErr_Clear();
+  st_drop_error();
   PyErr_Restore(type, value, traceback);
 }
 
@@ -50,7 +50,7 @@ static PyObject* around_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   struct around* a = (struct around*)self;
   PyObject* token = PyObject_Call(a->before, args, kwargs);
   if (!token)
-    PyErr_Clear();
+    st_drop_error();
   PyObject* result = PyObject_Call(a->function, args, kwargs);
   if (token && token != Py_None && a->after != Py_None)
     tell_after(a->after, token, result);

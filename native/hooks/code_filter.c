@@ -48,6 +48,7 @@ static bool ask(PyObject* code) {
   PyObject* answer =
       PyObject_CallFunctionObjArgs(accepts, code, module, (PyObject*)NULL);
   int accepted = answer ? PyObject_IsTrue(answer) : 1;
+  st_drop_error();
   Py_XDECREF(answer);
   Py_DECREF(module);
   Py_DECREF(accepts);

@@ -10,6 +10,7 @@
  *   c_functions.c   names of C functions
  *   around.c        runs an observer before and after a function, without a
  *                   Python frame of its own
+ *   collections.c   runs of the garbage collector
  *
  * There is one tracer per process, in the main interpreter; all of it is
  * guarded by the GIL.  CPython calls no hook while one is running on the same
@@ -83,5 +84,16 @@ bool st_code_accepted(PyObject* code);
 /* ---- around ---------------------------------------------------------------- */
 
 int st_add_around(PyObject* module);
+
+/* ---- garbage collector ----------------------------------------------------- */
+
+/* gc_callback(category, thread_track): a callable for gc.callbacks. */
+PyObject* st_collections_callback(PyObject* module, PyObject* args);
+
+/* ---- errors ---------------------------------------------------------------- */
+
+/* What our own Python raised is dropped, but for what a signal handler of the
+ * program raised in it (bind/handler_errors.h). */
+void st_drop_error(void);
 
 #endif /* STRETTO_HOOKS_HOOKS_H_ */

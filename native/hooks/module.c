@@ -20,6 +20,11 @@ static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
 }
 
+void st_drop_error(void) {
+  if (PyErr_Occurred())
+    st_hooks.api->drop_own_error();
+}
+
 /* The capsule trusts its caller with the type of the category. */
 static bool check_category(PyObject* category) {
   PyObject* module = PyImport_ImportModule("stretto._native");
@@ -89,9 +94,7 @@ static PyObject* start(PyObject* module, PyObject* args, PyObject* kwargs) {
                     "function tracing runs already: stop() it first");
     return NULL;
   }
-  if (!st_hooks.api)
-    st_hooks.api = find_api();
-  if (!st_hooks.api || !st_code_filter_start())
+  if (!st_code_filter_start())
     return NULL;
   st_call_stacks_watch_forks();
   use_options(&o);
@@ -148,9 +151,16 @@ static PyMethodDef kFunctions[] = {
     {"running", running, METH_NOARGS, "Whether calls are recorded now."},
     {"stats", stats, METH_NOARGS,
      "Counts since the last start: what left no slice, and why."},
+    {"gc_callback", st_collections_callback, METH_VARARGS,
+     "gc_callback(category, thread_track)\n--\n\n"
+     "A callable for gc.callbacks: each run of the collector is a slice."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {
+  if (!st_hooks.api)
+    st_hooks.api = find_api();
+  if (!st_hooks.api)
+    return -1;
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
           0 ||
       st_add_around(module) < 0)

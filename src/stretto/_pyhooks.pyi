@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, final
 
-from stretto._native import Category
+from stretto._native import Category, Track
 
 DEFAULT_MAX_DEPTH: Final = 400
 
@@ -50,13 +50,19 @@ def stats() -> dict[str, int]:
     could not be followed because the program set a profiler of its own, during or before.
     """
 
+def gc_callback(
+    category: Category, thread_track: Callable[[], Track], /
+) -> Callable[[str, dict[str, int]], None]:
+    """A callable for `gc.callbacks`: each run of the collector is a slice of the category."""
+
 @final
 class Around:
     """A function that observers are told of, without a Python frame in between.
 
     Calling it calls `before(*args, **kwargs)`, then `function`, then `after(token, result)` with
     what the two returned (None for a function that raised), unless the token is None. The
-    outcome is the function's; what the observers raise is dropped. It binds like a function and
+    outcome is the function's; what the observers raise is dropped, but for what a signal handler
+    of the program raises in them: that is raised again after the call. It binds like a function and
     has the function's attributes.
     """
 

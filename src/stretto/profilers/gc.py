@@ -1,46 +1,33 @@
-"""`python.gc`: each run of the garbage collector is a slice on the thread that pays for it."""
+"""`python.gc`: each run of the garbage collector is a slice on the thread that pays for it.
+
+The callback is native: one in Python would run the program's signal handlers inside the collector,
+which drops what they raise.
+"""
 
 from __future__ import annotations
 
 import gc
 
 import stretto
+from stretto._pyhooks import gc_callback
 from stretto.client.track_event import slots
 
 category = stretto.Category("python.gc", "runs of the garbage collector", ["slow"])
+_on_phase = gc_callback(category, stretto.thread_track)
+_installed = False
 
 
-class _Collections:
-    """Listens to the collector, which runs on one thread at a time and never inside itself."""
-
-    def __init__(self) -> None:
-        self._track: stretto.Track | None = None
-
-    def on_phase(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            self._track = stretto.thread_track()
-            category.begin("garbage collection", track=self._track, generation=info["generation"])
-        elif self._track is not None:
-            track, self._track = self._track, None
-            category.end(
-                track=track, collected=info["collected"], uncollectable=info["uncollectable"]
-            )
-
-    def on_change(self, enabled: bool) -> None:
-        listening = self.on_phase in gc.callbacks
-        if enabled and not listening:
-            gc.callbacks.append(self.on_phase)
-        elif listening and not enabled:
-            gc.callbacks.remove(self.on_phase)
-            self._track = None
-
-
-_collections: _Collections | None = None
+def _on_change(enabled: bool) -> None:
+    listening = _on_phase in gc.callbacks
+    if enabled and not listening:
+        gc.callbacks.append(_on_phase)
+    elif listening and not enabled:
+        gc.callbacks.remove(_on_phase)
 
 
 def install() -> None:
     """Listen to the collector whenever a session records the category."""
-    global _collections
-    if _collections is None:
-        _collections = _Collections()
-        slots.observe(category, _collections.on_change)
+    global _installed
+    if not _installed:
+        _installed = True
+        slots.observe(category, _on_change)

@@ -1,0 +1,76 @@
+/* Runs of the garbage collector, as slices on the thread that pays for them.
+ *
+ * What the collector calls (gc.callbacks) must not be Python: its first
+ * instruction would run the program's signal handlers, and what these raise the
+ * collector prints and drops.
+ *
+ * The collector runs on one thread at a time and never inside itself.
+ */
+#include "hooks.h"
+
+#include <string.h>
+
+static PyObject* track; /* of the thread that collects now, or NULL */
+
+/* category.method([name,] **fields) */
+static void write_event(PyObject* category, const char* method,
+                        const char* name, PyObject* fields) {
+  PyObject* function = PyObject_GetAttrString(category, method);
+  PyObject* args = name ? Py_BuildValue("(s)", name) : PyTuple_New(0);
+  PyObject* result = NULL;
+  if (function && args && fields)
+    result = PyObject_Call(function, args, fields);
+  Py_XDECREF(result);
+  Py_XDECREF(args);
+  Py_XDECREF(function);
+}
+
+static void on_start(PyObject* category, PyObject* thread_track,
+                     PyObject* info) {
+  Py_XSETREF(track, PyObject_CallNoArgs(thread_track));
+  PyObject* generation = PyDict_GetItemString(info, "generation");
+  if (!track || !generation)
+    return;
+  PyObject* fields =
+      Py_BuildValue("{sOsO}", "track", track, "generation", generation);
+  write_event(category, "begin", "garbage collection", fields);
+  Py_XDECREF(fields);
+}
+
+static void on_stop(PyObject* category, PyObject* info) {
+  PyObject* collected = PyDict_GetItemString(info, "collected");
+  PyObject* uncollectable = PyDict_GetItemString(info, "uncollectable");
+  if (!track || !collected || !uncollectable)
+    return; /* it began before we listened */
+  PyObject* fields = Py_BuildValue("{sOsOsO}", "track", track, "collected",
+                                   collected, "uncollectable", uncollectable);
+  Py_CLEAR(track);
+  write_event(category, "end", NULL, fields);
+  Py_XDECREF(fields);
+}
+
+/* callback(phase, info), with self = (category, thread_track). */
+static PyObject* on_phase(PyObject* self, PyObject* args) {
+  const char* phase;
+  PyObject* info;
+  if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info))
+    return NULL;
+  PyObject* category = PyTuple_GET_ITEM(self, 0);
+  if (strcmp(phase, "start") == 0)
+    on_start(category, PyTuple_GET_ITEM(self, 1), info);
+  else
+    on_stop(category, info);
+  PyErr_Clear(); /* no memory; events themselves raise nothing here */
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kOnPhase = {"on_collection", on_phase, METH_VARARGS,
+                               "Stretto's observer of the collector."};
+
+PyObject* st_collections_callback(PyObject* module, PyObject* args) {
+  (void)module;
+  PyObject *category, *thread_track;
+  if (!PyArg_ParseTuple(args, "OO", &category, &thread_track))
+    return NULL;
+  return PyCFunction_NewEx(&kOnPhase, args, NULL);
+}

@@ -1,0 +1,162 @@
+"""What a signal handler raises in Stretto's own Python reaches the program, as it does alone."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import gc
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import stretto
+from stretto import _native, _pyhooks
+from stretto.client.track_event import process
+from stretto.client.track_event.task_track import current_task_track
+from stretto.profilers import gc as gc_profiler
+from tests.support.call_slices import recorded
+
+SIGNAL = signal.SIGUSR1
+
+
+class TimeLimitError(Exception):
+    """What a program's handler raises."""
+
+
+def on_signal(*_: object) -> None:
+    raise TimeLimitError("too long")
+
+
+class Handler:
+    def __call__(self, *_: object) -> None:
+        raise TimeLimitError("too long")
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    before = signal.signal(SIGNAL, on_signal)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(SIGNAL, before)
+
+
+def interrupted(*_: object) -> Any:
+    signal.raise_signal(SIGNAL)
+
+
+def run_on() -> None:
+    for _ in range(1000):
+        pass
+
+
+def call(function: Callable[..., object], *args: object) -> None:
+    """Calls it, and gives the interpreter time for what waits."""
+    try:
+        function(*args)
+    finally:
+        run_on()
+
+
+def collect_often() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    for _ in range(100):
+        gc.collect()
+
+
+def instant_in_new_context(category: stretto.Category) -> None:
+    contextvars.copy_context().run(category.instant, "event")
+
+
+def failing(*_: object) -> Any:
+    raise TimeLimitError("an error of our own")
+
+
+class TestObservers:
+    def test_the_function_runs_and_the_error_follows(self) -> None:
+        seen: list[int] = []
+        around = _pyhooks.Around(seen.append, interrupted)
+        with pytest.raises(TimeLimitError, match="too long") as caught:
+            call(around, 1)
+        assert seen == [1]
+        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert names[0].startswith("test_")
+        assert names[-1] == "on_signal"
+        assert "interrupted" not in names
+
+    def test_the_one_after(self) -> None:
+        with pytest.raises(TimeLimitError):
+            call(_pyhooks.Around(run_on, lambda *_: 1, interrupted))
+
+    @pytest.mark.parametrize(
+        "kind", [Handler(), functools.partial(on_signal, 1), Handler().__call__]
+    )
+    def test_handlers_of_every_kind(self, kind: Callable[..., None]) -> None:
+        signal.signal(SIGNAL, kind)
+        with pytest.raises(TimeLimitError):
+            call(_pyhooks.Around(run_on, interrupted))
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_what_ends_a_program_always_does(self, error: type[BaseException]) -> None:
+        def ending(*_: object) -> None:
+            raise error(3)
+
+        with pytest.raises(error) as caught:
+            call(_pyhooks.Around(run_on, ending))
+        assert caught.value.args == (3,)
+
+    def test_any_other_error_is_dropped(self) -> None:
+        _pyhooks.Around(run_on, failing, failing)()
+        run_on()
+
+    def test_an_error_of_the_function_comes_first(self) -> None:
+        with pytest.raises(TimeLimitError) as caught:
+            call(_pyhooks.Around(failing, lambda *_: 1, interrupted))
+        assert str(caught.value) == "too long"
+
+
+def test_the_description_of_a_thread() -> None:
+    category = stretto.Category("test.handler_errors")
+    process.soon.append(interrupted)
+    with recorded("test.handler_errors"), pytest.raises(TimeLimitError):
+        call(category.instant, "event")
+    assert not process.soon
+
+
+def test_the_track_of_a_task() -> None:
+    category = stretto.Category("test.handler_errors")
+    with recorded("test.handler_errors"):
+        category.instant("event")
+        _native.set_hooks(process.describe_thread, interrupted)
+        try:
+            with pytest.raises(TimeLimitError):
+                call(instant_in_new_context, category)
+        finally:
+            _native.set_hooks(process.describe_thread, current_task_track)
+
+
+def test_the_filter_of_functions() -> None:
+    def accepts(code: CodeType, _module: str | None) -> bool:
+        if code is run_on.__code__:
+            interrupted()
+        return False
+
+    _pyhooks.start(stretto.Category("test.handler_errors"), accepts=accepts)
+    try:
+        with pytest.raises(TimeLimitError):
+            run_on()
+    finally:
+        _pyhooks.stop()
+
+
+def test_the_collector_s_callback_runs_no_handler(capsys: pytest.CaptureFixture[str]) -> None:
+    gc_profiler.install()
+    signal.signal(signal.SIGALRM, on_signal)
+    heap = [[] for _ in range(300_000)]  # takes longer to look at than the timer
+    with recorded("python.gc"), pytest.raises(TimeLimitError):
+        collect_often()
+    del heap
+    assert capsys.readouterr().err == ""
