@@ -30,7 +30,9 @@ after_in_child: list[Callable[[], object]] = []
 """Called in the child when it has started clean: connect anew, if that is wanted."""
 
 _installed = False
-_stopped: list[bool] = []
+_stopped: list[int] = []
+"""The process whose threads a fork has stopped, until they run again."""
+
 _forking: tuple[FrameType, int] | None = None
 """Who forks, and the instruction that it does so with."""
 
@@ -72,13 +74,14 @@ def _resume_after_fork() -> None:
 
 def resume() -> None:
     """Start helper threads again, if a fork has stopped them and nobody else has yet."""
-    if _stopped:
+    # A child may get here before its own hook: by a pending call of the parent's, by an event.
+    if _stopped == [os.getpid()]:
         _stopped.clear()
         _run(after_in_parent)
 
 
 def _after_in_parent() -> None:
-    _stopped.append(True)
+    _stopped[:] = [os.getpid()]
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
@@ -99,10 +102,10 @@ def _resume_soon() -> None:
 
 def _after_in_child() -> None:
     global _forking
+    _stopped.clear()
     _forking = None
     slots.disable_all()
     tracing.after_fork_in_child()
-    _stopped.clear()
     _run(after_in_child)
 
 

@@ -1,0 +1,34 @@
+"""Whose helper threads come back after a fork."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stretto.client import fork
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Who has started the threads that a fork stopped."""
+    started: list[int] = []
+    monkeypatch.setattr(fork, "after_in_parent", [lambda: started.append(os.getpid())])
+    monkeypatch.setattr(fork, "_stopped", [os.getpid()])
+    return started
+
+
+def test_once_in_the_parent(started):
+    fork.resume()
+    fork.resume()
+    assert started == [os.getpid()]
+
+
+def test_never_in_a_child(started, monkeypatch):
+    """Not even before its own hook: a pending call of the parent's, copied, may come first."""
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        fork.resume()
+    assert not started
+    fork.resume()
+    assert started == [os.getpid()]
