@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
+import pytest
+
 from stretto.testing.decoded_packets import decode_packets
-from tests.support.recorded import alone, check_trace, record
+from tests.support.recorded import alone, check_trace, pids, record
 
 
 def test_demo(oracle, repository, tmp_path):
@@ -47,3 +50,37 @@ def test_custom_data_source(oracle, repository, tmp_path):
     assert loaded.query("select name, count(*) from slice group by 1") == [("screenshot", 10)]
     events = [p.for_testing.str for p in decode_packets(trace) if p.for_testing is not None]
     assert events == [f"screenshot {number}" for number in range(10)]
+
+
+NESTED = """
+select distinct p.name, c.name from slice c join slice p on c.parent_id = p.id
+where c.name in ('page', 'price_of', 'discount')
+"""
+CATEGORIES = "select distinct category from slice order by category"
+
+
+@pytest.mark.parametrize("server", ["gunicorn", "uvicorn"])
+def test_a_server_is_recorded_while_it_serves(oracle, repository, tmp_path, server):
+    script = str(repository / "examples" / "always_on" / "serve.py")
+    run = alone(sys.executable, script, server, "--seconds", "0.4", "--folder", str(tmp_path))
+    assert run.status == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    rates = re.findall(r"  (.*): ([\d,]+) answers a second", run.stdout)
+    assert [what for what, _ in rates] == [
+        "nobody records",
+        "the shop's slices",
+        "every function call",
+        "nobody records",
+    ]
+    assert all(int(rate.replace(",", "")) > 0 for _, rate in rates)
+    assert "requests without an answer: 0" in run.stdout
+
+    slices = check_trace(oracle, (tmp_path / "slices.pftrace").read_bytes(), complete=False)
+    assert slices.query(NESTED) == [("request", "page")]
+    assert slices.query(CATEGORIES) == [("shop",)]
+    functions = check_trace(oracle, (tmp_path / "functions.pftrace").read_bytes(), complete=False)
+    assert {("page", "price_of"), ("price_of", "discount")} < set(functions.query(NESTED))
+    assert functions.query(CATEGORIES) == [("python.functions",), ("shop",)]
+    assert len(pids(functions)) == 2
+    named = functions.query("select name from process where pid != 0 and name is not null")
+    assert set(named) == {(server,)}

@@ -39,6 +39,13 @@ def test_a_script(command_line: pytest.MonkeyPatch) -> None:
     assert process.process_name() == "gunicorn"
 
 
+def test_a_package_by_its_main_file(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setattr(sys, "argv", ["/somewhere/uvicorn/__main__.py", "app:app"])
+    assert process.process_name() == "uvicorn"
+    command_line.setattr(sys, "argv", ["__main__.py"])
+    assert process.process_name() == "__main__.py"
+
+
 @pytest.mark.parametrize("argv", [["-c"], ["-"], [""]])
 def test_code(command_line: pytest.MonkeyPatch, argv: list[str]) -> None:
     command_line.setattr(sys, "argv", argv)

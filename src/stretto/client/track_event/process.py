@@ -74,7 +74,10 @@ def process_name() -> str:
     if script == "-c" and "--multiprocessing-fork" in sys.argv:  # not yet its parent's script
         return "multiprocessing"
     if script not in ("", "-", "-c"):
-        return os.path.basename(script)
+        folder, name = os.path.split(script)
+        if name == "__main__.py":  # of a package: a spawned worker knows no more of it
+            name = os.path.basename(folder) or name
+        return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
 
 

@@ -1,0 +1,73 @@
+"""Customers: threads that ask a server for one page after the other."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import socket
+import threading
+import time
+
+PAGES = ("/apple/1", "/pear/5", "/plum/2")
+VISIT = 20
+"""So many pages over one connection."""
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Load:
+    """So many customers, as long as the `with` block lasts."""
+
+    def __init__(self, path, customers=4):
+        self.answers = self.failures = 0
+        self._path = path
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._shop) for _ in range(customers)]
+
+    def rate(self, seconds):
+        """Answers a second, during the next seconds."""
+        before, begin = self.answers, time.monotonic()
+        time.sleep(seconds)
+        return (self.answers - before) / (time.monotonic() - begin)
+
+    def _shop(self):
+        connection = Connection(self._path)
+        for number in itertools.count():
+            if self._ended.is_set():
+                break
+            if number % VISIT == 0:
+                connection.close()  # the next request opens it again
+            try:
+                connection.request("GET", PAGES[number % len(PAGES)])
+                answer = connection.getresponse()
+                answer.read()
+                good = answer.status == 200
+            except OSError:
+                connection.close()
+                good = False
+            with self._lock:
+                self.answers += good
+                self.failures += not good
+        connection.close()
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
