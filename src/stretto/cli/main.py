@@ -22,6 +22,7 @@ VERBS = {
     "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
     "autostart": ("stretto.cli.autostart", "connect programs as they start"),
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
+    "fidl": ("stretto.cli.fidl.command", "compile FIDL definitions"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
 """Name: (module, what it does)."""

@@ -100,7 +100,7 @@ class LibraryReader:
 
     def type(self, ir: IR) -> types.Type:
         """Read the mention of a type."""
-        kind = ir.get("kind_v2", ir["kind"])
+        kind = ir.get("kind_v2") or ir["kind"]
         optional = bool(ir.get("nullable", False))
         found: types.Type
         match kind:

@@ -1,0 +1,1 @@
+"""`stretto fidl`: what is done with FIDL definitions, a module per subcommand."""

@@ -1,0 +1,152 @@
+"""`@available`: which elements a version of a platform has.
+
+One version is compiled: what was added later, or removed before, is left out
+before anything else happens, so that a name that was replaced is no clash.
+
+Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and has all that
+wasn't removed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stretto.fidl.compiler.syntax_tree import Identifier, Literal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stretto.fidl.compiler.source import Span
+    from stretto.fidl.compiler.syntax_tree import Attribute, AttributeArgument
+
+MAX_NORMAL = (1 << 31) - 1
+NEXT = 0xFFD00000
+HEAD = 0xFFE00000
+FOREVER = 1 << 40
+_SPECIAL = {"NEXT": NEXT, "HEAD": HEAD}
+_ARGUMENTS = ("platform", "added", "deprecated", "removed", "replaced", "renamed", "note")
+_PLATFORM = re.compile("[a-z][a-z0-9]*")
+
+
+class Availability:
+    """From when to when an element exists, and when it was deprecated."""
+
+    __slots__ = ("added", "deprecated", "removed")
+
+    def __init__(self, added: int = 0, deprecated: int = FOREVER, removed: int = FOREVER) -> None:
+        self.added = added
+        self.deprecated = deprecated
+        self.removed = removed
+
+    def at(self, version: int) -> bool:
+        """Whether the element exists in a version."""
+        return self.added <= version < self.removed
+
+
+ALWAYS = Availability()
+
+
+def find(attributes: list[Attribute]) -> Attribute | None:
+    """The `@available` among attributes."""
+    return next((a for a in attributes if a.name == "available"), None)
+
+
+def parse_version(text: str) -> int | None:
+    """A version by its number or name; None if it is none."""
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    if re.fullmatch("[1-9][0-9]{0,9}", text) and int(text) <= MAX_NORMAL:
+        return int(text)
+    return None
+
+
+def platform_of(library: str, attribute: Attribute | None) -> str | None:
+    """The platform of a library; None for one without versions.
+
+    Raises:
+        CompileError: The name is none.
+    """
+    if attribute is None:
+        return None
+    for argument in attribute.arguments:
+        if argument.name == "platform":
+            name = argument.value.value if isinstance(argument.value, Literal) else None
+            if not isinstance(name, str) or not _PLATFORM.fullmatch(name):
+                raise argument.span.error("a platform's name is lower case letters and digits")
+            return name
+    return library.split(".")[0]
+
+
+def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availability:
+    """What an attribute says, in the frame of its parent's.
+
+    Args:
+        attribute: `@available`.
+        parent: Of the element around.
+        is_library: It stands on the library.
+
+    Raises:
+        CompileError: It's malformed, or contradicts itself or the parent.
+    """
+    versions = _versions(attribute, is_library)
+    removed = versions.get("removed", versions.get("replaced", parent.removed))
+    added = versions.get("added", parent.added)
+    deprecated = versions.get("deprecated", max(parent.deprecated, added))
+    _check_order(attribute.span, versions, added, deprecated, removed)
+    if added < parent.added or removed > parent.removed:
+        raise attribute.span.error(
+            "this exists when what it is a part of doesn't: change its versions"
+        )
+    if added >= parent.removed:
+        raise attribute.span.error("this is added when what it is a part of is gone already")
+    return Availability(added, deprecated, removed)
+
+
+def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
+    names = [argument.name for argument in attribute.arguments]
+    if not names:
+        raise attribute.span.error("`@available` needs arguments, such as `added=1`")
+    versions = {}
+    for argument in attribute.arguments:
+        if argument.name not in _ARGUMENTS:
+            raise argument.span.error(
+                f"`@available` knows no such argument: there are {', '.join(_ARGUMENTS)}"
+            )
+        if argument.name == "platform" and not is_library:
+            raise argument.span.error("`platform` stands on the library only")
+        if argument.name in ("added", "deprecated", "removed", "replaced"):
+            versions[argument.name] = _version(argument)
+    if is_library and "added" not in versions:
+        raise attribute.span.error("a library's `@available` must say `added`")
+    if "removed" in versions and "replaced" in versions:
+        raise attribute.span.error("`removed` and `replaced` exclude each other")
+    if "note" in names and not {"deprecated", "removed", "replaced"} & versions.keys():
+        raise attribute.span.error("`note` needs `deprecated`, `removed` or `replaced`")
+    if "renamed" in names and not {"removed", "replaced"} & versions.keys():
+        raise attribute.span.error("`renamed` needs `removed` or `replaced`")
+    return versions
+
+
+def _version(argument: AttributeArgument) -> int:
+    value = argument.value
+    text = ""
+    if isinstance(value, Literal) and value.kind == "numeric":
+        text = value.text
+    elif isinstance(value, Identifier):
+        text = str(value.reference)
+    version = parse_version(text)
+    if version is None:
+        raise argument.span.error(
+            f"invalid version: use a number from 1 to {MAX_NORMAL}, NEXT or HEAD"
+        )
+    return version
+
+
+def _check_order(
+    span: Span, versions: Mapping[str, int], added: int, deprecated: int, removed: int
+) -> None:
+    if versions.keys() & {"removed", "replaced", "added"} and added >= removed:
+        raise span.error("it must be added before it is removed")
+    if "deprecated" in versions and not added <= deprecated < removed:
+        raise span.error("it must be deprecated after it is added and before it is removed")

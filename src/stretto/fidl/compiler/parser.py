@@ -1,0 +1,116 @@
+"""A file's text to its syntax tree, in whichever syntax it is written.
+
+Which one is told by the first thing that only one of them has. A file may say
+it by itself: `deprecated_syntax;` at its top means the old one.
+"""
+
+from __future__ import annotations
+
+from stretto.fidl.compiler.lexer import lex
+from stretto.fidl.compiler.parser_new import LAYOUTS, NewParser
+from stretto.fidl.compiler.parser_old import OldParser
+from stretto.fidl.compiler.token_stream import TokenStream
+from stretto.fidl.compiler.tokens import DOC, NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.fidl.compiler.source import SourceFile
+    from stretto.fidl.compiler.syntax_tree import File
+    from stretto.fidl.compiler.tokens import Token
+
+_MODIFIERS = ("strict", "flexible", "resource")
+
+
+def parse(source: SourceFile) -> File:
+    """The syntax tree of one file.
+
+    Raises:
+        CompileError: It's no FIDL.
+    """
+    tokens = lex(source)
+    parser = OldParser if is_old_syntax(tokens) else NewParser
+    return parser(TokenStream(tokens)).file()
+
+
+def is_old_syntax(tokens: list[Token]) -> bool:
+    """Whether a file is written in the syntax before RFC-0050."""
+    words = [token for token in tokens if token.kind != DOC]
+    depth = 0
+    for position, token in enumerate(words):
+        verdict = _verdict(words, position, depth)
+        if verdict is not None:
+            return verdict
+        depth += (token.kind == "{") - (token.kind == "}")
+    return False
+
+
+def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
+    """True: only the old syntax has this; False: only the new one; None: can't tell."""
+    here = words[position]
+    if here.kind in ("@", "[", "?"):
+        return here.kind != "@"
+    if depth > 0:
+        return _parameters_verdict(words, position) if here.kind == "(" else None
+    if here.kind == NAME and _starts_statement(words, position):
+        return _statement_verdict(words, position)
+    return None
+
+
+def _statement_verdict(words: list[Token], position: int) -> bool | None:
+    here, following, third = (_word(words, position + offset) for offset in range(3))
+    if here.text in ("deprecated_syntax", *LAYOUTS, "xunion"):
+        return True
+    if here.text in ("open", "ajar", "closed", "type"):
+        return False
+    if here.text == "using" and third.kind == "=":
+        return True
+    if here.text == "const":
+        return _const_verdict(following, third)
+    return _service_verdict(words, position) if here.text == "service" else None
+
+
+def _word(words: list[Token], position: int) -> Token:
+    return words[min(position, len(words) - 1)]
+
+
+def _starts_statement(words: list[Token], position: int) -> bool:
+    while position > 0 and words[position - 1].text in _MODIFIERS:
+        position -= 1
+    return position == 0 or words[position - 1].kind in (";", "]")
+
+
+_BUILTINS = {"bool", "string", "float32", "float64"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+def _const_verdict(first: Token, second: Token) -> bool | None:
+    if second.kind in (".", ":"):
+        return True  # Only a type goes on like this, and it comes first.
+    if (first.text in _BUILTINS) != (second.text in _BUILTINS):
+        return first.text in _BUILTINS
+    return None
+
+
+def _parameters_verdict(words: list[Token], position: int) -> bool | None:
+    """`(T name` and `(vector<T> name` are old; `(struct {` and `(T)` are new."""
+    first, second = _word(words, position + 1), _word(words, position + 2)
+    if first.kind != NAME:
+        return None
+    if first.text in _MODIFIERS:
+        return False
+    if first.text in LAYOUTS and second.kind in ("{", ":"):
+        return False
+    offset = position + 2
+    while _word(words, offset).kind == ".":
+        offset += 2
+    after = _word(words, offset).kind
+    return {NAME: True, "<": True, ":": True, ")": False}.get(after)
+
+
+def _service_verdict(words: list[Token], position: int) -> bool | None:
+    """`name client_end:P;` is new; `P name;` is old."""
+    if _word(words, position + 3).kind != NAME:
+        return None
+    rest = (_word(words, position + offset).kind for offset in range(4, 40))
+    return ":" not in iter(lambda: next(rest, ";"), ";")

@@ -1,0 +1,50 @@
+"""Method ordinals: which method a message belongs to.
+
+An ordinal is the first eight bytes, little-endian and without the highest bit,
+of the SHA-256 of `library.name/Protocol.Method`. `@selector` replaces the
+method's name, or the whole string, so that a method can be renamed without a
+change of its ordinal. Ordinals with the highest bit are control messages.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+_NAME = r"[a-zA-Z]([a-zA-Z0-9_]*[a-zA-Z0-9])?"
+_METHOD = re.compile(_NAME)
+_QUALIFIED = re.compile(rf"{_NAME}(\.{_NAME})*/{_NAME}\.{_NAME}")
+
+EPITAPH_ORDINAL = 0xFFFF_FFFF_FFFF_FFFF
+"""The ordinal of a server's last message."""
+
+_WITHOUT_HIGHEST_BIT = 0x7FFF_FFFF_FFFF_FFFF
+
+
+def is_selector(text: str) -> bool:
+    """Whether `text` may be the value of `@selector`: a method's name, or all of it."""
+    return bool(_METHOD.fullmatch(text) or _QUALIFIED.fullmatch(text))
+
+
+def selector_of(library: str, protocol: str, method: str, selector: str | None = None) -> str:
+    """The string that is hashed.
+
+    Args:
+        library: `fuchsia.io`.
+        protocol: Its name without the library.
+        method: Its name.
+        selector: The value of `@selector`, if there is one.
+    """
+    if selector is not None and "/" in selector:
+        return selector
+    return f"{library}/{protocol}.{selector or method}"
+
+
+def ordinal_of(selector: str) -> int:
+    """The ordinal of a method, 63 bits. Zero isn't a valid ordinal.
+
+    Args:
+        selector: See `selector_of`.
+    """
+    digest = sha256(selector.encode()).digest()
+    return int.from_bytes(digest[:8], "little") & _WITHOUT_HIGHEST_BIT
