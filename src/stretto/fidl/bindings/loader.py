@@ -31,9 +31,9 @@ BASES: dict[type[types.Named], type] = {
 
 
 class Namespace(SimpleNamespace):
-    """A library's classes and constants, as attributes; the library itself is `LIBRARY`."""
+    """A library's classes and constants, as attributes; the library itself is `FIDL_LIBRARY`."""
 
-    LIBRARY: types.Library
+    FIDL_LIBRARY: types.Library
 
 
 def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
@@ -51,8 +51,8 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
     Raises:
         FidlError: the IR has something that isn't known.
     """
-    reader = LibraryReader(ir, tuple(each.LIBRARY for each in dependencies))
-    namespace = Namespace(LIBRARY=reader.library)
+    reader = LibraryReader(ir, tuple(each.FIDL_LIBRARY for each in dependencies))
+    namespace = Namespace(FIDL_LIBRARY=reader.library)
     for named, declaration in reader.named_types():
         reader.library.add(named)
         _define(namespace, named, declaration)
@@ -93,7 +93,7 @@ def _define(namespace: Namespace, named: types.Named, ir: Mapping[str, Any]) -> 
 
 def _add(namespace: Namespace, ir: Mapping[str, Any], base: type, body: dict[str, Any]) -> None:
     name = short_name(ir["name"])
-    scope = {"__doc__": docstring(ir), "__module__": f"fidl.{namespace.LIBRARY.name}", **body}
+    scope = {"__doc__": docstring(ir), "__module__": f"fidl.{namespace.FIDL_LIBRARY.name}", **body}
     setattr(namespace, name, type(name, (base,), scope))
 
 

@@ -18,7 +18,7 @@ by `Reference`, as definitions may be recursive; a `Library` resolves them.
 from __future__ import annotations
 
 from keyword import iskeyword
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from stretto.fidl.codec.handle import CHANNEL, SAME_RIGHTS
 from stretto.fidl.errors import FidlError
@@ -262,6 +262,9 @@ class Union(Struct):
         self.strict = strict
 
 
+AnyNamed = TypeVar("AnyNamed", bound=Named)
+
+
 class Library:
     """Named types, and the libraries that they depend on.
 
@@ -277,9 +280,10 @@ class Library:
         self.dependencies = dependencies
         self.types: dict[str, Named] = {}
 
-    def add(self, named: Named) -> None:
-        """Take in a definition."""
+    def add(self, named: AnyNamed) -> AnyNamed:
+        """Take in a definition, and return it."""
         self.types[named.name] = named
+        return named
 
     def ref(self, name: str, optional: bool = False) -> Reference:
         """Mention a definition, which may come later."""
