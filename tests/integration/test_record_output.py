@@ -241,10 +241,30 @@ class TestLimits:
         assert "not followed" in run.stderr
         assert "`ulimit -f` is too low" in run.stderr
 
-    def test_no_room_for_anything(self):
-        run = self.on_a_small_disk(Path(os.devnull), size=0)
+    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    def test_no_room_for_anything(self, trace, options):
+        run = self.on_a_small_disk(trace, *options, size=0)
         assert (run.status, run.stdout) == (125, "")
         assert run.stderr.startswith("stretto: record: ")
+        assert listing(trace.parent) == set()
+
+    def test_no_way_to_write_the_trace_leaves_the_ring(self, oracle, trace):
+        program = f"import os; os.mkdir({f'{trace}.part'!r}); print('end')"
+        run = record(trace, "-c", f"def f(): pass\nf()\n{program}")
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert f"`stretto recover {trace}.ring -o ELSEWHERE`" in run.stderr
+        found = trace.parent / "found"
+        ring = [sys.executable, "-m", "stretto", "recover", f"{trace}.ring", "-o", str(found)]
+        assert alone(*ring).status == 0
+        assert "f" in names(check_trace(oracle, found.read_bytes(), complete=False))
+
+    def test_a_ring_that_the_program_removes_is_not_promised(self, trace):
+        folder = trace.parent / "gone"
+        folder.mkdir()
+        run = record(folder / trace.name, "-c", f"import shutil; shutil.rmtree({str(folder)!r})")
+        assert run.status == 0
+        assert "can't write the trace" in run.stderr
+        assert "recover" not in run.stderr
 
     def test_the_ring_wraps(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import sys
 
@@ -124,10 +125,15 @@ class Output:
         try:
             os.rename(self.part_path, self.path)
         except OSError as error:
-            raise CommandError(
-                f"record: the trace stays in {self.part_path!r}: {_reason(error)}."
-            ) from error
+            raise self._stays(_reason(error)) from error
         self.remove_ring()
+
+    def _stays(self, reason: str) -> CommandError:
+        if not os.path.exists(self.part_path):
+            text = f"record: {self.part_path!r} was removed: there is no trace."
+            return CommandError(f"{text}{self.recovery()}")
+        self.remove_ring()
+        return CommandError(f"record: the trace stays in {self.part_path!r}: {reason}.")
 
     def remove_ring(self) -> None:
         """The ring is in the trace, or was never needed."""
@@ -145,6 +151,13 @@ class Output:
         """Nothing could be written: leave no empty file, unless there is a ring to recover."""
         if not self.ring_path and not self.direct and self._fd >= 0 and not self.size():
             _unlink(self.part_path)
+
+    def recovery(self) -> str:
+        """How to get at the events in the ring: a sentence, or nothing where there is no ring."""
+        if not os.path.exists(self.ring_path):  # the program may have removed it, too
+            return ""
+        command = f"stretto recover {shlex.quote(self.ring_path)} -o ELSEWHERE"
+        return f" The events are in {self.ring_path!r}: `{command}` makes a trace of it."
 
     def keep_ring_only(self) -> None:
         """The trace couldn't be written: the ring has all of it."""

@@ -86,6 +86,7 @@ class Recorder:
         try:
             workspace = folder.create(self._inside())
         except StrettoError as error:
+            self._output.discard()
             raise _not_started(error) from error
         try:
             self._start(workspace, path, arguments)
@@ -221,7 +222,10 @@ class Recorder:
         return self._output.size()
 
     def _write_ring(self) -> int:
-        file = OutputFile(os.dup(self._output.fd()))
+        try:
+            file = OutputFile(os.dup(self._output.fd()))
+        except StrettoError as error:
+            raise self._ring_kept(error) from error
         errors: list[StrettoError] = []
 
         def write(data: bytes) -> None:
@@ -243,9 +247,7 @@ class Recorder:
 
     def _ring_kept(self, error: StrettoError) -> CommandError:
         self._output.keep_ring_only()
-        ring = self._output.ring_path
-        where = f" The events are in {ring!r}: `stretto recover` makes a trace of it." * bool(ring)
-        return CommandError(f"{error}{where}")
+        return CommandError(f"{error}{self._output.recovery()}")
 
     def _not_followed(self, workspace: Workspace) -> list[str]:
         for pid in self._contents.processes:

@@ -43,6 +43,28 @@ def test_a_ring_stays_when_the_trace_cannot_be_written(path):
     assert os.listdir(path.parent) == ["trace.ring"]
 
 
+def test_a_trace_that_cannot_have_its_name_keeps_the_other(path):
+    output = Output(str(path), ring=True)
+    output.fd()
+    path.mkdir()
+    with pytest.raises(CommandError, match=r"stays in .*trace\.part': Is a directory"):
+        output.finish()
+    output.close()
+    assert sorted(os.listdir(path.parent)) == ["trace", "trace.part"]
+
+
+def test_a_trace_that_was_removed_is_still_in_the_ring(path):
+    output = Output(str(path), ring=True)
+    output.fd()
+    os.unlink(output.part_path)
+    with pytest.raises(CommandError, match=r"was removed.*stretto recover \S*trace\.ring -o"):
+        output.finish()
+    output.close()
+    assert os.listdir(path.parent) == ["trace.ring"]
+    os.unlink(output.ring_path)
+    assert output.recovery() == ""
+
+
 @pytest.mark.parametrize("ring", [True, False])
 def test_nothing_is_left_of_what_never_began(path, ring):
     output = Output(str(path), ring=ring)
