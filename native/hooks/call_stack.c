@@ -139,17 +139,33 @@ static void begin(struct st_frame* f, PyObject* subject) {
       *api->start_counter; /* sessions may start while that runs Python */
 }
 
+static void begin_waiting(struct st_frame* f) {
+  PyObject* subject = f->subject;
+  f->subject = NULL;
+  begin(f, subject);
+  Py_DECREF(subject);
+}
+
+/* Writes the BEGINs that have waited long enough by now. */
+static void begin_all_due(struct st_call_stack* s, uint64_t now) {
+  while (s->begun < s->depth &&
+         now - s->frames[s->begun].timestamp >= st_hooks.min_duration_ns)
+    begin_waiting(&s->frames[s->begun++]);
+}
+
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* subject) {
+  uint64_t now = st_hooks.min_duration_ns ? st_hooks.api->now() : 0;
+  if (now)
+    begin_all_due(s, now);
   if (s->beyond || s->depth >= st_hooks.max_depth || !make_room(s)) {
     s->beyond++;
     st_hooks.counts.too_deep++;
     return;
   }
   struct st_frame* f = &s->frames[s->depth++];
-  *f = (struct st_frame){.key = key};
-  if (st_hooks.min_duration_ns) {
-    f->timestamp = st_hooks.api->now();
+  *f = (struct st_frame){.key = key, .timestamp = now};
+  if (now) {
     f->subject = Py_NewRef(subject);
   } else {
     begin(f, subject);
@@ -167,20 +183,6 @@ void st_call_stack_enter_c(PyObject* callable) {
 }
 
 /* ---- leaving ---- */
-
-static void begin_waiting(struct st_frame* f) {
-  PyObject* subject = f->subject;
-  f->subject = NULL;
-  begin(f, subject);
-  Py_DECREF(subject);
-}
-
-/* Writes the BEGINs that have waited long enough by now. */
-static void begin_all_due(struct st_call_stack* s, uint64_t now) {
-  while (s->begun < s->depth &&
-         now - s->frames[s->begun].timestamp >= st_hooks.min_duration_ns)
-    begin_waiting(&s->frames[s->begun++]);
-}
 
 static void drop_waiting(struct st_frame* f) {
   st_hooks.counts.too_short++;

@@ -135,5 +135,8 @@ def problems() -> list[str]:
         lines.append(f"{threads} thread{plural}: profiler replaced by the program")
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
-        lines.append(f"{stats['too_deep']} calls deeper than {depth} frames (--max-depth)")
+        lines.append(f"{stats['too_deep']:,} calls deeper than {depth} frames (--max-depth)")
+    if stats["too_short"]:
+        shortest = _tracer.options.min_duration_ns / 1000
+        lines.append(f"{stats['too_short']:,} calls shorter than {shortest:g} us (--min-duration)")
     return lines

@@ -259,7 +259,26 @@ class TestOptions:
 
         expected = (long_enough.__qualname__, [("spin", [])])
         assert traced(program) == [(program.__qualname__, [expected])]
-        assert _pyhooks.stats()["too_short"] >= 4
+        short = _pyhooks.stats()["too_short"]
+        assert short >= 4
+        assert problems() == [f"{short} calls shorter than 2000 us (--min-duration)"]
+
+    def test_a_call_shows_that_those_around_it_are_long(self, options: Callable[..., None]) -> None:
+        options(min_duration_ns=2_000_000)
+        own = stretto.Category("test.own")
+
+        def program() -> None:
+            until = stretto.now() + 3_000_000
+            while stretto.now() < until:
+                pass
+            inner()
+
+        def inner() -> None:
+            own.instant("within")
+
+        with recorded(CATEGORY, own.name) as result:
+            program()
+        assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
     def test_a_late_begin_has_its_own_time(self, options: Callable[..., None]) -> None:
         options(min_duration_ns=2_000_000)
