@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stretto import flows
+from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.ipc.service import Raw
 from tests.support import framed_rpc
 from tests.support.oracle import Oracle, missing
@@ -105,6 +107,17 @@ def test_random_conversations_over_our_ipc(seed: int) -> None:
     assert len(arrows) > 150
 
 
+def same_calls(trace: bytes) -> None:
+    """`stretto flows` finds the one-way messages that the real one's tables hold."""
+    calls = read_rpc_flows(io.BytesIO(trace)).calls
+    found = [call.queueing_ns for call in calls if call.kind == "one-way" and call.matched]
+    query = """
+    select i.ts - o.ts from flow f join slice o on f.slice_out = o.id join slice i
+    on f.slice_in = i.id where extract_arg(o.arg_set_id, 'debug.kind') = 'one-way'
+    """
+    assert sorted(map(int, found)) == sorted(ns for (ns,) in Oracle(trace).query(query))
+
+
 def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
     messages, enable_at = 100_000, 25_000
     run = record_program(
@@ -128,4 +141,5 @@ def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> Non
     into = {point for _, point in arrows}
     both = {("receive", *point[1:]) for point in sent} & set(points)
     assert both <= into
+    same_calls(run.trace)
     assert len(both) > 0.65 * messages

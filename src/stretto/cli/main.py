@@ -23,6 +23,7 @@ VERBS = {
     "autostart": ("stretto.cli.autostart", "connect programs as they start"),
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
     "fidl": ("stretto.cli.fidl.command", "compile FIDL definitions"),
+    "flows": ("stretto.cli.flows.command", "RPC calls of a trace, and their latencies"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
 """Name: (module, what it does)."""

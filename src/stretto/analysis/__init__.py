@@ -1,0 +1,1 @@
+"""Reading traces. Knows nothing of recording them."""

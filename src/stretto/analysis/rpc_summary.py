@@ -1,0 +1,84 @@
+"""RPC calls by method: counts, percentiles, the slowest, and those with one end only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stretto.analysis.rpc_flows import Call
+
+PERCENTILES = (50, 90, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """Nearest-rank percentiles in nanoseconds; None where nothing was measured."""
+
+    p50: int | None = None
+    p90: int | None = None
+    p99: int | None = None
+    max: int | None = None
+
+    @classmethod
+    def of(cls, durations: Iterable[int | None]) -> Durations:
+        """Of these; None isn't counted."""
+        known = sorted(duration for duration in durations if duration is not None)
+        if not known:
+            return cls()
+        # The smallest value that at least so many percent are not above.
+        ranks = [-(-len(known) * percent // 100) - 1 for percent in PERCENTILES]
+        p50, p90, p99 = (known[rank] for rank in ranks)
+        return cls(p50, p90, p99, known[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSummary:
+    """All calls of a method and kind."""
+
+    method: str
+    kind: str
+    count: int
+    unmatched: int
+    latency: Durations
+    queueing: Durations
+    service: Durations
+
+
+def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
+    """Those whose method matches a pattern with `*` and `?`."""
+    return [call for call in calls if fnmatchcase(call.method, pattern)]
+
+
+def by_method(calls: Sequence[Call]) -> list[MethodSummary]:
+    """A summary of each method and kind, the most frequent ones first."""
+    groups: dict[tuple[str, str], list[Call]] = {}
+    for call in calls:
+        groups.setdefault((call.method, call.kind), []).append(call)
+    summaries = [
+        MethodSummary(
+            method,
+            kind,
+            len(group),
+            sum(not call.matched for call in group),
+            Durations.of(call.latency_ns for call in group),
+            Durations.of(call.queueing_ns for call in group),
+            Durations.of(call.service_ns for call in group),
+        )
+        for (method, kind), group in groups.items()
+    ]
+    return sorted(summaries, key=lambda each: (-each.count, each.method, each.kind))
+
+
+def slowest(calls: Sequence[Call], count: int) -> list[Call]:
+    """The calls of the greatest latency."""
+    known = [call for call in calls if call.latency_ns is not None]
+    return sorted(known, key=lambda call: -(call.latency_ns or 0))[:count]
+
+
+def unmatched(calls: Sequence[Call]) -> list[Call]:
+    """Calls of which an end is missing."""
+    return [call for call in calls if not call.matched]

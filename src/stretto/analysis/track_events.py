@@ -1,0 +1,236 @@
+"""The track events of a trace, one after the other, with all that is interned filled in.
+
+    packets -> per sequence: names, defaults, clock -> Event
+
+In the order of the file; times are BOOTTIME, in nanoseconds. Packets that need a state which was
+lost, or which are damaged, are counted and left out. Values of annotations are decoded when
+asked for.
+
+Source: perfetto-abi 5.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.base.errors import DecodeError
+from stretto.protos.trace import (
+    ClockSnapshot,
+    DebugAnnotation,
+    InternedData,
+    TracePacket,
+    TracePacketDefaults,
+    TrackDescriptor,
+)
+from stretto.protozero.selector import select
+from stretto.protozero.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+BOOTTIME = 6
+
+_CLEARED, _NEEDS_STATE = 1, 2
+_FIRST_LOCAL_CLOCK, _LAST_LOCAL_CLOCK = 64, 127
+_READ_BYTES = 4 << 20
+_MAX_INFLATED_BYTES = 256 << 20
+
+_packet = select(
+    TracePacket,
+    "timestamp",
+    "timestamp_clock_id",
+    "sequence_flags",
+    "trusted_packet_sequence_id",
+    "trace_packet_defaults",
+    "clock_snapshot",
+    "interned_data",
+    "track_descriptor",
+    "compressed_packets",
+    "track_event.type",
+    "track_event.track_uuid",
+    "track_event.name_iid",
+    "track_event.name",
+    "track_event.debug_annotations",
+    "track_event.flow_ids",
+    "track_event.terminating_flow_ids",
+)
+
+
+class Event(NamedTuple):
+    """One track event."""
+
+    kind: int
+    name: str
+    track: int
+    timestamp: int
+    flows: list[int]
+    """Ids of the flows that go through it, and of those that end here."""
+    annotations: list[bytes]
+    names: dict[int, str]
+    """Of interned annotations, as they are now: use `arguments` before the next event."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The annotations whose values are plain."""
+        return dict(_annotation(each, self.names) for each in self.annotations)
+
+
+class _Clock:
+    """A clock of a sequence, told by a snapshot."""
+
+    __slots__ = ("base", "incremental", "last", "multiplier")
+
+    def __init__(self, value: int, *, multiplier: int, incremental: bool, base: int) -> None:
+        self.multiplier = multiplier
+        self.incremental = incremental
+        self.last = value * multiplier
+        self.base = base
+        """What to add for BOOTTIME."""
+
+    def boottime(self, timestamp: int) -> int:
+        value = timestamp * self.multiplier
+        if self.incremental:
+            value = self.last = self.last + value
+        return value + self.base
+
+
+class _Sequence:
+    """The incremental state of one sequence."""
+
+    __slots__ = ("annotation_names", "clock_id", "clocks", "event_names", "track", "valid")
+
+    def __init__(self, *, valid: bool = False) -> None:
+        self.event_names: dict[int, str] = {}
+        self.annotation_names: dict[int, str] = {}
+        self.clocks: dict[int, _Clock] = {}
+        self.clock_id = 0
+        self.track = 0
+        self.valid = valid
+
+    def add_defaults(self, data: bytes) -> None:
+        defaults = TracePacketDefaults.decode(data)
+        self.clock_id = defaults.timestamp_clock_id
+        events = defaults.track_event_defaults
+        self.track = events.track_uuid if events is not None else 0
+
+    def add_names(self, data: bytes) -> None:
+        interned = InternedData.decode(data)
+        self.event_names.update((each.iid, each.name) for each in interned.event_names)
+        self.annotation_names.update(
+            (each.iid, each.name) for each in interned.debug_annotation_names
+        )
+
+    def add_clocks(self, data: bytes) -> None:
+        clocks = {clock.clock_id: clock for clock in ClockSnapshot.decode(data).clocks}
+        boottime = clocks.get(BOOTTIME)
+        for clock_id, clock in clocks.items():
+            if _FIRST_LOCAL_CLOCK <= clock_id <= _LAST_LOCAL_CLOCK:
+                multiplier = clock.unit_multiplier_ns or 1
+                value = clock.timestamp
+                base = boottime.timestamp - value * multiplier if boottime is not None else 0
+                self.clocks[clock_id] = _Clock(
+                    value, multiplier=multiplier, incremental=clock.is_incremental, base=base
+                )
+
+    def boottime(self, timestamp: int, clock_id: int | None) -> int:
+        clock = self.clocks.get(clock_id or self.clock_id)
+        return timestamp if clock is None else clock.boottime(timestamp)
+
+
+class TrackEvents:
+    """Iterate over it once.
+
+    Args:
+        file: The trace, opened for reading bytes.
+
+    Attributes:
+        skipped: Events left out: their sequence's state was lost.
+        damaged: Packets, or parts of the file, that can't be read.
+        tracks: Descriptors of tracks, encoded, by uuid; the last one that came.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sequences: dict[int, _Sequence] = {}
+        self.skipped = 0
+        self.damaged = 0
+        self.tracks: dict[int, TrackDescriptor] = {}
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events."""
+        tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(_packet)
+        while piece := self._file.read(_READ_BYTES):
+            yield from self._events(tokens.append(piece), packed=True)
+        yield from self._events(tokens.end(), packed=True)
+        self.damaged += tokens.errors
+
+    def _events(self, rows: Iterator[tuple[Any, ...]], *, packed: bool) -> Iterator[Event]:
+        """What is packed may hold events, and nothing that is packed again."""
+        for row in rows:
+            event = None
+            try:
+                if row[8] is not None and packed:
+                    inner: Tokenizer[tuple[Any, ...]] = Tokenizer(_packet)
+                    yield from self._events(inner.append(_inflated(row[8])), packed=False)
+                    continue
+                event = self._event(row)
+            except DecodeError:
+                self.damaged += 1
+            if event is not None:
+                yield event
+
+    def _event(self, row: tuple[Any, ...]) -> Event | None:
+        timestamp, clock_id, flags, sequence_id, defaults, snapshot, names, track = row[:8]
+        kind, track_uuid, name_iid, name, annotations, flows, ending = row[9:]
+        sequence = self._sequences.get(sequence_id)
+        if sequence is None or (flags or 0) & _CLEARED:
+            sequence = _Sequence(valid=bool((flags or 0) & _CLEARED))
+            self._sequences[sequence_id] = sequence
+        if defaults is not None:
+            sequence.add_defaults(defaults)
+        if snapshot is not None:
+            sequence.add_clocks(snapshot)
+        if names is not None:
+            sequence.add_names(names)
+        if track is not None:
+            descriptor = TrackDescriptor.decode(track)
+            self.tracks[descriptor.uuid] = descriptor
+        # An incremental clock goes on with packets of any kind.
+        time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id)
+        if kind is None:
+            return None
+        if (flags or 0) & _NEEDS_STATE and not sequence.valid:
+            self.skipped += 1
+            return None
+        return Event(
+            kind,
+            sequence.event_names.get(name_iid, "") if name_iid else name or "",
+            sequence.track if track_uuid is None else track_uuid,
+            time,
+            [*(flows or ()), *(ending or ())],
+            annotations or [],
+            sequence.annotation_names,
+        )
+
+
+def _inflated(data: bytes) -> bytes:
+    """Compressed packets, as the file would hold them."""
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(data, _MAX_INFLATED_BYTES)
+    except zlib.error as error:
+        raise DecodeError(f"packets that should be compressed by deflate: {error}") from error
+    if inflater.unconsumed_tail:
+        raise DecodeError(f"compressed packets of more than {_MAX_INFLATED_BYTES} bytes")
+    return text
+
+
+def _annotation(data: bytes, names: dict[int, str]) -> tuple[str, Any]:
+    entry = DebugAnnotation.decode(data)
+    name = names.get(entry.name_iid, "") if entry.name_iid else entry.name
+    for field in ("string_value", "int_value", "uint_value", "double_value", "bool_value"):
+        if entry.has(field):
+            return name, getattr(entry, field)
+    return name, None

@@ -1,0 +1,1 @@
+"""The verb `flows`: RPC calls of a trace."""

@@ -1,0 +1,125 @@
+"""The reports of `stretto flows`, as rows, and rows as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+from stretto.analysis.rpc_summary import by_method, slowest, unmatched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stretto.analysis.rpc_flows import Call, Message, RpcFlows
+    from stretto.analysis.rpc_summary import Durations
+
+    Row = Mapping[str, str | int | None]
+
+METHODS, SLOWEST, UNMATCHED = "methods", "slowest", "unmatched"
+_EMPTY = {
+    METHODS: "No RPC messages: slices with the arguments `role` and `method`.",
+    SLOWEST: "No call with both its ends.",
+    UNMATCHED: "None.",
+}
+
+
+def rows(report: str, flows: RpcFlows, calls: Sequence[Call], limit: int) -> list[Row]:
+    """The rows of a report; times are in nanoseconds."""
+    if report == METHODS:
+        return _methods(calls)
+    chosen = slowest(calls, limit) if report == SLOWEST else unmatched(calls)[:limit]
+    return [_call(call, flows) for call in chosen]
+
+
+def _methods(calls: Sequence[Call]) -> list[Row]:
+    return [
+        {
+            "method": each.method,
+            "kind": each.kind,
+            "count": each.count,
+            "unmatched": each.unmatched,
+            **_durations("latency", each.latency),
+            **_durations("queueing", each.queueing),
+            **_durations("service", each.service),
+        }
+        for each in by_method(calls)
+    ]
+
+
+def _durations(name: str, durations: Durations) -> Row:
+    return {
+        f"{name}_p50_ns": durations.p50,
+        f"{name}_p90_ns": durations.p90,
+        f"{name}_p99_ns": durations.p99,
+        f"{name}_max_ns": durations.max,
+    }
+
+
+def _call(call: Call, flows: RpcFlows) -> Row:
+    first = next(
+        each
+        for each in (call.sent, call.received, call.reply_sent, call.reply_received)
+        if each is not None
+    )
+    return {
+        "method": call.method,
+        "kind": call.kind,
+        "ts": first.timestamp,
+        "latency_ns": call.latency_ns,
+        "queueing_ns": call.queueing_ns,
+        "service_ns": call.service_ns,
+        "sender": _place(call.sent or call.reply_received, flows),
+        "receiver": _place(call.received or call.reply_sent, flows),
+        "flow": f"{first.flow:#018x}" if first.flow else None,
+    }
+
+
+def _place(message: Message | None, flows: RpcFlows) -> str | None:
+    return None if message is None else flows.places.get(message.track, "")
+
+
+def as_csv(table: Sequence[Row]) -> str:
+    """Comma-separated, with a line of names."""
+    text = io.StringIO()
+    if table:
+        writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+    return text.getvalue()
+
+
+def as_json(reports: Mapping[str, Sequence[Row]], damaged: int) -> str:
+    """One object: each report's rows, and how much of the trace couldn't be read."""
+    return json.dumps({**reports, "damaged": damaged}, indent=2) + "\n"
+
+
+def as_table(report: str, table: Sequence[Row]) -> str:
+    """For readers: aligned, times in microseconds, of percentiles the 50th, the 99th and the
+    greatest."""
+    if not table:
+        return _EMPTY[report] + "\n"
+    columns = [name for name in table[0] if name not in ("ts", "flow") and "_p90_" not in name]
+    lines = [[_heading(name) for name in columns]]
+    lines += [[_cell(row[name], name) for name in columns] for row in table]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+    numbers = [name.endswith("_ns") or name in ("count", "unmatched") for name in columns]
+    return "".join(
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def _heading(name: str) -> str:
+    return name.removesuffix("_ns").replace("_", " ") + (" µs" if name.endswith("_ns") else "")
+
+
+def _cell(value: str | int | None, name: str) -> str:
+    if value is None:
+        return "-"
+    return f"{int(value) / 1000:.1f}" if name.endswith("_ns") else str(value)

@@ -1,0 +1,150 @@
+"""Track events are read as a decoder that knows every packet reads them."""
+
+from __future__ import annotations
+
+import io
+import zlib
+
+import pytest
+
+import stretto
+from stretto.analysis.track_events import COUNTER, TrackEvents
+from stretto.protos.trace import (
+    ClockSnapshot,
+    DebugAnnotation,
+    TracePacket,
+    TracePacketDefaults,
+    TrackEvent,
+)
+from stretto.protozero.wire import bytes_field
+from tests.support.recorded_events import events_of, record
+
+category = stretto.Category("test.analysis")
+
+
+def file_of(*packets: TracePacket) -> bytes:
+    return b"".join(bytes_field(1, packet.encode()) for packet in packets)
+
+
+def read(data: bytes) -> TrackEvents:
+    return TrackEvents(io.BytesIO(data))
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    track = stretto.Track("a track")
+    with record() as recorded:
+        for number in range(300):
+            with category.slice(f"slice {number % 7}", number=number, text="x", flow=number + 1):
+                category.instant("at", timestamp=12345 + number, terminating_flow=[5, 6])
+            category.counter("count", number)
+            category.begin("on a track", track=track, ratio=0.5, yes=True, many=[1, 2])
+            category.end(track=track)
+    return recorded.trace
+
+
+def test_every_event_of_a_recording(trace: bytes) -> None:
+    events = read(trace)
+    got = [
+        (e.kind, e.name, e.track, e.timestamp, e.flows, e.arguments())
+        for e in events
+        if e.kind != COUNTER
+    ]
+    wanted = [
+        (
+            e.kind,
+            e.name,
+            e.track,
+            e.timestamp,
+            e.flows + e.terminating_flows,
+            {name: None if isinstance(v, list) else v for name, v in e.args.items()},
+        )
+        for e in events_of(trace)
+        if e.kind != COUNTER
+    ]
+    assert len(got) == 1500
+    assert got == wanted
+    assert (events.damaged, events.skipped) == (0, 0)
+    assert "a track" in {track.name for track in events.tracks.values()}
+
+
+def test_compressed_packets_are_read_once(trace: bytes) -> None:
+    packed = file_of(TracePacket(compressed_packets=zlib.compress(trace)))
+    assert len(list(read(packed))) == len(list(read(trace)))
+    again = read(file_of(TracePacket(compressed_packets=zlib.compress(packed))))
+    assert list(again) == []
+
+
+@pytest.mark.parametrize("data", [b"no deflate", zlib.compress(bytes(3 << 20))])
+def test_compressed_packets_that_are_none(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stretto.analysis.track_events._MAX_INFLATED_BYTES", 2 << 20)
+    events = read(file_of(TracePacket(compressed_packets=data)))
+    assert list(events) == []
+    assert events.damaged == 1
+
+
+def test_a_torn_file_ends_with_damage(trace: bytes) -> None:
+    events = read(trace[: len(trace) // 2])
+    assert 0 < len(list(events)) < 1800
+    assert events.damaged == 1
+
+
+def test_a_packet_that_is_none_is_left_out(trace: bytes) -> None:
+    torn = bytes_field(1, bytes_field(59, b"\x52\x7f"))
+    events = read(torn + trace)
+    assert len(list(events)) == 1800
+    assert events.damaged == 1
+
+
+def test_events_without_their_state_are_skipped() -> None:
+    event = TrackEvent(type=3, name="lost")
+    needy = TracePacket(
+        timestamp=5, trusted_packet_sequence_id=2, sequence_flags=2, track_event=event
+    )
+    events = read(file_of(needy))
+    assert list(events) == []
+    assert events.skipped == 1
+
+
+def test_clocks_of_a_sequence() -> None:
+    clocks = [
+        ClockSnapshot.Clock(clock_id=6, timestamp=1_000_000),
+        ClockSnapshot.Clock(
+            clock_id=64, timestamp=500, unit_multiplier_ns=1000, is_incremental=True
+        ),
+        ClockSnapshot.Clock(clock_id=65, timestamp=900_000),
+    ]
+    defaults = TracePacketDefaults(timestamp_clock_id=64)
+    first = TracePacket(
+        trusted_packet_sequence_id=2,
+        sequence_flags=1,
+        clock_snapshot=ClockSnapshot(clocks=clocks),
+        trace_packet_defaults=defaults,
+    )
+
+    def at(timestamp: int, clock_id: int = 0) -> TracePacket:
+        packet = TracePacket(
+            timestamp=timestamp,
+            trusted_packet_sequence_id=2,
+            sequence_flags=2,
+            track_event=TrackEvent(type=3, name="x", track_uuid=9),
+        )
+        if clock_id:
+            packet.timestamp_clock_id = clock_id
+        return packet
+
+    trace = file_of(first, at(1), at(2), at(900_010, 65), at(3), at(77, 6))
+    times = [event.timestamp for event in read(trace)]
+    assert times == [1_001_000, 1_003_000, 1_000_010, 1_006_000, 77]
+
+
+def test_annotations_of_all_kinds() -> None:
+    annotations = [
+        DebugAnnotation(name="s", string_value="text"),
+        DebugAnnotation(name="u", uint_value=1 << 63),
+        DebugAnnotation(name="i", int_value=-1),
+        DebugAnnotation(name="none"),
+    ]
+    event = TrackEvent(type=3, name="x", debug_annotations=annotations)
+    (read_event,) = read(file_of(TracePacket(track_event=event)))
+    assert read_event.arguments() == {"s": "text", "u": 1 << 63, "i": -1, "none": None}
