@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SUBCOMMANDS = {
     "compile": ("stretto.cli.fidl.compile", "definitions to the JSON IR"),
+    "generate": ("stretto.cli.fidl.generate", "the JSON IR to modules of Python"),
 }
 """Name: (module, what it does)."""
 

@@ -70,9 +70,14 @@ class LibraryReader:
         if self.declarations("overlay"):
             raise FidlError(f"{self.library.name} has overlays, which are experimental in FIDL "
                             "and not supported; use a union")  # fmt: skip
-        for kind in ("bits", "enum", "struct", "external_struct", "table", "union"):
+        for kind in ("bits", "enum", "struct", "table", "union"):
             for declaration in self.declarations(kind):
                 yield self._named(kind, declaration), declaration
+
+    def external_structs(self) -> Iterator[tuple[types.Named, IR]]:
+        """Structs of other libraries that the document repeats, as composed methods use them."""
+        for declaration in self.declarations("external_struct"):
+            yield self._named("struct", declaration), declaration
 
     def _named(self, kind: str, ir: IR) -> types.Named:
         name, sensitive = ir["name"], "sensitive" in attributes(ir)
@@ -87,6 +92,7 @@ class LibraryReader:
                 self.type(member["type"]),
                 int(member.get("ordinal", 0)),
                 "sensitive" in attributes(member),
+                self._default(member),
             )
             for member in ir["members"]
             if not member.get("reserved", False)
@@ -97,6 +103,12 @@ class LibraryReader:
         if kind == "table":
             return types.Table(name, members, resource, sensitive)
         return types.Struct(name, members, resource, sensitive)
+
+    def _default(self, member: IR) -> Any:
+        """The default of a struct's member, which FIDL has deprecated."""
+        if not member.get("maybe_default_value"):
+            return None
+        return python_value(self.type(member["type"]), member["maybe_default_value"]["value"])
 
     def type(self, ir: IR) -> types.Type:
         """Read the mention of a type."""
@@ -174,14 +186,19 @@ def _literal(argument: IR) -> Any:
     return value == "true" if argument.get("type") == "bool" else value
 
 
-def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
-    """The type and the value of a constant; one of an enum or of bits is an int."""
-    type_, value = reader.type(ir["type"]), ir["value"]["value"]
+def python_value(type_: types.Type, value: Any) -> Any:
+    """A constant of a type; one of an enum or of bits is an int."""
     if isinstance(type_, types.String):
-        return type_, value
+        return value
     if isinstance(type_, types.Primitive):
         if type_.name == "bool":
-            return type_, value in (True, "true")
+            return value in (True, "true")
         if type_.low is None:
-            return type_, float(value)
-    return type_, int(value)
+            return float(value)
+    return int(value)
+
+
+def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
+    """The type and the value of a constant's definition."""
+    type_ = reader.type(ir["type"])
+    return type_, python_value(type_, ir["value"]["value"])

@@ -16,6 +16,7 @@ from stretto.fidl.bindings.numbers import Bits, Enum
 from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
 from stretto.fidl.codec import types
+from stretto.fidl.errors import FidlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,6 +57,10 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
     for named, declaration in reader.named_types():
         reader.library.add(named)
         _define(namespace, named, declaration)
+    for named, declaration in reader.external_structs():
+        if not any(named.name in library.types for library in reader.library.dependencies):
+            reader.library.add(named)
+            _define(Namespace(FIDL_LIBRARY=reader.library), named, declaration)
     for declaration in reader.declarations("protocol"):
         _add_protocol(namespace, reader, declaration)
     for declaration in reader.declarations("service"):
@@ -63,11 +68,18 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
         body = {"NAME": declaration["name"], "MEMBERS": members}
         _add(namespace, declaration, Service, body)
     for declaration in reader.declarations("const"):
-        type_, value = constant(reader, declaration)
-        found, _ = types.resolve(type_)
-        value = found.cls(value) if isinstance(found, types.Enum) else value
+        value = _of_its_class(*constant(reader, declaration))
         setattr(namespace, short_name(declaration["name"]), value)
     return namespace
+
+
+def _of_its_class(type_: types.Type, value: Any) -> Any:
+    """A constant as its enum or bits; as a number if the library that has these isn't loaded."""
+    try:
+        found, _ = types.resolve(type_)
+    except FidlError:
+        return value
+    return found.cls(value) if isinstance(found, types.Enum) else value
 
 
 def short_name(name: str) -> str:

@@ -73,7 +73,9 @@ def _add_constructors(cls: type[Record]) -> None:
     names = [member.python_name for member in cls.TYPE.members]
     is_table = isinstance(cls.TYPE, types.Table)
     keywords = [
-        f"{member.python_name}=None" if is_table or _may_be_left_out(member) else member.python_name
+        f"{member.python_name}={member.default!r}"
+        if is_table or member.default is not None or _may_be_left_out(member)
+        else member.python_name
         for member in cls.TYPE.members
     ]
     source = _SOURCE.format(

@@ -163,13 +163,22 @@ class Member:
         type_: What it holds.
         ordinal: In tables and unions.
         sensitive: Not to be printed.
+        default: Of a struct's member that need not be told; None for none.
     """
 
-    __slots__ = ("name", "ordinal", "python_name", "sensitive", "type")
+    __slots__ = ("default", "name", "ordinal", "python_name", "sensitive", "type")
 
-    def __init__(self, name: str, type_: Type, ordinal: int = 0, sensitive: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        type_: Type,
+        ordinal: int = 0,
+        sensitive: bool = False,
+        default: Any = None,
+    ) -> None:
         self.name, self.type, self.ordinal, self.sensitive = name, type_, ordinal, sensitive
         self.python_name = python_name(name)
+        self.default = default
 
 
 class Named(Type):

@@ -106,6 +106,8 @@ def _member(member: types.Member) -> str:
         arguments.append(str(member.ordinal))
     if member.sensitive:
         arguments.append("sensitive=True")
+    if member.default is not None:
+        arguments.append(f"default={member.default!r}")
     return f"_t.Member({', '.join(arguments)})"
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.loader import short_name
+from stretto.fidl.codec.types import Reference
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stretto.fidl.bindings.ir import LibraryReader
 
 
 class Names:
     """What a module calls things.
+
+    Attributes:
+        dependencies: Libraries whose types this one mentions.
 
     Args:
         reader: Of the module's library.
@@ -21,9 +27,8 @@ class Names:
     def __init__(self, reader: LibraryReader, prefix: str = "") -> None:
         self._library: str = reader.ir["name"]
         self._prefix = prefix
-        self.dependencies: list[str] = [
-            library["name"] for library in reader.ir.get("library_dependencies") or []
-        ]
+        mentioned = set(_mentioned(reader.ir, reader))
+        self.dependencies = sorted(mentioned - {self._library})
 
     def module(self, library: str) -> str:
         """The module of a library, without its package."""
@@ -42,6 +47,18 @@ class Names:
         """An expression for a definition's class, given its full name."""
         library, _, _ = name.rpartition("/")
         short = short_name(name)
-        if library in ("", self._library) or library not in self.dependencies:
-            return short
-        return f"{self.alias(library)}.{short}"
+        return short if library == self._library else f"{self.alias(library)}.{short}"
+
+
+def _mentioned(node: Any, reader: LibraryReader) -> Iterator[str]:
+    """The libraries of all named types in a part of the IR; protocols are mentioned by name."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _mentioned(each, reader)
+    elif isinstance(node, dict):
+        if "nullable" in node and "identifier" in node:
+            type_ = reader.type(node)
+            if isinstance(type_, Reference):
+                yield type_.name.rpartition("/")[0]
+        for each in node.values():
+            yield from _mentioned(each, reader)

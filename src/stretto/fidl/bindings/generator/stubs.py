@@ -123,7 +123,7 @@ def _record(named: types.Struct, annotations: _Annotations) -> list[str]:
         if is_table:
             read, write = f"{read} | None", f"{write} | None"
         lines.append(f"{member.python_name}: {read}")
-        default = " = None" if write.endswith("| None") else ""
+        default = " = ..." if member.default is not None or write.endswith("| None") else ""
         arguments.append(f"{member.python_name}: {write}{default}")
     keywords = f", *, {', '.join(arguments)}" if arguments else ""
     return [*lines, f"def __init__(_self, /{keywords}) -> None: ..."]

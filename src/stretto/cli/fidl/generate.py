@@ -1,0 +1,77 @@
+"""`stretto fidl generate`: the JSON IR to modules of Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stretto.base.errors import CommandError
+from stretto.cli.verb_parser import VerbParser
+from stretto.fidl.bindings.generator import KEEP, STRIP, generate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DESCRIPTION = """\
+Write a module of Python, and its stub, for each FIDL library.
+
+  stretto fidl compile greeter.fidl --json greeter.json
+  stretto fidl generate greeter.json --out app/fidl --prefix app.fidl
+
+Library a.b becomes a_b.py and a_b.pyi. The classes are those that
+stretto.fidl.bindings.load makes of the same IR while a program runs.
+"""
+
+
+def _parser() -> VerbParser:
+    parser = VerbParser("fidl generate", DESCRIPTION)
+    parser.add_argument("files", nargs="+", metavar="IR", help="JSON IR, a file for each library")
+    parser.add_argument("--out", default=".", metavar="FOLDER", help="where they go (here)")
+    parser.add_argument(
+        "--prefix", default="", metavar="PACKAGE", help="the package that FOLDER is (none)"
+    )
+    parser.add_argument(
+        "--trace",
+        choices=(KEEP, STRIP),
+        default=KEEP,
+        help="whether @trace leaves a mark (keep)",
+    )
+    return parser
+
+
+def _read(name: str) -> Any:
+    try:
+        ir = json.loads(Path(name).read_text("utf-8"))
+    except OSError as error:
+        raise CommandError(f"fidl generate: can't read {name!r}: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError(f"fidl generate: {name!r} isn't JSON: {error}.") from error
+    if not isinstance(ir, dict) or "name" not in ir or "library_dependencies" not in ir:
+        raise CommandError(
+            f"fidl generate: {name!r} isn't the IR of a library: "
+            "`stretto fidl compile … --json` writes it."
+        )
+    return ir
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Generate.
+
+    Raises:
+        CommandError: A file can't be read or written, or isn't what it should be.
+        FidlError: The IR has something that isn't known.
+    """
+    options = _parser().parse_args(arguments)
+    folder = Path(options.out)
+    for name in options.files:
+        for path, text in generate(_read(name), prefix=options.prefix, trace=options.trace).items():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(text, "utf-8")
+            except OSError as error:
+                where = str(folder / path)
+                raise CommandError(
+                    f"fidl generate: can't write {where!r}: {error.strerror}."
+                ) from error
+    return 0
