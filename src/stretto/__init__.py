@@ -26,6 +26,7 @@ from stretto.base.version import VERSION
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the pure side has the same names, and looser types
     from stretto._connection import connect, disconnect
+    from stretto._startup import setup_startup_tracing
     from stretto.client.api import (
         Category,
         Flow,
@@ -97,6 +98,7 @@ __all__ = [
     "now",
     "process_track",
     "recording",
+    "setup_startup_tracing",
     "slice",
     "thread_track",
     "traced",
@@ -105,18 +107,21 @@ __all__ = [
 
 _SESSIONS = ("DataSource", "TracingSession", "recording")
 _CONNECTION = ("connect", "disconnect")
+_STARTUP = ("setup_startup_tracing",)
 
 
 def __getattr__(name: str) -> object:
     """What more there is than events, loaded when first used."""
-    if name not in _SESSIONS and name not in _CONNECTION:
+    if name not in _SESSIONS and name not in _CONNECTION and name not in _STARTUP:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
     if not available():
         from stretto.client import pure_sessions as module
     elif name in _SESSIONS:
         from stretto import _sessions as module  # type: ignore[no-redef]
-    else:
+    elif name in _CONNECTION:
         from stretto import _connection as module  # type: ignore[no-redef]
+    else:
+        from stretto import _startup as module  # type: ignore[no-redef]
     value: object = getattr(module, name)
     globals()[name] = value
     return value

@@ -3,26 +3,34 @@
 From then on sessions of other processes (`stretto trace`, the Perfetto UI) record it whenever
 they like, and it costs nothing while none does. A service that isn't there is waited for, one
 that went away too; children of a fork connect by themselves.
+
+A session hears of the program once it has connected. `stretto.setup_startup_tracing()`, or the
+name of a config file in `STRETTO_STARTUP_CONFIG`, has it record before (`client.startup_tracing`).
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 
 from stretto import _sessions  # noqa: F401  # puts the client together
 from stretto.base.socket_names import producer_socket
 from stretto.client import fork
+from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 from stretto.client.track_event import builtin_categories, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stretto.backends.always_on import AlwaysOnBackend
     from stretto.backends.system import SystemBackend
 
 __all__ = ["Connection", "connect", "disconnect"]
 
 BACKEND = "system"
+STARTUP_CONFIG = "STRETTO_STARTUP_CONFIG"
 
 
 class Connection:
@@ -51,14 +59,14 @@ class Connection:
 
     # --- for this module
 
-    def start(self) -> None:
+    def start(self, prepare: Callable[[AlwaysOnBackend], object]) -> None:
         # Now, not in the middle of the first session: our imports are none of its events.
         builtin_categories.load_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)
-        self.start_backend()
+        self.start_backend(prepare)
 
-    def start_backend(self) -> None:
+    def start_backend(self, prepare: Callable[[AlwaysOnBackend], object] | None = None) -> None:
         from stretto.backends.always_on import AlwaysOnBackend
         from stretto.backends.system import SystemBackend
 
@@ -69,8 +77,15 @@ class Connection:
                 return
             before.close()  # of a session that this process has started
             tracing.forget(BACKEND)
-        self._backend = AlwaysOnBackend(self._address, process.process_name())
+        self._backend = AlwaysOnBackend(self._address, process.process_name(), prepare)
         tracing.connect(BACKEND, self._backend)
+
+    def prepare(self, prepare: Callable[[AlwaysOnBackend], object]) -> None:
+        """Call that with the backend, unless that is a recorder's."""
+        from stretto.backends.always_on import AlwaysOnBackend
+
+        if isinstance(self._backend, AlwaysOnBackend):
+            prepare(self._backend)
 
     def stop(self) -> None:
         fork.after_in_child.remove(self.start_backend)
@@ -87,15 +102,35 @@ def connect() -> Connection:
     """Have sessions from outside record this program, for as long as it lives.
 
     The service is the one at `PERFETTO_PRODUCER_SOCK_NAME`, or at Perfetto's default path. If
-    there is none yet, it is waited for in the background.
+    there is none yet, it is waited for in the background. If `STRETTO_STARTUP_CONFIG` names the
+    file of a trace config, it is as if `setup_startup_tracing` were called with that.
 
     Returns:
         The connection, at once; the same one every time.
     """
+    return _connect(_set_up_from_environment)
+
+
+def _set_up_from_environment(backend: AlwaysOnBackend) -> None:
+    if path := os.environ.get(STARTUP_CONFIG):
+        from stretto import _startup
+
+        call_safely(_startup.set_up_from_file, backend, path)
+
+
+def connect_after(prepare: Callable[[AlwaysOnBackend], object]) -> None:
+    """Connect, and prepare startup tracing: before, if there is no connection yet."""
+    connected = _active.get(BACKEND)
+    connection = _connect(prepare)
+    if connection is connected:
+        connection.prepare(prepare)
+
+
+def _connect(prepare: Callable[[AlwaysOnBackend], object]) -> Connection:
     this = Connection()
     winner = _active.setdefault(BACKEND, this)
     if winner is this:
-        this.start()
+        this.start(prepare)
     return winner
 
 

@@ -159,3 +159,31 @@ def test_sessions_one_after_the_other(sockets: tuple[Path, Path], program: LiveP
             program.run(f"app.instant('session {number}')")
             events = track_events(session.finish())
             assert [event.name for event in events] == [f"session {number}"]
+
+
+@pytest.mark.parametrize("comes", ["before", "later"])
+def test_startup_tracing(
+    sockets: tuple[Path, Path], oracle: Callable[[bytes], Oracle], comes: str
+) -> None:
+    """What was written into memory of our own before is adopted with the session."""
+    wanted = config()
+    start = f"import stretto; startup = bytes.fromhex('{wanted.encode().hex()}')\n"
+    start += "session = stretto.setup_startup_tracing(startup, timeout_ms=60_000)\n"
+    with ReferenceService(*sockets):
+        consumer = SystemConsumer(str(sockets[1]))
+        if comes == "before":
+            consumer.enable(wanted)
+        with LiveProgram(start + PROGRAM + "write_all(4, 8_000)\n") as program:
+            program.wait_for("connection.connected")
+            if comes == "later":
+                consumer.enable(wanted)
+            program.wait_for("session.state == 'adopted'")
+            program.run("write(8_000, 10_000)")
+            assert consumer.flush()
+            consumer.stop()
+            loaded = oracle(consumer.read())
+            consumer.close()
+            assert program.finish() == ""
+    assert loaded.errors() == []
+    assert loaded.query(COUNT) == [(10_000,)]
+    assert loaded.query(NUMBERS) == [(10_000,)]

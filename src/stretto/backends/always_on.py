@@ -7,12 +7,17 @@
 Nothing here blocks the program or raises because of the service. While connected the IPC
 thread sleeps in the kernel; while waiting a timer tries to connect, ever more slowly. After
 a fork the child has a connection of its own, or waits for one.
+
+What records before there is a connection (`client.startup_tracing`) writes into memory of this
+process, which the next connection offers to its service. A connection that has no memory yet
+is made anew for it: nothing was recorded over it.
 """
 
 from __future__ import annotations
 
 from time import monotonic, sleep
 
+from stretto import _native
 from stretto.base.errors import StrettoError, TransportError
 from stretto.client import fork
 from stretto.ipc.retry_timer import RetryTimer
@@ -20,10 +25,13 @@ from stretto.ports.producer_client import ProducerClient, ProducerHints
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from stretto.client.producer_connection import ProducerConnection
+    from stretto.client.startup_tracing import StartupTracingSession
+    from stretto.ipc.alarm import Alarm
+    from stretto.protos.config import DataSourceConfig
 
     T = TypeVar("T")
 
@@ -38,15 +46,23 @@ class AlwaysOnBackend:
     Args:
         address: the socket: a path, or `@name`.
         name: what the process calls itself there.
+        before: called before the first attempt to connect.
     """
 
     lasting = False
     """It is of `stretto.connect()`, which may end it."""
 
-    def __init__(self, address: str, name: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        before: Callable[[AlwaysOnBackend], object] | None = None,
+    ) -> None:
+        self._before = before
         self._address = address
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
         self._timer = RetryTimer(self._attempt)
+        self._alarm: Alarm | None = None
         self._client: ProducerClient | None = None
         self._producer: ProducerConnection | None = None
         self._closed = False
@@ -62,7 +78,11 @@ class AlwaysOnBackend:
         producer.on_gone = self._on_gone
         fork.before.append(self._suspend)
         fork.after_in_parent.append(self._resume)
-        self._timer.start()
+        try:
+            if self._before is not None:
+                self._before(self)
+        finally:
+            self._timer.start()
 
     def call(self, function: Callable[[], T]) -> T:
         """Run `function` here: requests may be sent from any thread."""
@@ -93,7 +113,11 @@ class AlwaysOnBackend:
         if self._closed:
             return
         self._forget()
+        if self._producer is not None and self._producer.startup is not None:
+            self._producer.startup.end_all()
         self._timer.close()
+        if self._alarm is not None:
+            self._alarm.close()
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
@@ -105,6 +129,8 @@ class AlwaysOnBackend:
         if not self._closed:
             self._forget()
             self._timer.abandon()
+            if self._alarm is not None:
+                self._alarm.abandon()
             if self._client is not None:
                 self._client.abandon()
 
@@ -112,6 +138,54 @@ class AlwaysOnBackend:
         self._closed = True
         fork.before.remove(self._suspend)
         fork.after_in_parent.remove(self._resume)
+
+    # --- startup tracing
+
+    def setup_startup_tracing(
+        self,
+        session: StartupTracingSession,
+        configs: Sequence[DataSourceConfig],
+        timeout_ms: float,
+    ) -> None:
+        """Record from now on, for a service that will ask for it.
+
+        Args:
+            session: what becomes of it.
+            configs: of the data sources to start.
+            timeout_ms: how long to wait for the service.
+
+        Raises:
+            TransportError: there is no memory to be had.
+        """
+        producer = self._producer
+        if producer is None or self._closed:
+            session.abort()
+            return
+        has_memory = producer.setup_startup_tracing(
+            session, configs, timeout_ms, _native.boottime_ns
+        )
+        if has_memory:
+            self._reconnect()
+        if self._alarm is None:
+            from stretto.ipc.alarm import Alarm
+
+            self._alarm = Alarm(self._expire)
+        if (ms := self._expire()) is not None:
+            self._alarm.set(ms)
+
+    def _expire(self) -> float | None:
+        startup = self._producer and self._producer.startup
+        return startup.expire() if startup else None
+
+    def _reconnect(self) -> None:
+        """Hang up, if there is somebody, and connect at once."""
+        self._timer.suspend()  # an attempt that is being made ends
+        client, self._client = self._client, None
+        if client is not None and self._producer is not None:
+            client.disconnect()
+            self._producer.on_disconnect()
+            self.problem = ""
+        self._timer.resume()
 
     # --- connecting: on the timer's thread
 
@@ -130,7 +204,8 @@ class AlwaysOnBackend:
         if self._producer is None:
             return
         producer, hints = self._producer, self._hints
-        client = ProducerClient.connect(self._address, producer, hints, timeout_ms=0)
+        memory = producer.startup.memory if producer.startup is not None else None
+        client = ProducerClient.connect(self._address, producer, hints, timeout_ms=0, memory=memory)
         producer.attach(client)
         try:
             client.connect_soon(self._on_connected)
@@ -156,10 +231,14 @@ class AlwaysOnBackend:
 
     def _suspend(self) -> None:
         self._timer.suspend()
+        if self._alarm is not None:
+            self._alarm.suspend()
         if self._client is not None:
             self._client.suspend()
 
     def _resume(self) -> None:
         if self._client is not None:
             self._client.resume()
+        if self._alarm is not None:
+            self._alarm.resume()
         self._timer.resume()

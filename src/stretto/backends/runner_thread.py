@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stretto import _native
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
-from stretto.client.producer_connection import call_safely
+from stretto.client.safe_call import call_safely
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,6 +25,7 @@ from _thread import _local
 
 from stretto import _native
 from stretto.base.errors import StrettoError
+from stretto.client.safe_call import call_safely
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 
 _TIMESTAMP = 8  # TracePacket.timestamp
+
+RESERVATION_SHIFT = 16
+"""A target buffer that isn't known yet is a reservation's number, so far to the left."""
 
 
 class DataSource:
@@ -54,7 +58,7 @@ class DataSource:
     """The session's config for this data source."""
 
     instance_id: int
-    """Unique in its service."""
+    """Unique in its service; 0 before there is one (startup tracing)."""
 
     arbiter: _native.Arbiter
     target_buffer: int
@@ -130,6 +134,23 @@ class DataSource:
             handles_incremental_state_clear=True,
         )
 
+    @classmethod
+    def can_adopt_startup_session(
+        cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
+    ) -> bool:
+        """Whether what an instance has recorded since the program's start is what a service wants.
+
+        Args:
+            startup_config: The instance's.
+            service_config: The session's.
+
+        Returns:
+            True if they are equal, but for what services put in themselves.
+        """
+        from stretto.client.startup_config import wanted
+
+        return wanted(startup_config) == wanted(service_config)
+
     def on_setup(self, config: DataSourceConfig) -> None:
         """The session is being prepared; it may never start."""
 
@@ -145,10 +166,25 @@ class DataSource:
     def on_clear_incremental_state(self) -> None:
         """Write again whatever later packets rely on."""
 
-    # --- for the producer connection ---
+    # --- for the producer connection
+
+    def set_up(
+        self,
+        instance_id: int,
+        config: DataSourceConfig,
+        arbiter: _native.Arbiter,
+        target_buffer: int,
+    ) -> None:
+        """Get ready to write into a buffer."""
+        self.instance_id, self.config = instance_id, config
+        self.arbiter, self.target_buffer = arbiter, target_buffer
+        arbiter.open_buffer(target_buffer)
+        call_safely(self.on_setup, config)
 
     def begin(self) -> None:
-        """Start: `on_start`, and be among the instances."""
+        """Start: `on_start`, and be among the instances. Again (startup tracing): nothing."""
+        if self._running:
+            return
         self._running = True
         self.on_start()
         cls = type(self)

@@ -38,7 +38,7 @@ _forking: tuple[FrameType, int] | None = None
 
 
 def _run(hooks: list[Callable[[], object]]) -> None:
-    from stretto.client.producer_connection import call_safely
+    from stretto.client.safe_call import call_safely
 
     for hook in hooks:
         _native.own_work(call_safely, hook)

@@ -6,36 +6,17 @@ Callbacks arrive on a tracing thread of the backend, one at a time.
 
 from __future__ import annotations
 
+from stretto.client.safe_call import call_safely
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stretto import _native
     from stretto.client.data_source import DataSource
+    from stretto.client.startup_tracing import StartupTracing, StartupTracingSession
     from stretto.ports.endpoints import ProducerEndpoint
     from stretto.protos.config import DataSourceConfig
-
-
-class _Unraisable:
-    """Has the interpreter report an exception that nobody is there to catch.
-
-    `sys.unraisablehook` takes nothing but what the interpreter makes itself, as it does for
-    what a `__del__` raises.
-    """
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def __del__(self) -> None:
-        raise self.error
-
-
-def call_safely(callback: Callable[..., object], *args: object) -> None:
-    """Call into the program's code: whatever it raises is reported, and tracing goes on."""
-    try:
-        callback(*args)
-    except Exception as error:  # noqa: BLE001  # the program's code may raise anything
-        _Unraisable(error)
 
 
 class ProducerConnection:
@@ -52,6 +33,8 @@ class ProducerConnection:
         self._stop_silently: set[str] = set()
         self._arbiter: _native.Arbiter | None = None
         self._instances: dict[int, DataSource] = {}
+        self.startup: StartupTracing | None = None
+        """What records before a service has asked; made with the first such session."""
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
         """Use `endpoint`; the data sources are offered once it is connected."""
@@ -70,6 +53,36 @@ class ProducerConnection:
         if self.endpoint is not None and source.name in self._types:
             self.endpoint.update_data_source(source.descriptor())
 
+    def setup_startup_tracing(
+        self,
+        session: StartupTracingSession,
+        configs: Sequence[DataSourceConfig],
+        timeout_ms: float,
+        now_ns: Callable[[], int],
+    ) -> bool:
+        """Record before a service asks for it.
+
+        Args:
+            session: What becomes of it.
+            configs: The data sources to start; those that nobody has registered are left out.
+            timeout_ms: How long to wait for a service.
+            now_ns: The clock of the time-out.
+
+        Returns:
+            True if a connection with the `startup` memory is needed for it.
+
+        Raises:
+            TransportError: there is no memory to be had.
+        """
+        if self.startup is None:
+            from stretto.client.startup_tracing import StartupTracing
+
+            self.startup = StartupTracing(now_ns)
+        sources = [(self._types[c.name], c) for c in configs if c.name in self._types]
+        before = self.startup.memory
+        self.startup.begin(session, sources, self._arbiter, timeout_ms)
+        return self.startup.memory is not before
+
     def stop(self) -> None:
         """End all instances while the connection still stands: what they write last arrives."""
         for instance_id in list(self._instances):
@@ -80,6 +93,8 @@ class ProducerConnection:
         for instance in self._instances.values():
             instance.forget()
         self._instances.clear()
+        if self.startup is not None:
+            self.startup.forget()
         self.endpoint = self._arbiter = None
 
     # --- called by the service ---
@@ -105,6 +120,8 @@ class ProducerConnection:
         self.stop()
         if self._arbiter is not None:
             self._arbiter.disable()
+            if self.startup is not None:
+                self.startup.end_all(self._arbiter)
         self.endpoint = self._arbiter = None
         if self.on_gone is not None:
             self.on_gone()
@@ -116,14 +133,21 @@ class ProducerConnection:
         source = self._types.get(config.name)
         if source is None or self._arbiter is None or instance_id in self._instances:
             return
-        instance = source()
-        instance.config = config
-        instance.instance_id = instance_id
-        instance.arbiter = self._arbiter
-        instance.target_buffer = config.target_buffer
-        self._instances[instance_id] = instance
-        self._arbiter.open_buffer(instance.target_buffer)
-        call_safely(instance.on_setup, config)
+        if self.startup is None or not self._adopt(source, instance_id, config):
+            instance = source()
+            self._instances[instance_id] = instance
+            instance.set_up(instance_id, config, self._arbiter, config.target_buffer)
+
+    def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
+        """Whether an instance that records already is the one that the service wants."""
+
+        def keep(instance: DataSource) -> None:
+            instance.instance_id, instance.config = instance_id, config
+            self._instances[instance_id] = instance
+
+        assert self.startup is not None
+        assert self._arbiter is not None
+        return self.startup.adopt(source, config, self._arbiter, keep)
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
         if instance_id not in self._instances:  # services before Android Q send no setup
@@ -150,10 +174,9 @@ class ProducerConnection:
         if instance is None:
             return
         call_safely(instance.end)
-        target_buffer = instance.target_buffer
+        arbiter, target_buffer = instance.arbiter, instance.target_buffer
         del instance  # and with it its writers, unless somebody else keeps them
-        if self._arbiter is not None:
-            self._arbiter.close_buffer(target_buffer)
+        arbiter.close_buffer(target_buffer)
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
         for instance_id in instance_ids:

@@ -76,6 +76,21 @@ def disconnect() -> None:
     """`stretto.disconnect` where nothing can be recorded."""
 
 
+class StartupTracingSession:
+    """A startup session that records nothing."""
+
+    state = "aborted"
+    num_data_sources_started = 0
+
+    def abort(self) -> None:
+        return None
+
+
+def setup_startup_tracing(_config: object, **_options: object) -> StartupTracingSession:
+    """`stretto.setup_startup_tracing` where nothing can be recorded."""
+    return StartupTracingSession()
+
+
 class DataSource:
     """A data source that no session will ever want."""
 

@@ -14,7 +14,7 @@ import os
 
 from stretto import _native
 from stretto.base.errors import ConfigError, StrettoError, TransportError
-from stretto.client.producer_connection import call_safely
+from stretto.client.safe_call import call_safely
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

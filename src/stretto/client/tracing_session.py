@@ -135,7 +135,7 @@ class TracingSession:
     """
 
     def __init__(self, config: TraceConfig | bytes, backend: str = "in_process") -> None:
-        decoded = _decode(config)
+        decoded = decode_config(config)
         self._config = decoded.encode()
         triggers = decoded.trigger_config
         starts_later = triggers is not None and triggers.trigger_mode == _START_TRACING
@@ -324,7 +324,12 @@ class TracingSession:
         self.close()
 
 
-def _decode(config: TraceConfig | bytes) -> TraceConfig:
+def decode_config(config: TraceConfig | bytes) -> TraceConfig:
+    """A session's config as a message.
+
+    Raises:
+        ConfigError: it is none.
+    """
     from stretto.protos.config import TraceConfig
 
     if isinstance(config, TraceConfig):

@@ -20,6 +20,8 @@ Rules
 - The service must run as our own user or as root: nobody else may hand us
   memory or switch tracing on. Over a network nobody can say who it is; who names
   such an address trusts whoever is there.
+- Memory that was written to before (`startup_memory`) is offered with the handshake. The
+  service that takes it has no other; `on_tracing_setup` comes with the handshake then.
 - Over a network there is no shared memory: we say who we are (`peer`), and trace
   data goes inside of messages, from memory of our own.
 - The socket is shut down before its number is free again, so a late commit can
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from stretto.ipc.client import ServiceProxy
     from stretto.ipc.service import Message
     from stretto.ports.endpoints import Producer
+    from stretto.ports.startup_memory import StartupMemory
     from stretto.protos.config import DataSourceDescriptor
 
 RECEIVES_PER_CALL = 8
@@ -104,17 +107,25 @@ class ProducerClient:
         end: Connected to a service; belongs to this object from now on.
         producer: Gets the callbacks; registers its data sources in `on_connect`.
         hints: See there.
+        memory: What was written to before there was a connection, if anything.
     """
 
     __slots__ = (
         "_arbiter", "_client", "_emulates", "_end", "_gone", "_hints", "_ipc_thread_ident",
-        "_patches_directly", "_producer", "_proxy", "_queue", "_reader", "_thread",
+        "_memory", "_patches_directly", "_producer", "_proxy", "_queue", "_reader", "_thread",
     )  # fmt: skip
 
-    def __init__(self, end: StreamSocket, producer: Producer, hints: ProducerHints) -> None:
+    def __init__(
+        self,
+        end: StreamSocket,
+        producer: Producer,
+        hints: ProducerHints,
+        memory: StartupMemory | None = None,
+    ) -> None:
         self._end = end
         self._producer = producer
         self._hints = hints
+        self._memory = memory
         self._queue = _native.SendQueue(end.fileno())
         self._thread: _native.IpcThread | None = _native.IpcThread(
             end.fileno(), self._queue, self._on_readable
@@ -130,7 +141,12 @@ class ProducerClient:
 
     @classmethod
     def connect(
-        cls, address: str, producer: Producer, hints: ProducerHints, timeout_ms: float = 5000
+        cls,
+        address: str,
+        producer: Producer,
+        hints: ProducerHints,
+        timeout_ms: float = 5000,
+        memory: StartupMemory | None = None,
     ) -> ProducerClient:
         """Connect to the producer socket of a service.
 
@@ -139,6 +155,7 @@ class ProducerClient:
             producer: See the class.
             hints: See the class.
             timeout_ms: For the connection alone; the handshake has its own.
+            memory: See the class.
 
         Raises:
             TransportError: There is no service, or it is another user's.
@@ -151,7 +168,7 @@ class ProducerClient:
                 f"the service at {address} runs as user {peer.uid}: it must be ours or root's, "
                 "else it could read what this program traces"
             )
-        return cls(end, producer, hints)
+        return cls(end, producer, hints, memory)
 
     @property
     def connected(self) -> bool:
@@ -296,9 +313,19 @@ class ProducerClient:
             smb_scraping_mode=enabled if hints.smb_scraping else disabled,
             sdk_version=hints.sdk_version,
         )
-        self._invoke("InitializeConnection", request, self._on_initialized)
+        self._invoke("InitializeConnection", request, self._on_initialized, self._offer(request))
         self._invoke("GetAsyncCommand", ipc.GetAsyncCommandRequest(), self._on_command)
         self._producer.on_connect()
+
+    def _offer(self, request: _Request) -> int:
+        """Put our own memory into the request; its descriptor, or -1."""
+        memory = self._memory
+        if memory is None or self._end.peer_credentials() is None:
+            return -1
+        request.shared_memory_page_size_hint_bytes = memory.page_size
+        request.shared_memory_size_hint_bytes = memory.size
+        request.producer_provided_shmem = True
+        return memory.fileno()
 
     def _on_initialized(
         self, reply: ipc.InitializeConnectionResponse | None, _has_more: bool
@@ -311,6 +338,12 @@ class ProducerClient:
             )
         self._emulates = reply.use_shmem_emulation
         self._patches_directly = reply.direct_smb_patching_supported
+        memory, self._memory = self._memory, None
+        if memory is not None and memory.settle(
+            reply, self._way(), scrapable=self._hints.smb_scraping
+        ):
+            self._arbiter = memory.arbiter
+            self._producer.on_tracing_setup(self._arbiter)
 
     def _sync(self, done: Callable[[], None]) -> None:
         self.sync(done)
@@ -384,11 +417,12 @@ class ProducerClient:
         name: str,
         request: Message,
         on_reply: Callable[..., object] | None = None,
+        fd: int = -1,
     ) -> None:
         if self._gone or self._proxy is None:
             return
         known = self._proxy.method_id(name) != 0
-        if not self._proxy.invoke(name, request, on_reply) and known:
+        if not self._proxy.invoke(name, request, on_reply, fd) and known:
             # A service that has let a mebibyte of requests pile up is no service.
             self._end_connection()
 
@@ -469,15 +503,18 @@ class ProducerClient:
                 os.close(fd)
         self._producer.on_tracing_setup(self._arbiter)
 
-    def _make_arbiter(self, fd: int, page_size: int) -> _native.Arbiter:
+    def _way(self) -> tuple[_native.SendQueue, int, int, int, int]:
         assert self._proxy is not None
-        way = (
+        return (
             self._queue,
             self._proxy.service_id,
             self._proxy.method_id("CommitData"),
             self._proxy.method_id("RegisterTraceWriter"),
             self._proxy.method_id("UnregisterTraceWriter"),
         )
+
+    def _make_arbiter(self, fd: int, page_size: int) -> _native.Arbiter:
+        way = self._way()
         if self._emulates:
             hints = self._hints
             size = hints.shm_size or EMULATED_SHM_BYTES

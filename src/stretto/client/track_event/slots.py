@@ -76,7 +76,7 @@ def _set(category: _native.Category, slot: int, on: bool) -> None:
 
 
 def _notify(category: _native.Category) -> None:
-    from stretto.client.producer_connection import call_safely
+    from stretto.client.safe_call import call_safely
 
     for on_change in _observers.get(category, ()):
         call_safely(on_change, category.enabled)

@@ -15,11 +15,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from stretto.protos.config import DataSourceDescriptor
+    from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TrackEventConfig
 
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
 """DataSourceConfig.buffer_exhausted_policy; "stall then abort" only drops: tracing never kills
 the traced program."""
+
+
+def _wish(config: TrackEventConfig) -> tuple[object, ...]:
+    """What decides which events are recorded, and what is left out of them."""
+    return (
+        set(config.enabled_categories),
+        set(config.disabled_categories),
+        set(config.enabled_tags),
+        set(config.disabled_tags),
+        bool(config.filter_debug_annotations),
+        bool(config.filter_dynamic_event_names),
+    )
 
 
 class TrackEventSource(DataSource):
@@ -56,6 +68,14 @@ class TrackEventSource(DataSource):
             no_flush=True,  # the service scrapes: every finished event is visible in memory
             track_event_descriptor=TrackEventDescriptor(available_categories=available),
         )
+
+    @classmethod
+    def can_adopt_startup_session(
+        cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
+    ) -> bool:
+        """The same categories, in any order, and the same filters."""
+        startup, service = startup_config.track_event_config, service_config.track_event_config
+        return startup is not None and service is not None and _wish(startup) == _wish(service)
 
     @classmethod
     def announce_categories(cls) -> None:

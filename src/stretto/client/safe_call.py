@@ -1,0 +1,29 @@
+"""Calls into the program's code, which may raise anything."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Unraisable:
+    """Has the interpreter report an exception that nobody is there to catch.
+
+    `sys.unraisablehook` takes nothing but what the interpreter makes itself, as it does for
+    what a `__del__` raises.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        raise self.error
+
+
+def call_safely(callback: Callable[..., object], *args: object) -> None:
+    """Call into the program's code: whatever it raises is reported, and tracing goes on."""
+    try:
+        callback(*args)
+    except Exception as error:  # noqa: BLE001  # the program's code may raise anything
+        _Unraisable(error)

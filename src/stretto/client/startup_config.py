@@ -1,0 +1,46 @@
+"""What two configs of a data source have in common: whether a startup session may be adopted.
+
+Source: perfetto-abi 7.4.
+"""
+
+from __future__ import annotations
+
+from stretto.protozero.message import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.protos.config import DataSourceConfig
+
+_GIVEN_BY_SERVICE = (
+    "target_buffer", "tracing_session_id", "session_initiator", "trace_duration_ms",
+    "stop_timeout_ms", "enable_extra_guardrails",
+)  # fmt: skip
+"""Of a DataSourceConfig."""
+
+
+def wanted(config: DataSourceConfig) -> dict[str, object]:
+    """What a config says, without what services put in themselves.
+
+    Two that want the same are equal, whichever of them spells defaults out.
+    """
+    values = _values(config)
+    for name in _GIVEN_BY_SERVICE:
+        values.pop(name, None)
+    return values
+
+
+def _values(message: Message) -> dict[str, object]:
+    """What a message says: a field with its default says nothing."""
+    default = type(message)()
+    values: dict[str, object] = {"": message.unknown_fields} if message.unknown_fields else {}
+    for name, value in message.set_fields().items():
+        said = _value(value)
+        if said not in ({}, []) and value != getattr(default, name):
+            values[name] = said
+    return values
+
+
+def _value(value: object) -> object:
+    if isinstance(value, Message):
+        return _values(value)
+    return [_value(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,105 @@
+"""Calls something once a time has come, on a thread that is there only meanwhile.
+
+    set(ms)     in so many ms; again: instead of before
+    on_time()   how many ms until the next time, or None: the thread ends
+
+The thread is native, and sleeps without the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock, get_ident
+
+from stretto import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_MS = 1 << 30
+
+
+class Alarm:
+    """A timer with a thread.
+
+    Args:
+        on_time: raises nothing; may call anything here.
+    """
+
+    __slots__ = ("_fd", "_is_set", "_lock", "_on_time", "_own_ident", "_suspended", "_thread")
+
+    def __init__(self, on_time: Callable[[], float | None]) -> None:
+        self._on_time = on_time
+        self._fd = -1
+        self._thread: _native.IpcThread | None = None
+        self._own_ident = 0
+        self._is_set = self._suspended = False
+        self._lock = allocate_lock()  # never held while the thread is waited for
+
+    def set(self, ms: float) -> None:
+        """Have the time come in so many ms."""
+        if get_ident() == self._own_ident:
+            self._arm(ms)
+            return
+        self._join()
+        with self._lock:
+            try:
+                self._arm(ms)
+            except OSError:  # it is the first time, or the program has closed the timer
+                self._open()
+                self._arm(ms)
+            if self._thread is not None and not self._suspended:
+                self._thread.start()
+
+    def suspend(self) -> None:
+        """Have no thread until `resume`: for a fork."""
+        self._suspended = True
+        self._join()
+
+    def resume(self) -> None:
+        """Go on after `suspend`."""
+        with self._lock:
+            self._suspended = False
+            if self._thread is not None and self._is_set:
+                self._thread.start()
+
+    def close(self) -> None:
+        """The time never comes."""
+        self.suspend()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """In the child of a fork: the thread was the parent's."""
+        self._is_set = False
+        if get_ident() != self._own_ident:
+            self._thread = None
+        fd, self._fd = self._fd, -1
+        try:
+            os.close(fd)
+        except OSError:
+            pass  # it was never set, or the program has closed it
+
+    def _open(self) -> None:
+        self._thread = None  # before its numbers are another's
+        self._fd = _native.timer_fd()
+        self._thread = _native.IpcThread(self._fd, None, self._ring)
+
+    def _join(self) -> None:
+        if self._thread is not None and get_ident() != self._own_ident:
+            self._thread.stop()
+
+    def _arm(self, ms: float) -> None:
+        self._is_set = True
+        _native.set_timer_fd(self._fd, min(max(0, round(ms)), LONGEST_MS))
+
+    def _ring(self) -> bool:
+        self._own_ident = get_ident()
+        self._is_set = False
+        try:
+            ms = self._on_time()
+            if ms is not None and self._fd >= 0:
+                self._arm(ms)
+            return self._is_set and not self._suspended
+        finally:
+            self._own_ident = 0

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from stretto.ipc.alarm import Alarm
+
+DEADLINE = 30.0
+NEVER_MS = 3_600_000
+
+
+class Rings:
+    """What an alarm calls; answers what it is told to, once."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.threads: list[int] = []
+        self.answers: list[float | None] = []
+
+    def __call__(self) -> float | None:
+        with self.changed:
+            self.threads.append(threading.get_ident())
+            self.changed.notify_all()
+            return self.answers.pop(0) if self.answers else None
+
+    def wait_for(self, count: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.threads) >= count, DEADLINE)
+
+
+@pytest.fixture
+def rings() -> Rings:
+    return Rings()
+
+
+@pytest.fixture
+def alarm(rings: Rings) -> Iterator[Alarm]:
+    alarm = Alarm(rings)
+    yield alarm
+    alarm.close()
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_it_rings_once_on_a_thread_of_its_own(alarm: Alarm, rings: Rings) -> None:
+    before = threads()
+    alarm.set(1)
+    rings.wait_for(1)
+    alarm.suspend()  # waits for its thread
+    assert threads() == before
+    assert rings.threads[0] != threading.get_ident()
+    assert len(rings.threads) == 1
+
+
+def test_it_rings_again_when_told_so(alarm: Alarm, rings: Rings) -> None:
+    rings.answers = [1, 0, 2]
+    alarm.set(0)
+    rings.wait_for(4)
+
+
+def test_set_again_it_rings_at_the_new_time(alarm: Alarm, rings: Rings) -> None:
+    alarm.set(NEVER_MS)
+    alarm.set(1)
+    rings.wait_for(1)
+    alarm.set(1)
+    rings.wait_for(2)
+
+
+def test_set_by_what_it_calls() -> None:
+    rings = Rings()
+
+    def ring() -> float | None:
+        if rings() is None and len(rings.threads) < 3:
+            alarm.set(1)
+        return None
+
+    alarm = Alarm(ring)
+    try:
+        alarm.set(1)
+        rings.wait_for(3)
+    finally:
+        alarm.close()
+
+
+def test_around_a_fork_it_has_no_thread(alarm: Alarm, rings: Rings) -> None:
+    before = threads()
+    alarm.set(NEVER_MS)
+    assert threads() == before + 1
+    alarm.suspend()
+    assert threads() == before
+    alarm.resume()
+    assert threads() == before + 1
+    alarm.suspend()
+    alarm.set(1)
+    assert threads() == before
+    assert rings.threads == []
+    alarm.resume()
+    rings.wait_for(1)
+
+
+def test_the_program_closes_every_descriptor(alarm: Alarm, rings: Rings) -> None:
+    alarm.set(NEVER_MS)
+    alarm.suspend()
+    os.close(alarm._fd)
+    alarm.resume()
+    alarm.set(1)
+    rings.wait_for(1)
+
+
+def test_closed_it_leaves_nothing(rings: Rings) -> None:
+    before = threads(), len(os.listdir("/proc/self/fd"))
+    alarm = Alarm(rings)
+    alarm.set(NEVER_MS)
+    alarm.close()
+    alarm.close()
+    del alarm
+    assert (threads(), len(os.listdir("/proc/self/fd"))) == before
+    assert rings.threads == []
