@@ -211,8 +211,10 @@ class TestDataSources:
             service.start("one", source_config("test.odd"))
             service.wait_for_producers(0)
             program.wait_for("not connection.connected")
+            service.stop("one")  # else it would disconnect again
             program.run("connection = stretto.connect()")
             service.wait_for_producers(1)
+            assert program.finish() == ""
 
 
 WORK = (
