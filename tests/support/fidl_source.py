@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ def compiled(text: str, **dependencies: str) -> dict[str, Any]:
 
     Args:
         text: What follows after `library test.example;`, on the second line;
-            or a whole file, which starts with `library`.
+            or a whole file.
         dependencies: Whole files.
     """
     return compile_sources({"example.fidl": whole(text)}, dependencies=dependencies)
@@ -25,7 +26,7 @@ def compiled(text: str, **dependencies: str) -> dict[str, Any]:
 
 def whole(text: str) -> str:
     """A file of `test.example`, unless it says of which library it is."""
-    return text if text.startswith("library") else HEAD + text
+    return text if re.search(r"^(@.*)?library( [\w.]+)?;?", text, re.MULTILINE) else HEAD + text
 
 
 def error_of(text: str, **dependencies: str) -> CompileError:

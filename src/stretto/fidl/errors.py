@@ -13,6 +13,10 @@ class FidlError(StrettoError):
     """Root of what the FIDL packages raise."""
 
 
+MAX_SHOWN = 20
+"""Errors in the text of a `CompileError`."""
+
+
 class CompileError(FidlError, ValueError):
     """A definition is wrong.
 
@@ -50,4 +54,7 @@ class CompileError(FidlError, ValueError):
         return f"{place}\n{self.source_line}\n{lead}^"
 
     def __str__(self) -> str:
-        return "\n".join(error.text() for error in self.errors)
+        texts = [error.text() for error in self.errors[:MAX_SHOWN]]
+        if len(self.errors) > MAX_SHOWN:
+            texts.append(f"… and {len(self.errors) - MAX_SHOWN} more errors")
+        return "\n".join(texts)

@@ -16,7 +16,7 @@ from stretto.fidl.compiler.declarations import (
     ServiceDecl,
 )
 from stretto.fidl.compiler.names import NamingContext
-from stretto.fidl.compiler.source import generated
+from stretto.fidl.compiler.source import GeneratedSpan
 from stretto.fidl.compiler.syntax_tree import (
     AliasDeclaration,
     Attribute,
@@ -255,7 +255,7 @@ class Consumer:
         if method.error_syntax is not None:
             members.append(_result_member(2, "err", line + 1, method.error_syntax))
         if not method.strict:
-            place = generated(FRAMEWORK_ERROR, line + 2)
+            place = GeneratedSpan(FRAMEWORK_ERROR, line + 2)
             framework = TypeConstructor(place, Reference(place, ("fidl", FRAMEWORK_ERROR)))
             members.append(_result_member(3, FRAMEWORK_ERROR, line + 2, framework))
         context = NamingContext.of_result(method.protocol.name, method.name, "Result")
@@ -266,7 +266,7 @@ class Consumer:
 
 
 def _result_member(ordinal: int, name: str, line: int, type_: TypeConstructor) -> Member:
-    return Member(name, generated(name, line), [], ordinal, type_)
+    return Member(name, GeneratedSpan(name, line), [], ordinal, type_)
 
 
 def _generated_name(layout: Layout, default: str) -> str:

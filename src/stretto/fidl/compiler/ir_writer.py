@@ -109,11 +109,10 @@ def _external_structs(library: Library) -> list[LayoutDecl]:
 
 def _location(span: Span) -> Json:
     """Columns and lengths are in bytes."""
-    lead = span.source.line_text(span.line)[: span.column - 1]
     return {
         "filename": span.source.name,
         "line": span.line,
-        "column": len(lead.encode()) + 1,
+        "column": span.byte_column,
         "length": len(span.text.encode()),
     }
 
@@ -442,7 +441,7 @@ def _service(decl: ServiceDecl) -> Json:
 def _alias(decl: AliasDecl) -> Json:
     assert decl.type is not None
     constructor = {"partial_type_ctor": _partial(decl.type)}
-    return {**_head(decl), **constructor, "type": _type(decl.type.type)}
+    return {**_head(decl), **constructor, **_use(decl.type)}
 
 
 def _partial(use: TypeUse) -> Json:

@@ -10,7 +10,7 @@ from stretto.fidl.compiler.lexer import lex
 from stretto.fidl.compiler.parser_new import LAYOUTS, NewParser
 from stretto.fidl.compiler.parser_old import OldParser
 from stretto.fidl.compiler.token_stream import TokenStream
-from stretto.fidl.compiler.tokens import DOC, NAME
+from stretto.fidl.compiler.tokens import DOC, END, NAME, NUMBER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stretto.fidl.compiler.tokens import Token
 
 _MODIFIERS = ("strict", "flexible", "resource")
+_LONGEST_PARAMETER = 200
+"""In words; what is longer is no hint."""
 
 
 def parse(source: SourceFile) -> File:
@@ -50,7 +52,7 @@ def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
     if here.kind in ("@", "[", "?"):
         return here.kind != "@"
     if depth > 0:
-        return _parameters_verdict(words, position) if here.kind == "(" else None
+        return _member_verdict(words, position)
     if here.kind == NAME and _starts_statement(words, position):
         return _statement_verdict(words, position)
     return None
@@ -74,8 +76,9 @@ def _word(words: list[Token], position: int) -> Token:
 
 
 def _starts_statement(words: list[Token], position: int) -> bool:
-    while position > 0 and words[position - 1].text in _MODIFIERS:
-        position -= 1
+    for _ in _MODIFIERS:
+        if position > 0 and words[position - 1].text in _MODIFIERS:
+            position -= 1
     return position == 0 or words[position - 1].kind in (";", "]")
 
 
@@ -92,20 +95,29 @@ def _const_verdict(first: Token, second: Token) -> bool | None:
     return None
 
 
+def _member_verdict(words: list[Token], position: int) -> bool | None:
+    """Only today's methods have modifiers."""
+    here, after = words[position], _word(words, position + 1)
+    if here.kind == "(":
+        return _parameters_verdict(words, position)
+    is_method = after.kind == "->" or _word(words, position + 2).kind == "("
+    return False if here.text in ("strict", "flexible") and is_method else None
+
+
 def _parameters_verdict(words: list[Token], position: int) -> bool | None:
-    """`(T name` and `(vector<T> name` are old; `(struct {` and `(T)` are new."""
-    first, second = _word(words, position + 1), _word(words, position + 2)
-    if first.kind != NAME:
-        return None
-    if first.text in _MODIFIERS:
-        return False
-    if first.text in LAYOUTS and second.kind in ("{", ":"):
-        return False
-    offset = position + 2
-    while _word(words, offset).kind == ".":
-        offset += 2
-    after = _word(words, offset).kind
-    return {NAME: True, "<": True, ":": True, ")": False}.get(after)
+    """`(T name` and `(vector<T> name` are old; `(struct {` and `(T:optional)` are new."""
+    depth = 0
+    for offset in range(1, _LONGEST_PARAMETER):
+        word = _word(words, position + offset)
+        depth += (word.kind == "<") - (word.kind == ">")
+        if word.kind in ("{", "}", ";", END):
+            return False if word.kind == "{" else None
+        if depth == 0 and word.kind in (")", ","):
+            last, before = words[position + offset - 1], words[position + offset - 2]
+            if last.kind != NAME:
+                return None if offset == 1 else False
+            return before.kind in (NAME, NUMBER, ">", "?")
+    return None
 
 
 def _service_verdict(words: list[Token], position: int) -> bool | None:

@@ -16,14 +16,18 @@ from stretto.fidl.compiler.syntax_tree import (
     Attribute,
     AttributeArgument,
     Compose,
+    Constant,
     ConstDeclaration,
     Declaration,
+    Identifier,
     Layout,
     Member,
     Method,
     Modifier,
+    Or,
     Payload,
     ProtocolDeclaration,
+    Reference,
     TypeConstructor,
     TypeDeclaration,
 )
@@ -63,6 +67,9 @@ class OldParser(NewParser):
 
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         first = self._tokens.current
+        if first.text == "resource" and self._tokens.ahead(2).kind in (":", "{"):
+            self._tokens.take()  # What is `resource_definition` today.
+            return self._resource(attributes)
         modifiers = self._modifiers(*_MODIFIERS)
         word = self._tokens.current
         if word.text in (*LAYOUTS, "xunion"):
@@ -124,6 +131,17 @@ class OldParser(NewParser):
             result.parameters.append(self._operand())
         else:
             result.constraints = [self._operand()]
+
+    def _parameter(self) -> TypeConstructor | Constant:
+        """Rights of a handle may be combined: `handle<vmo, A | B>`."""
+        parameter = super()._parameter()
+        target = parameter.target if isinstance(parameter, TypeConstructor) else None
+        if not isinstance(target, Reference) or not self._tokens.at("|"):
+            return parameter
+        operands: list[Constant] = [Identifier(parameter.span, target)]
+        while self._tokens.accept("|"):
+            operands.append(self._operand())
+        return Or(parameter.span.to(self._tokens.previous.span), operands)
 
     def _is_array(self, result: TypeConstructor) -> bool:
         """`array<T>:N` has its size where a vector has its bound."""

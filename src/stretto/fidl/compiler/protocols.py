@@ -34,10 +34,17 @@ def compile_protocol(compiler: LibraryCompiler, decl: ProtocolDecl) -> None:
         compiler.attributes(method, "method")
         _method(compiler, decl, method)
     decl.all_methods = [(method, False) for method in decl.methods]
+    decl.all_methods += [(method, True) for method in _inherited(decl)]
+    _check_clashes(decl)
+
+
+def _inherited(decl: ProtocolDecl) -> list[MethodDecl]:
+    """Methods of composed protocols, each once, by whatever ways they come."""
+    found: dict[MethodDecl, None] = {}
     for composed in decl.composed:
         assert composed.protocol is not None
-        decl.all_methods += [(method, True) for method, _ in composed.protocol.all_methods]
-    _check_clashes(decl)
+        found |= dict.fromkeys(method for method, _ in composed.protocol.all_methods)
+    return list(found)
 
 
 def _compose(compiler: LibraryCompiler, decl: ProtocolDecl, composed: Composed) -> None:
@@ -134,16 +141,15 @@ def _check_clashes(decl: ProtocolDecl) -> None:
     names: dict[str, MethodDecl] = {}
     ordinals: dict[int, MethodDecl] = {}
     for method, is_composed in decl.all_methods:
-        span = _place(decl, method, is_composed)
         other = names.setdefault(canonical(method.name), method)
         if other is not method:
-            raise span.error(
+            raise _place(decl, method, is_composed).error(
                 f"method `{method.name}` and `{other.name}` at {other.span} "
                 "have the same or too similar names: rename one of them"
             )
         other = ordinals.setdefault(method.ordinal, method)
         if other is not method:
-            raise span.error(
+            raise _place(decl, method, is_composed).error(
                 f"method `{method.name}` has the ordinal of `{other.name}` at {other.span}: "
                 "give one of them a `@selector`"
             )

@@ -19,6 +19,7 @@ class Scope:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._members: dict[LayoutDecl, dict[str, Member]] = {}
 
     def declaration(self, reference: Reference) -> Decl | None:
         """The declaration of this name; None if there is none, or if it is built in.
@@ -49,10 +50,17 @@ class Scope:
             return None
         if not isinstance(decl, LayoutDecl) or decl.kind not in ("enum", "bits"):
             raise reference.span.error(f"`{owner}` is no enum or bits: it has no constants")
-        for member in decl.members:
-            if member.name == name:
-                return decl, member
-        raise reference.span.error(f"`{owner}` has no member `{name}`")
+        member = self.member_of(decl, name)
+        if member is None:
+            raise reference.span.error(f"`{owner}` has no member `{name}`")
+        return decl, member
+
+    def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
+        """A member by its name."""
+        members = self._members.get(decl)
+        if members is None:
+            members = self._members[decl] = {member.name: member for member in decl.members}
+        return members.get(name)
 
     def _in_library(self, reference: Reference, path: tuple[str, ...], name: str) -> Decl | None:
         library = self._library_named(reference, path)

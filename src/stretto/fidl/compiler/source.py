@@ -68,6 +68,12 @@ class Span:
         """Of its first character, from 1, in characters."""
         return self.source.column_of(self.start)
 
+    @property
+    def byte_column(self) -> int:
+        """Of its first character, from 1, in bytes of UTF-8."""
+        line_start = self.start - self.column + 1
+        return len(self.source.text[line_start : self.start].encode()) + 1
+
     def to(self, last: Span) -> Span:
         """From the start of this one to the end of `last`."""
         return Span(self.source, self.start, last.end)
@@ -81,17 +87,25 @@ class Span:
         Args:
             reason: What is wrong, and what to do about it.
         """
-        line = self.line
-        text = self.source.line_text(line)
-        return CompileError(reason, self.source.name, line, self.column, text)
+        text = self.source.line_text(self.source.line_of(self.start))
+        return CompileError(reason, self.source.name, self.line, self.column, text)
 
 
-def generated(text: str, line: int) -> Span:
-    """A place for a name that no file has, such as that of a result's `err`.
+class GeneratedSpan(Span):
+    """A name that stands in no file, such as a result's `err`.
 
     Args:
         text: The name.
-        line: Where it stands in the imagined file `generated`.
+        line: Of the imagined file `generated`.
     """
-    source = SourceFile("generated", "\n" * (line - 1) + text)
-    return Span(source, line - 1, line - 1 + len(text))
+
+    __slots__ = ("_line",)
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(SourceFile("generated", text), 0, len(text))
+        self._line = line
+
+    @property
+    def line(self) -> int:
+        """In the imagined file."""
+        return self._line

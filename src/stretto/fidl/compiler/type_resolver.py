@@ -30,6 +30,8 @@ _CAN_BE_OPTIONAL = (
     types.HANDLE,
     types.ENDPOINT,
 )
+MAX_TYPE_DEPTH = 64
+"""Vectors and arrays in each other, through aliases, too."""
 _NO_ROOM = "takes no further constraint here"
 
 
@@ -146,7 +148,12 @@ class TypeResolver:
         parameter = syntax.parameters[0]
         if not isinstance(parameter, TypeConstructor):
             raise parameter.span.error(f"this must be a type: `{syntax.target}<T>`")
-        return self.resolve(parameter)
+        element = self.resolve(parameter)
+        if element.type.depth >= MAX_TYPE_DEPTH:
+            raise parameter.span.error(
+                f"more than {MAX_TYPE_DEPTH} types in each other: put some into structs"
+            )
+        return element
 
     def _size(self, syntax: TypeConstructor) -> int:
         parameter = _as_constant(syntax.parameters[-1])
@@ -287,12 +294,11 @@ class TypeResolver:
         owner = subtype.type.type.decl
         if not isinstance(owner, LayoutDecl):
             return False
-        for member in owner.members:
-            if member.name == constraint.reference.parts[-1] and member.value is not None:
-                type_.object_type = member.value.integer
-                type_.object_type_name = member.name.lower()
-                return True
-        return False
+        member = self._compiler.scope.member_of(owner, constraint.reference.parts[-1])
+        if member is None or member.value is None:
+            return False
+        type_.object_type, type_.object_type_name = member.value.integer, member.name.lower()
+        return True
 
     def _rights(self, use: TypeUse, constraint: Constant) -> None:
         resource = use.type.resource

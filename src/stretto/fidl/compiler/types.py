@@ -113,6 +113,14 @@ class Type:
     rights: int = SAME_RIGHTS
 
     @property
+    def depth(self) -> int:
+        """1, and 1 more for each type around the innermost one."""
+        type_, depth = self, 1
+        while type_.element is not None:
+            type_, depth = type_.element.type, depth + 1
+        return depth
+
+    @property
     def text(self) -> str:
         """For messages and the IR's partial constructors: `vector`, `lib/Name`."""
         if self.kind in (PRIMITIVE, INTERNAL):
