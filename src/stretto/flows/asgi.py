@@ -1,0 +1,61 @@
+"""Flows of ASGI applications: a middleware.
+
+    app = FlowMiddleware(app)
+
+Each HTTP request is a slice, joined to its client's by its `traceparent` (or our header, see
+`stretto.flows.exchange`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base import rpc_hooks
+from stretto.flows.exchange import Exchange, key_of, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+    from typing import Any
+
+    Scope = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+    Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class FlowMiddleware:
+    """Args:
+    app: The application.
+    category: Under which requests are traced.
+    """
+
+    def __init__(self, app: App, *, category: str = "http") -> None:
+        rpc_hooks.switch(category)
+        self._app = app
+        self._category = category
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection; what isn't HTTP goes straight through."""
+        if rpc_hooks.hooks is None or scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(
+            category=self._category,
+            service="http",
+            method=f"{scope['method']} {scope['path']}",
+            key=key_of(_texts(scope["headers"])),
+            is_server=True,
+        )
+
+        async def send_traced(message: MutableMapping[str, Any]) -> None:
+            before = stamp()
+            await send(message)
+            if message["type"] == "http.response.start":
+                exchange.reply(before)
+
+        with exchange:
+            await self._app(scope, receive, send_traced)
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}

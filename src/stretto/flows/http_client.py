@@ -1,0 +1,106 @@
+"""Flows of HTTP clients that are built on `http.client`, `urllib` among them.
+
+    connection = TracedHTTPConnection("localhost", 8000)
+    connection.request("GET", "/", headers={"traceparent": ...})
+    response = connection.getresponse()
+
+A call lasts from its head to the head of the response. Where a request carries a
+`traceparent`, its id is made of that; else, with `add_header=True`, of 16 hexadecimal digits in
+`x-stretto-flow`, which is added.
+
+A `traceparent` names one request: who sends the same one along twice draws arrows to both.
+"""
+
+from __future__ import annotations
+
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING
+
+from stretto.base import rpc_hooks
+from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+    from typing import Any
+
+
+class TracedHTTPConnection(HTTPConnection):
+    """An HTTPConnection whose requests are flows.
+
+    Args:
+        add_header: Name requests that carry no `traceparent` by a header of our own.
+        category: Under which they are traced.
+    """
+
+    def __init__(
+        self, *args: Any, add_header: bool = False, category: str = "http", **kwargs: Any
+    ) -> None:
+        rpc_hooks.switch(category)
+        self._flow_category = category
+        self._flow_adds_header = add_header
+        self._flow_method = ""
+        self._flow_headers: dict[str, str] = {}
+        self._flow_exchange: Exchange | None = None
+        super().__init__(*args, **kwargs)
+
+    def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+        """See `http.client`."""
+        self._flow_end()
+        self._flow_method = f"{method} {url.partition('?')[0]}"
+        self._flow_headers = {}
+        super().putrequest(method, url, *args, **kwargs)
+
+    def putheader(self, header: str | bytes, *values: Any) -> None:
+        """See `http.client`."""
+        super().putheader(header, *values)
+        name = header.decode("latin-1") if isinstance(header, bytes) else header
+        if name.lower() in (TRACEPARENT, FLOW_HEADER) and values:
+            value = values[0]
+            text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+            self._flow_headers[name.lower()] = text
+
+    def endheaders(self, *args: Any, **kwargs: Any) -> None:
+        """See `http.client`."""
+        if rpc_hooks.hooks is None:
+            super().endheaders(*args, **kwargs)
+            return
+        key = key_of(self._flow_headers)
+        if not key and self._flow_adds_header:
+            text, key = new_flow()
+            super().putheader(FLOW_HEADER, text)
+        self._flow_exchange = Exchange(
+            category=self._flow_category,
+            service="http",
+            method=self._flow_method,
+            key=key,
+            is_server=False,
+        )
+        self._flow_exchange.__enter__()
+        try:
+            super().endheaders(*args, **kwargs)
+        except BaseException:
+            self._flow_end()
+            raise
+
+    def getresponse(self) -> HTTPResponse:
+        """See `http.client`."""
+        # Taken first: a connection that isn't kept is closed within.
+        exchange, self._flow_exchange = self._flow_exchange, None
+        if exchange is None:
+            return super().getresponse()
+        try:
+            response = super().getresponse()
+            exchange.reply()
+        finally:
+            exchange.__exit__(None, None, None)
+        return response
+
+    def close(self) -> None:
+        """See `http.client`."""
+        super().close()
+        self._flow_end()
+
+    def _flow_end(self) -> None:
+        exchange, self._flow_exchange = self._flow_exchange, None
+        if exchange is not None:
+            exchange.__exit__(None, None, None)

@@ -1,0 +1,182 @@
+"""Flows through multiprocessing's SimpleQueue and Pipe; no byte is added.
+
+    queue = TracedSimpleQueue(category="jobs")
+    near, far = traced_pipe(category="control")
+    Process(target=work, args=(queue, far)).start()
+
+The creator names the queue, and the name goes to other processes as the queue does, by fork or
+pickled. What is put is numbered by a counter in shared memory under the queue's own write lock,
+what is got by another one under its read lock: the n-th that is put is the n-th that is got,
+whoever does it.
+
+`multiprocessing.Queue` writes from a thread of its own, behind `put`: it has no place for a
+counter without bytes (docs/flows.md).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from ctypes import c_uint64
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING
+
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.flows.channel_key import nonce
+from stretto.flows.messages import MessageFlows
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+    from multiprocessing.synchronize import Lock
+    from typing import Any
+
+
+class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for type checkers only
+    """A SimpleQueue whose items are flows.
+
+    Args:
+        category: Under which they are traced.
+        name: The method: what an item is called.
+        context: As `multiprocessing.get_context()` gives it.
+    """
+
+    # As they are called in SimpleQueue.
+    _reader: Connection
+    _writer: Connection
+    _rlock: Lock
+    _wlock: Lock
+
+    def __init__(
+        self, *, category: str, name: str = "item", context: BaseContext | None = None
+    ) -> None:
+        context = context or multiprocessing.get_context()
+        super().__init__(ctx=context)
+        self._counts = context.RawArray(c_uint64, 2)
+        self._trace(category, name, nonce())
+
+    def put(self, obj: Any) -> None:
+        """Put an item; blocks while the pipe is full."""
+        hooks = rpc_hooks.hooks
+        data = ForkingPickler.dumps(obj)
+        token = None
+        with self._wlock:
+            stamp = 0 if hooks is None else hooks.now()
+            self._writer.send_bytes(data)
+            self._counts[0] += 1
+            if hooks is not None:
+                message = RpcMessage(self._method, ONE_WAY, self._counts[0], size=len(data))
+                token = hooks.sent(self._channel(), message, stamp)
+        if hooks is not None and token is not None:
+            hooks.finished(token)
+
+    def get(self) -> Any:
+        """Wait for an item, and take it."""
+        hooks = rpc_hooks.hooks
+        seen = None
+        with self._rlock:
+            data = self._reader.recv_bytes()
+            self._counts[1] += 1
+            if hooks is not None:
+                message = RpcMessage(self._method, ONE_WAY, self._counts[1], size=len(data))
+                seen = hooks.received(self._channel(), message)
+        if hooks is not None and seen is not None:
+            hooks.handling(seen)
+            hooks.finished(seen)
+        return ForkingPickler.loads(data)
+
+    def __getstate__(self) -> Any:
+        own = (self._counts, self._category, self._method.name, self._key)
+        return super().__getstate__(), own
+
+    def __setstate__(self, state: Any) -> None:
+        inherited, (self._counts, category, name, key) = state
+        super().__setstate__(inherited)
+        self._trace(category, name, key)
+
+    def _trace(self, category: str, name: str, key: int) -> None:
+        self._category = category
+        self._method = RpcMethod("SimpleQueue", name, 0, category)
+        self._key = key
+        self._own_channel: tuple[int, RpcChannel] | None = None
+
+    def _channel(self) -> RpcChannel:
+        """This process's: the counters may be used on both sides of a fork."""
+        pid = os.getpid()
+        if self._own_channel is None or self._own_channel[0] != pid:
+            channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
+            self._own_channel = (pid, channel)
+        return self._own_channel[1]
+
+
+class TracedConnection:
+    """One end of a pipe: `send` and `recv` as of `multiprocessing.Connection`.
+
+    It may go to another process before it is used, and not afterwards.
+    """
+
+    def __init__(
+        self, connection: Connection, *, category: str, name: str, is_server: bool, key: int
+    ) -> None:
+        self.connection = connection
+        self._setup = (category, name, is_server, key)
+        self._flows = MessageFlows(
+            None, category=category, is_server=is_server, service="Pipe", key=key
+        )
+
+    def send(self, obj: Any) -> None:
+        """Send an object."""
+        data = ForkingPickler.dumps(obj)
+        with self._flows.sending(self._setup[1], size=len(data)):
+            self.connection.send_bytes(data)
+
+    def recv(self) -> Any:
+        """Wait for an object.
+
+        Raises:
+            EOFError: The other end is closed.
+        """
+        data = self.connection.recv_bytes()
+        with self._flows.handling(self._setup[1], size=len(data)):
+            return ForkingPickler.loads(data)
+
+    def poll(self, timeout: float | None = 0.0) -> bool:
+        """Whether something can be received."""
+        return self.connection.poll(timeout)
+
+    def fileno(self) -> int:
+        """The descriptor, to wait for."""
+        return self.connection.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        self.connection.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _connection, (self.connection, *self._setup)
+
+
+def _connection(
+    connection: Connection, category: str, name: str, is_server: bool, key: int
+) -> TracedConnection:
+    return TracedConnection(connection, category=category, name=name, is_server=is_server, key=key)
+
+
+def traced_pipe(
+    *, category: str, name: str = "message", context: BaseContext | None = None
+) -> tuple[TracedConnection, TracedConnection]:
+    """Make a pipe that goes both ways.
+
+    Args:
+        category: Under which its messages are traced.
+        name: The method: what a message is called.
+        context: As `multiprocessing.get_context()` gives it.
+    """
+    near, far = (context or multiprocessing.get_context()).Pipe()
+    key = nonce()
+    return (
+        TracedConnection(near, category=category, name=name, is_server=False, key=key),
+        TracedConnection(far, category=category, name=name, is_server=True, key=key),
+    )

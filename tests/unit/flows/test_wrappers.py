@@ -1,0 +1,336 @@
+"""Wrappers of other transports: what arrives is unchanged, and each message has its arrow."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+from stretto import flows
+from stretto.flows import asgi, wsgi
+from stretto.flows.asyncio_streams import TracedStream
+from stretto.flows.exchange import Exchange, key_of, new_flow
+from stretto.flows.http_client import TracedHTTPConnection
+from stretto.flows.messages import MessageFlows
+from stretto.flows.queues import TracedConnection, TracedSimpleQueue, traced_pipe
+from tests.support.recorded_events import END, Event, record
+from tests.support.traced_greeter import flows_installed
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    with flows_installed():
+        yield
+
+
+def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
+    """For each flow of a method its points (role, kind), in the order of time."""
+    chains: dict[int, list[tuple[str, str]]] = {}
+    for event in sorted(events, key=lambda event: event.timestamp):
+        if event.kind != END and event.args["method"] == method:
+            (flow,) = event.flows + event.terminating_flows
+            chains.setdefault(flow, []).append((event.args["role"], event.args["kind"]))
+    return list(chains.values())
+
+
+ONE_WAY = [("send", "one-way"), ("receive", "one-way")]
+CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
+
+
+class TestMessages:
+    def test_both_directions(self) -> None:
+        near, far = socket.socketpair()
+        with near, far, record() as recorded:
+            client = MessageFlows(near, category="test.messages", is_server=False)
+            server = MessageFlows(far, category="test.messages", is_server=True)
+            for _ in range(3):
+                for sender, receiver, name in ((client, server, "up"), (server, client, "down")):
+                    with sender.sending(name):
+                        pass
+                    with receiver.handling(name):
+                        pass
+        assert arrows(recorded.events, "up") == [ONE_WAY] * 3
+        assert arrows(recorded.events, "down") == [ONE_WAY] * 3
+
+    def test_what_was_not_written_is_not_counted(self) -> None:
+        client = MessageFlows(None, category="test.messages", is_server=False, key=3)
+        server = MessageFlows(None, category="test.messages", is_server=True, key=3)
+        with record() as recorded:
+            with pytest.raises(OSError, match="full"), client.sending("x"):
+                raise OSError("full")
+            with client.sending("x"):
+                pass
+            with pytest.raises(KeyError), server.handling("x"):
+                raise KeyError
+        assert arrows(recorded.events, "x") == [ONE_WAY]
+        assert recorded.kinds == "BEBE"
+
+    def test_counted_before_flows_are_installed(self) -> None:
+        flows.uninstall()
+        client = MessageFlows(None, category="test.messages", is_server=False, key=3)
+        server = MessageFlows(None, category="test.messages", is_server=True, key=3)
+        with client.sending("x"):
+            pass
+        with server.handling("x"):
+            pass
+        flows.install()
+        with record() as recorded:
+            with client.sending("x"):
+                pass
+            with server.handling("x"):
+                pass
+        assert arrows(recorded.events, "x") == [ONE_WAY]
+
+
+def test_asyncio_streams() -> None:
+    async def talk() -> list[bytes]:
+        near, far = socket.socketpair()
+        ends = [await asyncio.open_connection(sock=each) for each in (near, far)]
+        client = TracedStream(*ends[0], category="test.streams", is_server=False)
+        server = TracedStream(*ends[1], category="test.streams", is_server=True)
+        heard = []
+        for line in (b"one\n", b"two\n"):
+            await client.write(line)
+            heard.append(await server.read(server.reader.readline()))
+            await server.write(b"ack\n", "ack")
+            with client.handling("ack"):
+                heard.append(await client.reader.readline())
+        client.writer.close()
+        await client.writer.wait_closed()
+        heard.append(await server.read(server.reader.readline()))
+        server.writer.close()
+        await server.writer.wait_closed()
+        return heard
+
+    with record() as recorded:
+        assert asyncio.run(talk()) == [b"one\n", b"ack\n", b"two\n", b"ack\n", b""]
+    assert arrows(recorded.events, "message") == [ONE_WAY] * 2
+    assert len(arrows(recorded.events, "ack")) == 2
+
+
+def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
+    """In another process."""
+    flows.install()
+    with record() as recorded:
+        items = [queue.get() for _ in range(5)]
+    received = [(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END]
+    back.send((items, received))
+    back.close()
+
+
+class TestQueues:
+    @pytest.mark.parametrize("method", ["spawn", "fork"])
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+    def test_through_a_process(self, method: str) -> None:
+        context = multiprocessing.get_context(method)
+        queue = TracedSimpleQueue(category="test.queues", context=context)
+        near, far = traced_pipe(category="test.queues", context=context)
+        child = context.Process(target=echo, args=(queue, far))  # type: ignore[attr-defined]
+        child.start()
+        far.close()
+        with record() as recorded:
+            for number in range(5):
+                queue.put({"number": number})
+        sent = [(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END]
+        assert near.poll(60)
+        items, received = near.recv()
+        child.join()
+        near.close()
+        queue.close()
+        assert items == [{"number": number} for number in range(5)]
+        assert len(set(sent)) == 5
+        assert received == sent
+        assert child.exitcode == 0
+
+    def test_many_who_put_and_get(self) -> None:
+        queue = TracedSimpleQueue(category="test.queues", name="job")
+        got: list[int] = []
+
+        def put(first: int) -> None:
+            for number in range(first, 200, 4):
+                queue.put(number)
+
+        def get() -> None:
+            got.extend(queue.get() for _ in range(100))
+
+        threads = [threading.Thread(target=put, args=(first,)) for first in range(4)]
+        threads += [threading.Thread(target=get) for _ in range(2)]
+        with record() as recorded:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        queue.close()
+        assert sorted(got) == list(range(200))
+        assert arrows(recorded.events, "job") == [ONE_WAY] * 200
+
+    def test_a_pipe(self) -> None:
+        near, far = traced_pipe(category="test.queues")
+        with record() as recorded:
+            near.send([1])
+            assert far.poll()
+            assert far.recv() == [1]
+            far.send("two")
+            assert near.recv() == "two"
+        assert near.fileno() >= 0
+        near.close()
+        with pytest.raises(EOFError):
+            far.recv()
+        far.close()
+        assert arrows(recorded.events, "message") == [ONE_WAY] * 2
+
+
+class TestKeys:
+    def test_of_a_traceparent(self) -> None:
+        key = key_of({"traceparent": PARENT})
+        assert key
+        assert key == key_of({"traceparent": PARENT[:-2] + "00"})
+        assert key != key_of({"traceparent": PARENT.replace("b7ad", "b7ae")})
+        assert key != key_of({"traceparent": PARENT.replace("0af7", "0af8")})
+
+    @pytest.mark.parametrize(
+        "text", ["", "00-1-2-3", PARENT.upper(), f"00-{'0' * 32}-{'1' * 16}-01", PARENT + "x"]
+    )
+    def test_of_what_is_none(self, text: str) -> None:
+        assert key_of({"traceparent": text}) == 0
+
+    def test_of_our_own_header(self) -> None:
+        text, key = new_flow()
+        assert key_of({"x-stretto-flow": text, "traceparent": PARENT}) == key
+        assert key_of({"x-stretto-flow": "nonsense"}) == 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers through the WSGI middleware's neighbour: by hand."""
+
+    heard: list[dict[str, str]]
+
+    def do_GET(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.heard.append(headers)
+        with Exchange(
+            category="http", service="http", method=f"GET {self.path}", key=key_of(headers),
+            is_server=True,
+        ) as exchange:  # fmt: skip
+            exchange.reply()
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
+
+    def log_message(self, *_: object) -> None:
+        """Silence."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    Handler.heard = []
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class TestHttpClient:
+    def test_with_a_traceparent(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port)
+            connection.request("GET", "/a", headers={"traceparent": PARENT})
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert arrows(recorded.events, "GET /a") == [CALL]
+        assert "x-stretto-flow" not in Handler.heard[0]
+
+    def test_with_a_header_of_our_own(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
+            for _ in range(2):
+                connection.request("GET", "/b")
+                assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert arrows(recorded.events, "GET /b") == [CALL] * 2
+        assert len({heard["x-stretto-flow"] for heard in Handler.heard}) == 2
+
+    def test_without_either_there_is_no_arrow(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port)
+            connection.request("GET", "/c")
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert not any(event.flows or event.terminating_flows for event in recorded.events)
+        assert flows.stats() == {"no socket": 4}
+
+    def test_a_request_without_an_answer_ends(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port, timeout=30)
+            connection.putrequest("GET", "/d")
+            connection.endheaders()
+            connection.close()
+            refused = TracedHTTPConnection("127.0.0.1", 1)
+            with pytest.raises(OSError, match="refused"):
+                refused.request("GET", "/e")
+        client = [e for e in recorded.events if e.kind == END or e.args["role"] == "send"]
+        assert [e.kind for e in client if e.track == client[0].track].count(END) == 2
+
+
+def test_asgi() -> None:
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"hi"})
+        else:
+            await send({"type": scope["type"]})
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    traced = asgi.FlowMiddleware(app)
+    scope = {"type": "http", "method": "GET", "path": "/x"}
+    headers = [(b"Traceparent", PARENT.encode())]
+    with record() as recorded:
+        asyncio.run(traced({**scope, "headers": headers}, receive, send))
+        asyncio.run(traced({"type": "lifespan"}, receive, send))
+    assert sent == ["http.response.start", "http.response.body", "lifespan"]
+    assert arrows(recorded.events, "GET /x") == [CALL[1:3]]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_wsgi(*, crashes: bool) -> None:
+    def app(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        if crashes:
+            raise ZeroDivisionError
+        start_response("200 OK", [])
+        return [b"hi"]
+
+    def start_response(*_: Any, **__: Any) -> Any:
+        return None
+
+    environ: WSGIEnvironment = {"HTTP_TRACEPARENT": PARENT, "PATH_INFO": "/y"}
+    setup_testing_defaults(environ)
+    traced = wsgi.FlowMiddleware(app)
+    with record() as recorded:
+        if crashes:
+            with pytest.raises(ZeroDivisionError):
+                traced(environ, start_response)
+        else:
+            assert list(traced(environ, start_response)) == [b"hi"]
+    assert arrows(recorded.events, "GET /y") == [CALL[1:2] if crashes else CALL[1:3]]
+    assert recorded.kinds == ("BE" if crashes else "BIE")
