@@ -78,8 +78,11 @@ def sweep() -> None:
 
 
 def _lock(folder: str) -> int:
-    fd = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Nobody ever sees the file unlocked: another recorder would take the folder for an old one."""
+    path = os.path.join(folder, LOCK)
+    fd = os.open(f"{path}.new", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
+    os.rename(f"{path}.new", path)
     return fd
 
 

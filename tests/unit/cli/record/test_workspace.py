@@ -76,6 +76,32 @@ def test_what_a_killed_recorder_left_is_removed(workspace, tmp_path):
     assert (tmp_path / "another").exists()
 
 
+def test_one_in_the_making_is_left_alone(tmp_path, monkeypatch):
+    """At each step of its making another recorder looks what to remove."""
+    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+    steps, sweeping = [], []
+
+    def sweep_before(module, name):
+        function = getattr(module, name)
+
+        def step(*arguments, **named):
+            if not sweeping:
+                steps.append(name)
+                sweeping.append(name)
+                folder.sweep()
+                sweeping.clear()
+            return function(*arguments, **named)
+
+        monkeypatch.setattr(module, name, step)
+
+    for module, name in ((os, "open"), (os, "mkdir"), (os, "rename"), (folder.fcntl, "flock")):
+        sweep_before(module, name)
+    made = folder.create({})
+    assert {"open", "flock", "rename", "mkdir"} <= set(steps)
+    assert os.path.isdir(made.site)
+    folder.remove(made)
+
+
 def test_a_long_folder_is_passed_over(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
     assert all(len(place) < 80 for place in folder._candidates())
