@@ -103,9 +103,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            return value
-        return value - 2**64 if 0 <= value < 2**64 else str(value)
+        return value if -(2**63) <= value < 2**63 else str(value)
     if value is None:
         return "None"
     return repr(value) if isinstance(value, bytes) else value

@@ -189,15 +189,21 @@ class DataSource:
         self.on_start()
         cls = type(self)
         cls._instances = (*cls._instances, self)
+        if not self._running:  # another thread has ended it meanwhile
+            self._leave()
 
     def end(self) -> None:
         """Stop: `on_stop`, then no write gets through."""
-        cls = type(self)
-        cls._instances = tuple(other for other in cls._instances if other is not self)
+        self._leave()
         try:
             self.on_stop()
         finally:
             self._running = False
+            self._leave()
+
+    def _leave(self) -> None:
+        cls = type(self)
+        cls._instances = tuple(other for other in cls._instances if other is not self)
 
     def forget(self) -> None:
         """After a fork: the session is the parent's."""

@@ -87,6 +87,22 @@ def test_a_slot_is_free_when_nothing_of_its_session_is_left(
     assert TrackEventSource.counts[0] == before + 1
 
 
+def test_a_session_that_ends_while_it_starts(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slowly(monkeypatch, source.process, "announce_process")
+    made = sessions.make("test.slots")
+    start = threading.Thread(target=made.begin)
+    start.start()
+    while made.slot is None:
+        time.sleep(0.001)
+    made.end()
+    start.join()
+    assert made.slot is None
+    assert not CATEGORY.enabled
+    assert made not in TrackEventSource.instances()
+
+
 def test_observers_hear_of_the_last_change_last(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,8 @@ class TrackEventSource(DataSource):
             self._start()
 
     def _start(self) -> None:
+        if not self._running:  # ended meanwhile, as the program does
+            return
         self.slot = slots.take_slot()
         if self.slot is None:
             raise StrettoError(
@@ -105,10 +107,10 @@ class TrackEventSource(DataSource):
         slots.enable(self.slot, config)
 
     def on_stop(self) -> None:
-        if self.slot is None:
-            return
-        slot, self.slot = self.slot, None
         with slots.lock:
+            if self.slot is None:
+                return
+            slot, self.slot = self.slot, None
             slots.disable(slot)
             _native.stop_instance(slot)
             written, lost = _native.instance_counts(slot)
