@@ -52,6 +52,34 @@ def test_custom_data_source(oracle, repository, tmp_path):
     assert events == [f"screenshot {number}" for number in range(10)]
 
 
+ARROWS = """
+select o.name, extract_arg(o.arg_set_id, 'debug.kind'), extract_arg(o.arg_set_id, 'debug.role'),
+       extract_arg(i.arg_set_id, 'debug.kind'), count(*)
+from flow join slice o on slice_out = o.id join slice i on slice_in = i.id
+where i.name = o.name group by 1, 2, 3, 4
+"""
+
+
+def test_flow_demo(oracle, repository, tmp_path):
+    run = record(tmp_path / "trace", str(repository / "examples" / "flow_demo.py"))
+    assert run.status == 0, run.stderr
+    assert "bought 20 loaves" in run.stderr
+    loaded = check_trace(oracle, run.trace)
+    assert sorted(loaded.query(ARROWS)) == [
+        ("Order", "reply", "send", "reply", 40),
+        ("Order", "request", "receive", "reply", 20),
+        ("Order", "request", "send", "request", 20),
+        ("Price", "reply", "send", "reply", 20),
+        ("Price", "request", "receive", "reply", 20),
+        ("Price", "request", "send", "request", 20),
+        ("Visit", "one-way", "send", "one-way", 40),
+    ]
+    assert loaded.query("select count(*) from flow") == [(180,)]
+    report = alone(sys.executable, "-m", "stretto", "flows", str(tmp_path / "trace"))
+    assert "Shop.Visit" in report.stdout
+    assert report.stdout.rstrip().endswith("None.")
+
+
 NESTED = """
 select distinct p.name, c.name from slice c join slice p on c.parent_id = p.id
 where c.name in ('page', 'price_of', 'discount')
