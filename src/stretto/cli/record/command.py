@@ -10,7 +10,7 @@ from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.output import Output
 from stretto.cli.record.program import end_like
 from stretto.cli.record.progress import STDERR
-from stretto.cli.record.recorder import Recorder
+from stretto.cli.record.recorder import Recorder, not_started
 from stretto.cli.record.target import resolve
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def run(arguments: Sequence[str]) -> int:
 def _make_recorder(options: RecordOptions, output: Output) -> Recorder:
     try:
         return Recorder(options, output)
-    except StrettoError:
+    except (StrettoError, OSError) as error:
         output.discard()
-        raise
+        raise not_started(error) from error
 
 
 def _occupy_standard_descriptors() -> None:

@@ -33,7 +33,13 @@ _line: Lifeline | None = None
 
 
 def start() -> None:
-    """Become a producer of the recorder named in the environment, if there is one."""
+    """Become a producer of the recorder named in the environment, if there is one.
+
+    In a recorder that is recorded itself, two folders are on the path, and each calls this: the
+    inner recorder has the program.
+    """
+    if _line is not None:
+        return
     workspace = Workspace.from_environment()
     if workspace is None or not os.path.exists(workspace.line):
         return

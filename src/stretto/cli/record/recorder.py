@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
@@ -87,7 +88,7 @@ class Recorder:
             workspace = folder.create(self._inside())
         except StrettoError as error:
             self._output.discard()
-            raise _not_started(error) from error
+            raise not_started(error) from error
         try:
             self._start(workspace, path, arguments)
             self._record(workspace)
@@ -110,7 +111,7 @@ class Recorder:
         try:
             return SystemRecording(self._runner, self._name, self._on_process)
         except StrettoError as error:
-            raise _not_started(error) from error
+            raise not_started(error) from error
 
     def _make_config(self) -> TraceConfig:
         to_file = not self._output.direct
@@ -134,10 +135,10 @@ class Recorder:
             stdout = STDERR if output.to_stdout else -1
             self._starts = PythonStarts(self._runner, self._look)
             self._program.start(path, arguments, environment, stdout)
-        except StrettoError as error:
+        except (StrettoError, OSError) as error:
             self._recording.close()
             output.discard()
-            raise _not_started(error) from error
+            raise not_started(error) from error
         _allow_many_descriptors()
         self._tick()
 
@@ -258,7 +259,10 @@ class Recorder:
         said += [(p, why) for p, why in workspace.read_failures().items() if p not in followed]
         said += [(pid, [why]) for pid, why in self._recording.without_memory.items()]
         lines = [f"{pid}: {line}" for pid, text in said for line in text]
-        return lines + self._descendants.not_followed(said_why=workspace.read_failures())
+        lines += self._descendants.not_followed(said_why=workspace.read_failures())
+        if not lines and not followed:
+            lines.append("the program: it is no Python, and started none")
+        return lines
 
     def _say(self, text: str) -> None:
         if not self._options.quiet:
@@ -270,11 +274,21 @@ class Recorder:
         _print(f"stretto: {text}")
 
 
-def _not_started(error: StrettoError) -> CommandError:
+def not_started(error: StrettoError | OSError) -> CommandError:
     """The same, with an exit status that says so."""
     if isinstance(error, CommandError) and error.exit_code != 1:
         return error
+    if isinstance(error, OSError):
+        text = f"record: {error.strerror or error}{_descriptors_hint(error)}"
+        return CommandError(text, NOT_STARTED_EXIT_CODE)
     return CommandError(f"{error}{_limit_hint()}", NOT_STARTED_EXIT_CODE)
+
+
+def _descriptors_hint(error: OSError) -> str:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if error.errno != errno.EMFILE:
+        return "."
+    return f": {limit} are allowed here, and a recorder needs some 20 (`ulimit -n`)."
 
 
 def _limit_hint() -> str:

@@ -2,39 +2,45 @@
 
 It leaves no trace in `sys.path` and `sys.modules`, and then runs the sitecustomize that would
 have run alone. Whatever goes wrong here is noted for the recorder: the program never hears
-of it.
+of it. Every Python that a program starts reads this, so it is written in what all of them
+understand, back to Python 2.
 """
-
-from __future__ import annotations
+# ruff: noqa: I002  # an import of the future that Python 2 has no idea of
 
 import os
 import sys
 
+OLDEST = (3, 11)
 
-def _leave_path(folder: str) -> None:
+
+def _leave_path(folder):  # type: (str) -> None
     while folder in sys.path:
         sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
 
 
-def _fail(folder: str, reason: str) -> None:
+def _fail(folder, reason):  # type: (str, str) -> None
     try:
         path = os.path.join(os.path.dirname(folder), "failures", str(os.getpid()))
-        with open(path, "a", encoding="utf-8", errors="replace") as file:
-            file.write(reason + "\n")
-    except OSError:
+        with open(path, "ab") as file:
+            file.write((reason + "\n").encode("utf-8", "replace"))
+    except (OSError, ValueError):
         pass  # the recorder has gone
 
 
-def _start(folder: str) -> None:
+def _start(folder):  # type: (str) -> None
+    if sys.version_info < OLDEST:
+        version = ".".join(str(part) for part in sys.version_info[:2])
+        _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
+        return
     try:
         from stretto.cli.record import inside
 
         inside.start()
     except ImportError:
-        _fail(folder, f"{sys.executable} has no Stretto for Python: install it there")
+        _fail(folder, sys.executable + " has no Stretto for Python: install it there")
     except Exception as error:  # noqa: BLE001  # nothing of ours may reach the program
-        _fail(folder, f"{type(error).__name__}: {error}")
+        _fail(folder, type(error).__name__ + ": " + str(error))
 
 
 _folder = os.path.dirname(__file__)

@@ -79,7 +79,7 @@ class Spawns:
         if shell or not _is_python(program):
             return None
         why = reason(words, rest[4], self._workspace.site)
-        return (popen, f"{why} ({' '.join(words)[:60]})") if why else None
+        return (popen, f"{why} ({' '.join(' '.join(words).split())[:60]})") if why else None
 
     def _after(self, token: tuple[Popen[Any], str], _result: object) -> None:
         popen, why = token

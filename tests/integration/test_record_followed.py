@@ -1,0 +1,55 @@
+"""`stretto record`: what can't be followed is said, and costs nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import alone, names, pids, record, record_command
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return tmp_path / "trace.pftrace"
+
+
+def test_a_program_without_python(trace):
+    run = record(trace, "--", "true")
+    assert run.status == 0
+    assert "not followed: the program: it is no Python, and started none" in run.stderr
+
+
+def test_a_python_without_events_is_followed(trace):
+    run = record(trace, "--no-functions", "--no-counters", "-c", "pass")
+    assert "not followed" not in run.stderr
+
+
+def test_a_recorder_in_a_recorder_has_the_program(oracle, tmp_path, trace):
+    inner = tmp_path / "inner.pftrace"
+    text = "def of_the_program(): pass\nof_the_program()"
+    run = record(trace, "--", *record_command(inner, "-c", text))
+    assert run.status == 0, run.stderr
+    assert "not followed" not in run.stderr
+    assert "of_the_program" in names(oracle(inner.read_bytes()))
+    outer = oracle(run.trace)
+    assert "of_the_program" not in names(outer)
+    assert len(pids(outer)) == 1
+
+
+def test_a_command_line_of_several_lines_takes_one(trace):
+    text = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', 'if 1:\\n  1\\n'])"
+    said = record(trace, "-c", text).stderr
+    assert [line.rsplit("(")[-1] for line in said.splitlines() if "not followed" in line] == [
+        f"{sys.executable} -I -c if 1: 1)"[-61:]
+    ]
+
+
+def test_too_few_descriptors_for_a_recorder(trace):
+    shell = f"ulimit -n 11; exec {' '.join(record_command(trace, '-c', '1'))}"
+    run = alone("sh", "-c", shell)
+    assert run.status == 125
+    assert "ulimit -n" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not list(trace.parent.iterdir())

@@ -1,0 +1,26 @@
+"""The sitecustomize of recorded Pythons: others read it, too, whatever their age."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from stretto.cli.record import folder
+
+SOURCE = Path(folder.__file__).with_name("sitecustomize.py").read_text(encoding="ascii")
+
+
+def test_python_2_understands_it() -> None:
+    tree = ast.parse(SOURCE)
+    too_new = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal)
+    for node in ast.walk(tree):
+        assert not isinstance(node, too_new)
+        if isinstance(node, ast.FunctionDef):
+            assert node.returns is None
+        if isinstance(node, ast.arguments):
+            assert not node.kwonlyargs
+            assert not node.posonlyargs
+        if isinstance(node, ast.arg):
+            assert node.annotation is None
+        if isinstance(node, ast.ImportFrom):
+            assert node.module != "__future__"
