@@ -9,6 +9,7 @@ import gc
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -401,8 +402,11 @@ class TestEnd:
         service.call(lambda: remote.flush(1, [], 0))
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
         producer.wait_for("flush", 1, [], 0)
+        deadline = time.monotonic() + 30
+        while len(os.listdir("/proc/self/fd")) > before:  # when the callback has returned
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         client.disconnect()
-        assert len(os.listdir("/proc/self/fd")) == before
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_a_forgotten_client_closes_itself(self, service: PlainService) -> None:

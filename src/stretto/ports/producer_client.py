@@ -112,7 +112,8 @@ class ProducerClient:
 
     __slots__ = (
         "_arbiter", "_client", "_emulates", "_end", "_gone", "_hints", "_ipc_thread_ident",
-        "_memory", "_patches_directly", "_producer", "_proxy", "_queue", "_reader", "_thread",
+        "_left_within_callback", "_memory", "_patches_directly", "_producer", "_proxy", "_queue",
+        "_reader", "_thread",
     )  # fmt: skip
 
     def __init__(
@@ -135,7 +136,7 @@ class ProducerClient:
         self._proxy: ServiceProxy | None = None
         self._arbiter: _native.Arbiter | None = None
         self._ipc_thread_ident = 0
-        self._gone = False
+        self._gone = self._left_within_callback = False
         self._emulates = False
         self._patches_directly = False
 
@@ -234,13 +235,15 @@ class ProducerClient:
 
         Within a callback nothing is stopped: the thread that forks is the IPC thread.
         """
-        if self._thread is not None and get_ident() != self._ipc_thread_ident:
-            self._thread.stop()
+        thread = self._thread
+        if thread is not None and not self._within_callback():
+            thread.stop()
 
     def resume(self) -> None:
         """Start the IPC thread again after a fork, in the parent."""
-        if self._thread is not None and not self._gone:
-            self._thread.start()
+        thread = self._thread
+        if thread is not None and not self._gone:
+            thread.start()
 
     def abandon(self) -> None:
         """In the child of a fork: close our copy of the socket, which is the parent's.
@@ -257,16 +260,21 @@ class ProducerClient:
         """Hang up. Harmless if it has ended. The producer gets no callback.
 
         What is batched is sent if the socket takes it. Within a callback the
-        descriptor stays open (the IPC thread needs its number) until another
-        call from elsewhere, or until this object dies.
+        descriptor stays open until that returns: the IPC thread needs its number.
         """
         if self._arbiter is not None and not self._gone:
             self._arbiter.flush()
         self._end_connection()
+        self._left_within_callback = self._within_callback()
         self.suspend()
-        if self._thread is not None and not self._thread.running:
+        thread = self._thread
+        if thread is not None and not thread.running:
             self._thread = None
             self._end.close()
+
+    def _within_callback(self) -> bool:
+        # `get_ident` may be gone when Python ends; callbacks are by then.
+        return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
     def __del__(self) -> None:
         # Forgotten, as a socket may be (and with its ResourceWarning). Writers may
@@ -444,6 +452,9 @@ class ProducerClient:
             if self._gone and not was_gone:
                 self._producer.on_disconnect()
             self._ipc_thread_ident = 0
+            if self._left_within_callback:
+                self._thread = None  # which ends when this returns
+                self._end.close()
         return not self._gone
 
     def _receive_some(self) -> None:
