@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from stretto.fidl.codec.decoding.plan import Decoder, reader
+from stretto.fidl.codec.decoding.plan import Decoder, primary
 from stretto.fidl.codec.encoding.plan import Encoder, writer
 from stretto.fidl.codec.headers import (
     AT_REST_HEADER_SIZE,
@@ -18,7 +18,7 @@ from stretto.fidl.codec.headers import (
     decode_at_rest_header,
     encode_at_rest_header,
 )
-from stretto.fidl.codec.layout import V2, aligned, layout
+from stretto.fidl.codec.layout import V2
 from stretto.fidl.codec.types import Type
 from stretto.fidl.codec.wire_error import (
     MESSAGE_EXCEEDS_LIMIT,
@@ -81,11 +81,11 @@ def decode(
     type_ = type_of(type_)
     decoder = Decoder(bytes(data), handles, start)
     try:
-        size = aligned(layout(type_, wire).size)
+        size, read = primary(type_, wire)
         if len(data) - start < size:
             problem = f"{len(data) - start} bytes, the value takes {size} at least"
             raise WireError(TOO_FEW_BYTES_IN_PRIMARY_OBJECT, problem, start)
-        value = reader(type_, wire)(decoder, 0)
+        value = read(decoder, 0)
         check_consumed(decoder)
     except WireError:
         close_all(handles)

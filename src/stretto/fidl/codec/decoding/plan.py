@@ -50,11 +50,11 @@ class Decoder:
     def claim(self, size: int) -> int:
         """Take the next object, and return where it starts."""
         start, data = self.next, self.data
-        end = start + aligned(size)
+        end = start + (size + 7 & -8)
         if end > len(data):
             missing = end - len(data)
             raise WireError(TOO_FEW_BYTES, f"{missing} bytes are missing", len(data))
-        if any(data[start + size : end]):
+        if size & 7 and any(data[start + size : end]):
             raise WireError(INVALID_PADDING_BYTE, "padding isn't zero", start + size)
         self.next = end
         return start
@@ -88,6 +88,15 @@ def reader(type_: Type, wire: int = V2) -> Read:
     found: Read | None = type_.plans.get(key)
     if found is None:
         found = type_.plans[key] = _object(type_, wire)
+    return found
+
+
+def primary(type_: Type, wire: int) -> tuple[int, Read]:
+    """Return what reads a value of a type as the first object, and how many bytes that takes."""
+    key = "primary", wire
+    found: tuple[int, Read] | None = type_.plans.get(key)
+    if found is None:
+        found = type_.plans[key] = aligned(layout(type_, wire).size), reader(type_, wire)
     return found
 
 

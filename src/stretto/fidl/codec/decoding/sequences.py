@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from typing import Any
 
 from stretto.fidl.codec.checks import check_depth, is_uint8
 from stretto.fidl.codec.decoding.plan import Decoder, Value, check_padding, makes, value_of
-from stretto.fidl.codec.decoding.values import is_present, plain
+from stretto.fidl.codec.decoding.values import is_present, maker, plain
 from stretto.fidl.codec.layout import PRESENT, layout
 from stretto.fidl.codec.types import UNBOUNDED, Array, Primitive, Type, Vector, resolve
 from stretto.fidl.codec.wire_error import (
@@ -96,9 +97,13 @@ def _objects(element: Type, wire: int) -> Body:
     shape, inner = layout(element, wire), value_of(element, wire)
     packer, size = struct.Struct(f"<{shape.format}"), shape.size
 
+    make = None if shape.padding else maker(element)
+
     def body(count: int, decoder: Decoder, depth: int) -> Any:
         start = decoder.claim(count * size)
         data = decoder.data[start : start + count * size]
+        if make is not None:
+            return list(starmap(make, packer.iter_unpack(data)))
         values = []
         for index, items in enumerate(packer.iter_unpack(data)):
             try:

@@ -17,6 +17,10 @@ from stretto.fidl.codec.types import (
     String,
     StringArray,
     Struct,
+    Table,
+    Type,
+    Union,
+    resolve,
 )
 from stretto.fidl.codec.wire_error import (
     INVALID_BOOLEAN,
@@ -154,6 +158,17 @@ def _box(type_: Struct, wire: int) -> Value:
     return value
 
 
+def maker(type_: Type) -> Callable[..., Any] | None:
+    """What makes a struct of its items, where these are its members' values; else None."""
+    type_, optional = resolve(type_)
+    if optional or not isinstance(type_, Struct) or isinstance(type_, (Table, Union)):
+        return None
+    members = [resolve(member.type)[0] for member in type_.members]
+    plain_only = all(isinstance(m, Primitive) and m.name != "bool" for m in members)
+    found: Callable[..., Any] = type_.cls._make
+    return found if members and plain_only else None
+
+
 @makes(Struct)
 def _struct(type_: Struct, optional: bool, wire: int) -> Value:
     if optional:
@@ -167,7 +182,7 @@ def _struct(type_: Struct, optional: bool, wire: int) -> Value:
         members.append((member.name, offset, at, None if inner is plain else inner))
         at += layout(member.type, wire).items
     count = at
-    if all(inner is None for *_, inner in members):
+    if maker(type_) is not None:
         return lambda items, index, _decoder, _depth: make(*items[index : index + count])
 
     def value(items: Sequence[Any], index: int, decoder: Decoder, depth: int) -> Any:
