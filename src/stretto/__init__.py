@@ -25,7 +25,7 @@ from stretto.base.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the pure side has the same names, and looser types
-    from stretto._connection import connect, disconnect
+    from stretto._connection import activate_triggers, connect, disconnect
     from stretto._startup import setup_startup_tracing
     from stretto.client.api import (
         Category,
@@ -88,6 +88,7 @@ __all__ = [
     "StrettoError",
     "Track",
     "TracingSession",
+    "activate_triggers",
     "available",
     "begin",
     "connect",
@@ -106,7 +107,7 @@ __all__ = [
 
 
 _SESSIONS = ("DataSource", "TracingSession", "recording")
-_CONNECTION = ("connect", "disconnect")
+_CONNECTION = ("activate_triggers", "connect", "disconnect")
 _STARTUP = ("setup_startup_tracing",)
 
 

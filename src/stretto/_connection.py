@@ -22,12 +22,12 @@ from stretto.client.track_event import builtin_categories, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from stretto.backends.always_on import AlwaysOnBackend
     from stretto.backends.system import SystemBackend
 
-__all__ = ["Connection", "connect", "disconnect"]
+__all__ = ["Connection", "activate_triggers", "connect", "disconnect"]
 
 BACKEND = "system"
 STARTUP_CONFIG = "STRETTO_STARTUP_CONFIG"
@@ -139,3 +139,21 @@ def disconnect() -> None:
     connection = _active.pop(BACKEND, None)
     if connection is not None:
         connection.stop()
+
+
+def activate_triggers(names: Iterable[str], *, ttl_ms: float = 0) -> None:
+    """Fire triggers: sessions that name one start, stop, or are copied (`trigger_config`).
+
+    They go to every service that this program is connected to (`connect`, a session of its own, a
+    recorder); what a service makes of them it doesn't say.
+
+    Args:
+        names: of the triggers.
+        ttl_ms: how long to keep them for a service that isn't there yet; 0: not at all.
+
+    Raises:
+        TypeError: `names` is a single str.
+    """
+    if isinstance(names, str):
+        raise TypeError(f"activate_triggers takes several names: write [{names!r}]")
+    tracing.activate_triggers(list(names), ttl_ms)

@@ -48,9 +48,10 @@ class PlainEndpoint:
         self.log: list[tuple[Any, ...]] = []
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        if self.emulated and not self.instances:
-            self.core.allow_buffer(BUFFER, True)
-            self.producer.on_shared_memory(-1, 0, PAGE_SIZE)
+        if self.emulated:
+            if not self.instances:
+                self.core.allow_buffer(BUFFER, True)
+                self.producer.on_shared_memory(-1, 0, PAGE_SIZE)
         elif self.memory < 0:
             self.memory = create_sealed_memfd(self.service.shm_size)
             self.core.attach_fd(self.memory, self.service.shm_size, PAGE_SIZE)

@@ -7,6 +7,7 @@ Callbacks arrive on a tracing thread of the backend, one at a time.
 from __future__ import annotations
 
 from stretto.client.safe_call import call_safely
+from stretto.client.triggers import WaitingTriggers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class ProducerConnection:
         self._offered: dict[str, object] = {}
         self._stop_silently: set[str] = set()
         self._arbiter: _native.Arbiter | None = None
+        self._triggers = WaitingTriggers()
         self._instances: dict[int, DataSource] = {}
         self.startup: StartupTracing | None = None
         """What records before a service has asked; made with the first such session."""
@@ -52,6 +54,13 @@ class ProducerConnection:
         self.will_update = False
         if self.endpoint is not None and source.name in self._types:
             self.endpoint.update_data_source(source.descriptor())
+
+    def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
+        """Fire triggers: now, or when there is a service, if that is within so many ms."""
+        self._triggers.add(names, ttl_ms)
+        if self._connected and self.endpoint is not None:
+            self._triggers.take()
+            self.endpoint.activate_triggers(names)
 
     def setup_startup_tracing(
         self,
@@ -104,6 +113,8 @@ class ProducerConnection:
         self._connected = True  # first: what is added meanwhile must be in one of the two
         for source in list(self._types.values()):
             self._offer(source)
+        if self.endpoint is not None and (names := self._triggers.take()):
+            self.endpoint.activate_triggers(names)
 
     def _offer(self, source: type[DataSource]) -> None:
         """Once per connection, whichever of two threads is first."""

@@ -76,6 +76,10 @@ def disconnect() -> None:
     """`stretto.disconnect` where nothing can be recorded."""
 
 
+def activate_triggers(_names: object, *, ttl_ms: float = 0) -> None:
+    """`stretto.activate_triggers` where nothing can be recorded."""
+
+
 class StartupTracingSession:
     """A startup session that records nothing."""
 

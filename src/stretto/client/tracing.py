@@ -12,6 +12,8 @@ from stretto.client.producer_connection import ProducerConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stretto.client.backend import Backend, SessionBackend
     from stretto.client.data_source import DataSource
 
@@ -47,6 +49,11 @@ class Tracing:
             if not producer.will_update:
                 producer.will_update = True
                 self._backends[name].post(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
+
+    def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
+        """Fire triggers at all services that this process is, or may soon be, connected to."""
+        for name, producer in list(self._producers.items()):
+            self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 
     def backend(self, name: str) -> Backend:
         """The backend of that name, connected as a producer too."""
