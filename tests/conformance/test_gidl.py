@@ -43,6 +43,8 @@ success("Text") { value = Text{s: "a\"\u{e9}"}, bytes = { v2 = [
     num(4):8, repeat(0xff):8, 'a', '"', 0xc3, 0xa9, padding:4] } }
 success("Bytes") { value = Bytes{v: [1, 2]}, bytes = {
     v2 = [num(2):8, repeat(0xff):8, 1, 2, padding:6], }, }
+success("Repeated") { value = Bytes{v: [repeat(1):3, 0o17]}, bytes = {
+    v2 = [num(4):8, repeat(0xff):8, repeat(1):3, 15, padding:4], }, }
 success("Options") { value = Options{a: 5},
     bytes = { v2 = [num(1):8, repeat(0xff):8, 5, padding:3, num(0):2, num(1):2] } }
 success("OptionsOld") { value = Options{a: 5}, bytes = {
@@ -98,7 +100,7 @@ def test_all_pass(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "cases.gidl").write_text(CASES)
     assert main([str(suite), "-v"]) == 0, capsys.readouterr().out
     found = lines(capsys.readouterr().out)
-    assert found == ["cases.gidl 28 passed 0 failed 4 unsupported".split()]
+    assert found == ["cases.gidl 30 passed 0 failed 4 unsupported".split()]
 
 
 def test_what_deviates_is_told(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<char>'(?:[^'\\]|\\.[^']*)')
       | (?P<float>-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+))
-      | (?P<number>-?0[xX][0-9a-fA-F_]+|-?0[bB][01_]+|-?\d[\d_]*)
+      | (?P<number>-?0[xX][0-9a-fA-F_]+|-?0[bB][01_]+|-?0[oO][0-7_]+|-?\d[\d_]*)
       | (?P<name>[A-Za-z_][\w.]*)
       | (?P<sign>[{}()\[\]=:,\#+\-|])""",
     re.VERBOSE,
@@ -288,10 +288,20 @@ class _Parser:
             case "name":
                 return self._named_value()
         if self.text == "[":
-            return self.listed(self.value)
+            return [each for some in self.listed(self._elements) for each in some]
         if self.text == "{":
             return self._unknown()
         return HandleUse(self.handle_number())
+
+    def _elements(self) -> list[Any]:
+        """An element, or several: `repeat(1):5`."""
+        if not self.take("repeat"):
+            return [self.value()]
+        self.expect("(")
+        value = self.value()
+        self.expect(")")
+        self.expect(":")
+        return [value] * self.number()
 
     def _named_value(self) -> Any:
         name = self.next()

@@ -158,7 +158,10 @@ class Handle:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        except OSError:
+            pass  # daemons close every number that they don't know
 
     def __repr__(self) -> str:
         state = f"fd {self._fd}" if self._fd >= 0 else "closed"

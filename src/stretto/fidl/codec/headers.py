@@ -28,11 +28,11 @@ from stretto.fidl.codec.wire_error import (
     UNSUPPORTED_WIRE_FORMAT,
     WireError,
 )
+from stretto.fidl.ordinals import EPITAPH_ORDINAL
 
 MAGIC: Final = 1
 AT_REST_V2: Final = 0x0002
 FLEXIBLE: Final = 0x80
-EPITAPH_ORDINAL: Final = 0xFFFFFFFFFFFFFFFF
 HEADER_SIZE: Final = 16
 AT_REST_HEADER_SIZE: Final = 8
 

@@ -77,11 +77,6 @@ class Layout:
         self.padding, self.offsets = padding, offsets
         self.size = struct.calcsize(f"<{format_}")
 
-    @property
-    def mask(self) -> int:
-        """The bits of the padding in the little-endian number that the bytes are."""
-        return sum(((1 << 8 * length) - 1) << 8 * offset for offset, length in self.padding)
-
 
 def layout(type_: Type, wire: int = V2) -> Layout:
     """Lay a type out in a wire format, `V1` or `V2`."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from keyword import iskeyword
 from typing import Any, Final, TypeVar
 
-from stretto.fidl.codec.handle import CHANNEL, SAME_RIGHTS
+from stretto.fidl.codec.handle import CHANNEL, DEFAULT_RIGHTS, SAME_RIGHTS
 from stretto.fidl.errors import FidlError
 
 UNBOUNDED: Final = 0xFFFFFFFF
@@ -136,12 +136,15 @@ class HandleType(Type):
 
 
 class Endpoint(HandleType):
-    """One end of a channel that speaks a protocol; `role` is client or server."""
+    """One end of a channel that speaks a protocol, with all rights of a fresh one.
+
+    `role` is client or server.
+    """
 
     __slots__ = ("protocol", "role")
 
     def __init__(self, role: str, protocol: str, optional: bool = False) -> None:
-        super().__init__(CHANNEL, SAME_RIGHTS, optional)
+        super().__init__(CHANNEL, DEFAULT_RIGHTS[CHANNEL], optional)
         self.role, self.protocol = role, protocol
 
 

@@ -58,6 +58,11 @@ class TestOwnership:
         del handle
         assert not is_open(fd)
 
+    def test_a_descriptor_that_somebody_closed(self) -> None:
+        handle = Handle(os.eventfd(0))
+        os.close(handle.fd)
+        del handle
+
     def test_detach_gives_the_descriptor_away(self, handle: Handle) -> None:
         fd = handle.detach()
         handle.close()

@@ -2,7 +2,7 @@
 
 The mirror of `encoder`: a type is compiled once to closures. An object is
 claimed (do its bytes remain? is the padding after it zero?), unpacked by one
-call, its own padding compared with a mask, and then each member makes its
+call, its own padding compared with zero, and then each member makes its
 value of its items, in order, reading what lies out of line on the way.
 
 The peer is hostile: nothing is allocated for a count before the bytes are
@@ -114,13 +114,13 @@ def later(type_: Type, wire: int) -> Read:
 
 def _object(type_: Type, wire: int) -> Read:
     shape, value = layout(type_, wire), value_of(type_, wire)
-    unpack_from, size, mask = struct.Struct(f"<{shape.format}").unpack_from, shape.size, shape.mask
+    unpack_from, size = struct.Struct(f"<{shape.format}").unpack_from, shape.size
 
     def read(decoder: Decoder, depth: int) -> Any:
         check_depth(depth)
         start = decoder.claim(size)
         try:
-            if mask:
+            if shape.padding:
                 check_padding(decoder.data[start : start + size], shape)
             return value(unpack_from(decoder.data, start), 0, decoder, depth)
         except WireError as error:

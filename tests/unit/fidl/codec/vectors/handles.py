@@ -20,6 +20,7 @@ ANY = ("handle", None)
 EVENT = ("event", None)
 VMO = ("vmo", None)
 CHANNEL = ("channel", None)
+CHANNEL_RIGHTS = 0xF00E  # transfer, read, write, signal, signal_peer, wait, inspect
 
 CASES = [
     *(
@@ -251,6 +252,17 @@ CASES = [
         )
         for end in ("Client", "Server", "OptionalClient", "OptionalServer")
         for kind in ("event", "socket")
+    ),
+    *(
+        decode_fails(
+            f"{end}_lacks_right_{right}",
+            end,
+            pad(HERE),
+            "MISSING_REQUIRED_HANDLE_RIGHTS",
+            handles=[("channel", CHANNEL_RIGHTS & ~(1 << right))],
+        )
+        for end in ("Client", "Server")
+        for right in (1, 2, 3, 12, 13, 14, 15)
     ),
     decode_fails(
         "unknown_table_member_wants_more",
