@@ -53,3 +53,20 @@ def test_too_few_descriptors_for_a_recorder(trace):
     assert "ulimit -n" in run.stderr
     assert "Traceback" not in run.stderr
     assert not list(trace.parent.iterdir())
+
+
+EXCEPTHOOKS = {
+    "replaced": "sys.excepthook = lambda *_: None",
+    "chained": "python_s = sys.excepthook\nsys.excepthook = lambda *error: python_s(*error)",
+    "caught": "sys.excepthook = lambda *_: None\ntry: fail()\nexcept KeyError: sys.exit(1)",
+}
+
+
+@pytest.mark.parametrize(("hook", "found"), [("replaced", 1), ("chained", 1), ("caught", 0)])
+def test_uncaught_exceptions_past_the_program_s_own_hook(oracle, trace, hook, found):
+    text = f"import sys\ndef fail(): raise KeyError('key')\n{EXCEPTHOOKS[hook]}\nfail()"
+    run = record(trace, "-q", "-c", text)
+    assert run.status == 1
+    loaded = oracle(run.trace)
+    query = "select count(*) from slice where name = 'uncaught exception'"
+    assert loaded.query(query) == [(found,)]

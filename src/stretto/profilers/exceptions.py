@@ -1,6 +1,13 @@
-"""`python.exceptions`: an exception that nobody caught is an instant, in any thread."""
+"""`python.exceptions`: an exception that nobody caught is an instant, in any thread.
+
+It is seen where it goes to: in `sys.excepthook` and `threading.excepthook`. A program may put a
+hook of its own into `sys` that never calls ours: what its main thread died of is looked up at exit.
+"""
 
 from __future__ import annotations
+
+import atexit
+import sys
 
 import stretto
 from stretto.client.track_event import slots
@@ -34,14 +41,26 @@ def _where(trace: TracebackType | None) -> str:
     return "\n".join(lines)
 
 
+def _message(error: BaseException | None) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  # the program's own method
+        return f"<{type(another).__name__} in str>"
+
+
+_seen = 0  # id of the last one
+
+
 def _on_uncaught(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
+    global _seen
     if category.enabled:
+        _seen = id(error)
         category.instant(
             "uncaught exception",
             type=_type_name(kind),
-            message=str(error),
+            message=_message(error),
             traceback=_where(trace),
         )
 
@@ -50,6 +69,13 @@ def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
     # A thread that ends by SystemExit ends quietly.
     if given.exc_value is not None and not isinstance(given.exc_value, SystemExit):
         _on_uncaught(given.exc_type, given.exc_value, given.exc_traceback)
+
+
+def _at_exit() -> None:
+    """Python leaves what ended the main thread in `sys`, whoever was told of it."""
+    error = getattr(sys, "last_value", None)
+    if error is not None and id(error) != _seen and _patches[0].replaced:
+        _on_uncaught(type(error), error, error.__traceback__)
 
 
 _patches: list[Patch] = []
@@ -66,3 +92,4 @@ def install() -> None:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
         slots.observe(category, _switch)
+        atexit.register(_at_exit)

@@ -47,6 +47,17 @@ class Patch:
         elif not on:
             self._remove()
 
+    @property
+    def replaced(self) -> bool:
+        """Whether the program has put another function in the place of the observed one."""
+        import sys
+
+        module = sys.modules.get(self._module)
+        if self._around is None or module is None:
+            return False
+        owner, name = self._place(module)
+        return vars(owner).get(name) is not self._around
+
     def _on_imported(self, module: ModuleType) -> None:
         self._awaited = False
         if self._wanted:

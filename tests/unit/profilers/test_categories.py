@@ -138,7 +138,10 @@ class TestUncaughtExceptions:
                     raise error
                 except Exception as caught:
                     sys.excepthook(type(caught), caught, caught.__traceback__)
-        assert [event.args["type"] for event in result.events] == ["KeyError"]
+        assert [(event.args["type"], event.args["message"]) for event in result.events] == [
+            ("KeyError", "'x'"),
+            (f"{__name__}.{Odd.__qualname__}", "<RuntimeError in str>"),
+        ]
         assert "KeyError: 'x'" in capsys.readouterr().err
         assert sys.excepthook is original
 
