@@ -45,14 +45,6 @@ static struct call_slot* slot_for(struct call_cache* c, PyObject* code) {
   return &c->slots[i];
 }
 
-static uint32_t known_category(const struct thread_sequence* s,
-                               const CategoryObject* category) {
-  uint32_t index = category->index;
-  bool known = index < s->category_capacity &&
-               s->categories[index].epoch == s->core.epoch;
-  return known ? s->categories[index].iid : 0;
-}
-
 void call_cache_put(struct thread_sequence* s, CategoryObject* category,
                     PyObject* code) {
   struct call_cache* c = cache_of(s, category);

@@ -281,6 +281,15 @@ uint32_t st_emit(const struct event_request* request, uint32_t mask);
 /* Whether a keyword is one of ours (`track`, `flow`, ...), no argument. */
 bool is_event_option(PyObject* name);
 
+/* The category's cached id, or 0. */
+static inline uint32_t known_category(const struct thread_sequence* s,
+                                      const CategoryObject* category) {
+  uint32_t index = category->index;
+  bool known = index < s->category_capacity &&
+               s->categories[index].epoch == s->core.epoch;
+  return LIKELY(known) ? s->categories[index].iid : 0;
+}
+
 /* What a hot path needs to know, all of it cached. */
 struct current {
   struct thread_sequence* sequence;
@@ -305,10 +314,7 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   uint32_t epoch = s->core.epoch;
   c->category_iid = c->name_iid = 0;
   if (name) {
-    if (UNLIKELY(category->index >= s->category_capacity ||
-                 s->categories[category->index].epoch != epoch))
-      return false;
-    c->category_iid = s->categories[category->index].iid;
+    c->category_iid = known_category(s, category);
     c->name_iid = identity_find(&s->names, epoch, name);
     if (UNLIKELY(!c->name_iid || !c->category_iid))
       return false;

@@ -67,10 +67,20 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
-  if (!c->enabled || st_own_work)
+  uint32_t mask = c->enabled;
+  if (!mask || UNLIKELY(st_own_work))
     return 0;
+  struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
+  if (s) {
+    uint32_t iid = identity_find(&s->names, s->core.epoch, name);
+    uint32_t category_iid = known_category(s, c);
+    if (LIKELY(iid && category_iid &&
+               st_sequence_write_small(&s->core, ST_SLICE_BEGIN, st_fast_now(),
+                                       category_iid, iid, 0)))
+      return mask;
+  }
   struct event_request r = {.category = c, .name = name};
-  return begin(&r, c->enabled, timestamp);
+  return begin(&r, mask, timestamp);
 }
 
 static void end_in_all(uint32_t mask, uint32_t start_counter,
