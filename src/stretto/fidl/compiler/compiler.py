@@ -28,6 +28,7 @@ from stretto.fidl.compiler.dependencies import Dependencies
 from stretto.fidl.compiler.resourceness import check_resources
 from stretto.fidl.compiler.scope import Scope
 from stretto.fidl.compiler.shapes import compute_shapes
+from stretto.fidl.compiler.transports import check_transports
 from stretto.fidl.compiler.type_resolver import TypeResolver
 from stretto.fidl.errors import CompileError
 
@@ -76,6 +77,7 @@ class LibraryCompiler:
         layout_decls = [d for d in self.library.declarations.values() if isinstance(d, LayoutDecl)]
         self.library.order = Dependencies(self.library, self.scope).order()
         check_resources(self.library)
+        check_transports(self.library)
         compute_shapes(layout_decls)
         self._check_imports()
         self._report()

@@ -145,3 +145,10 @@ def test_nesting_up_to_the_limit() -> None:
 def test_a_long_or_is_no_nesting() -> None:
     terms = " | ".join(["1"] * 5000)
     assert compiled(f"const X uint8 = {terms};")["const_declarations"][0]["value"]["value"] == "1"
+
+
+def test_of_many_errors_the_first_are_shown() -> None:
+    error = error_of("\n".join(f"const C{i} uint8 = 256;" for i in range(100)))
+    assert len(error.errors) == 100
+    assert str(error).count("^") == 20
+    assert str(error).endswith("… and 80 more errors")

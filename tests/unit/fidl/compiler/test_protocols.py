@@ -177,3 +177,11 @@ def test_services() -> None:
     ir = compiled("protocol P {};\nservice S { a client_end:P; b client_end:P; };")
     assert [m["name"] for m in named(ir, "S")["members"]] == ["a", "b"]
     assert ir["declarations"]["test.example/S"] == "service"
+
+
+def test_a_diamond_of_composition() -> None:
+    found = methods(
+        "protocol P { compose Q; compose R; };\nprotocol Q { compose S; };\n"
+        "protocol R { compose S; B(); };\nprotocol S { A(); };"
+    )
+    assert list(found) == ["A", "B"]

@@ -180,3 +180,14 @@ def test_circles_and_chains_of_aliases() -> None:
     assert "defined by itself" in error_of("alias A = B;\nalias B = vector<A>;").reason
     chain = "\n".join(f"alias A{i} = vector<A{i + 1}>;" for i in range(1000))
     assert "steps" in error_of(chain + "\nalias A1000 = uint8;").reason
+
+
+def test_types_in_types_are_bounded_through_aliases() -> None:
+    chain = ["alias A0 = uint8;", *(f"alias A{i + 1} = vector<A{i}>;" for i in range(100))]
+    error = error_of("\n".join(chain))
+    assert (error.reason.split(":")[0], error.line) == ("more than 64 types in each other", 66)
+
+
+def test_chains_of_new_types_are_bounded() -> None:
+    chain = ["type A0 = uint8;", *(f"type A{i + 1} = A{i};" for i in range(5000))]
+    assert "nested too deeply" in error_of("\n".join(chain)).reason
