@@ -54,6 +54,7 @@ class SelectorTaskRunner:
 
     __slots__ = (
         "_delayed", "_delayed_count", "_new_delayed", "_posted", "_quit", "_selector", "_wake_fd",
+        "_watches",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -63,6 +64,7 @@ class SelectorTaskRunner:
         self._delayed_count = 0
         self._quit = False
         self._selector = selectors.DefaultSelector()
+        self._watches: dict[int, _Watch] = {}
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
 
@@ -98,14 +100,16 @@ class SelectorTaskRunner:
             events |= selectors.EVENT_WRITE
         if events == 0:
             self.unwatch(fd)
-        elif fd in self._selector.get_map():
-            self._selector.modify(fd, events, _Watch(on_readable, on_writable))
-        else:
-            self._selector.register(fd, events, _Watch(on_readable, on_writable))
+            return
+        watch = _Watch(on_readable, on_writable)
+        known = self._watches.pop(fd, None) is not None  # the selector forgets what it refuses
+        change = self._selector.modify if known else self._selector.register
+        change(fd, events, watch)
+        self._watches[fd] = watch
 
     def unwatch(self, fd: int) -> None:
         """Stop watching. Harmless if it isn't watched."""
-        if fd in self._selector.get_map():
+        if self._watches.pop(fd, None) is not None:
             self._selector.unregister(fd)
 
     # --- running
@@ -187,14 +191,11 @@ class SelectorTaskRunner:
 
     def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
         # An earlier callback of this round may have ended or replaced the watch.
-        if events & selectors.EVENT_READ and watch.on_readable and self._is_current(fd, watch):
+        watches = self._watches
+        if events & selectors.EVENT_READ and watch.on_readable and watches.get(fd) is watch:
             watch.on_readable()
-        if events & selectors.EVENT_WRITE and watch.on_writable and self._is_current(fd, watch):
+        if events & selectors.EVENT_WRITE and watch.on_writable and watches.get(fd) is watch:
             watch.on_writable()
-
-    def _is_current(self, fd: int, watch: _Watch) -> bool:
-        key = self._selector.get_map().get(fd)
-        return key is not None and key.data is watch
 
     def _wake(self) -> None:
         try:

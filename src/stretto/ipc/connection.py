@@ -185,10 +185,11 @@ class Connection:
             self.close()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; False: nothing more now."""
+        """Receive once and dispatch; False: nothing more now, as far as we know."""
         if self._end is None or self._machine is None:
             return False
-        received = self._end.recv_into(self._reader.space())
+        space = self._reader.space()
+        received = self._end.recv_into(space)
         if received is None:
             return False
         size, fd = received
@@ -198,7 +199,8 @@ class Connection:
             return False
         self._reader.received(size)
         self._dispatch(self._machine)
-        return True
+        # What is left, or comes meanwhile, is told by the next turn; to ask costs a system call.
+        return size == len(space)
 
     def _dispatch(self, machine: Machine) -> None:
         while self._end is not None:

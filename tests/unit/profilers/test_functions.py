@@ -86,6 +86,19 @@ class TestNesting:
             (f"function_{n}", (f"/many/module_{n % 7}.py", n + 1)) for n in range(count)
         ]
 
+    def test_c_functions_keep_their_names_over_many_chunks(
+        self, options: Callable[..., None]
+    ) -> None:
+        options(c_functions=True)
+
+        def program() -> None:
+            for _ in range(1500):
+                abs(1)
+                [].append(1)
+
+        inner: list[Call] = [("builtins.abs", []), ("list.append", [])]
+        assert traced(program) == [(program.__qualname__, 1500 * inner)]
+
     def test_odd_names_over_many_chunks(self, options: Callable[..., None]) -> None:
         options(include=["/many"])
         long, file = "x" * 300, "/many/ä.py"
