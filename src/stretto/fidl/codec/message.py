@@ -7,7 +7,7 @@ Without a header (`encode`, `decode`), with the header of a transaction
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from stretto.fidl.codec.decoding.plan import Decoder, primary
 from stretto.fidl.codec.encoding.plan import Encoder, writer
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stretto.fidl.codec.handle import Handle, HandleDisposition
+
+Payload = TypeVar("Payload")
+"""A class of the bindings."""
 
 MAX_BYTES: Final = 65536
 """Of a message in a channel, with its header."""
@@ -61,6 +64,23 @@ def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition
     encoder = Encoder()
     writer(type_of(value if type_ is None else type_))(value, encoder, 0)
     return bytes(encoder.out), encoder.handles
+
+
+@overload
+def decode(
+    type_: type[Payload],
+    data: bytes,
+    handles: Sequence[Handle] = (),
+    *,
+    wire: int = V2,
+    start: int = 0,
+) -> Payload: ...
+
+
+@overload
+def decode(
+    type_: Type, data: bytes, handles: Sequence[Handle] = (), *, wire: int = V2, start: int = 0
+) -> Any: ...
 
 
 def decode(
@@ -178,7 +198,7 @@ def persist(value: Any) -> bytes:
     return encode_at_rest_header() + data
 
 
-def unpersist(payload: Any, data: bytes) -> Any:
+def unpersist(payload: type[Payload], data: bytes) -> Payload:
     """Decode what `persist` wrote.
 
     Args:

@@ -229,10 +229,13 @@ def test_lines_are_valid_and_ordered() -> None:
 
 
 USE = """\
+from stretto.fidl import codec
 from test import BEST, NAME, SIZE, Calc, Everything, Level, Modes, Options, Point, Result
 
 point = Point(x=1, y=2)
 number: int = point.x
+number = codec.decode(Point, b"").y
+number = codec.decode(Point, b"").z  # type: ignore[attr-defined]
 options = Options(a=1)
 maybe: int | None = options.a
 result = Result(err=5)

@@ -114,6 +114,27 @@ class TestRights:
             handle.check(EVENT, RIGHTS["write"])
 
 
+class TestUnknownMembers:
+    """Their handles are closed; those of known members aren't."""
+
+    def test_of_a_table(self, handle: Handle) -> None:
+        types = load(library(tables={"ResourceT": "1: h handle"}))
+        data = bytes.fromhex("0300000000000000 ffffffffffffffff ffffffff01000100 0000000000000000")
+        unknown = [Handle(os.eventfd(0)) for _ in range(2)]
+        value = codec.decode(
+            types.ResourceT, data + bytes.fromhex("0800000002000000") + bytes(8), [handle, *unknown]
+        )
+        assert value.h is handle
+        assert handle.is_open
+        assert not any(each.is_open for each in unknown)
+
+    def test_of_a_union(self, handle: Handle) -> None:
+        types = load(library(unions={"ResourceU": "1: h handle"}))
+        data = bytes.fromhex("0900000000000000 ffffffff01000100")
+        assert codec.decode(types.ResourceU, data, [handle]).is_unknown
+        assert not handle.is_open
+
+
 class TestDisposition:
     def test_encoding_says_what_the_receiver_gets(self, handle: Handle) -> None:
         _, (disposition,) = codec.encode(TYPES.Basic(h=handle))
