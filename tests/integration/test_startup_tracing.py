@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfi
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.call_slices import track_events
 from tests.support.live_program import LiveProgram
+from tests.support.recorded import names as trace_names
+from tests.support.recorded import record
 from tests.support.service_process import ServiceProcess
 
 CONFIG = """
@@ -275,3 +278,16 @@ def fork():
             service.start("one", session_config())
             program.wait_for("session.state == 'adopted'")
             assert names(service.stop("one")) == ["before", "between"]
+
+
+def test_what_a_recorder_records_needs_none_of_it(tmp_path: Path, oracle: Any) -> None:
+    program = tmp_path / "app.py"
+    program.write_text(
+        START
+        + "session = start()\n"
+        + "assert session.state == 'aborted' and ends == ['aborted'], session.state\n"
+        + "app.instant('recorded')\n"
+    )
+    run = record(tmp_path / "trace.pftrace", str(program))
+    assert run.status == 0, run.stderr
+    assert "recorded" in trace_names(oracle(run.trace))

@@ -13,7 +13,8 @@ import pytest
 
 import stretto
 from stretto.protos.trace import Trace, TracingServiceState
-from tests.support.recorded import check_trace
+from tests.support.live_program import LiveProgram
+from tests.support.recorded import check_trace, names
 from tests.support.traced import Daemon, Process, closing_all, wait_until
 
 CONFIG = """
@@ -205,6 +206,23 @@ def test_all_sessions_for_a_bug_report(place: Place, monkeypatch: pytest.MonkeyP
     place.write(2)
     place.run("trace", "--save-all-for-bugreport")
     assert place.slices("best.pftrace") == place.slices("systrace.pftrace") == 2
+
+
+def test_a_program_that_records_before_the_session(place: Place, oracle: Any) -> None:
+    config = place.config('data_sources { config { name: "linux.process_stats" } }')
+    program = LiveProgram(
+        "import stretto; stretto.connect(); app = stretto.Category('app')\n"
+        "with app.slice('first lines'): app.instant('within')\n",
+        environment={**place.daemon.environment, "STRETTO_STARTUP_CONFIG": config},
+    )
+    with program:
+        process = place.start("-c", config, "--txt", "-o", "out")
+        place.wait_for_session()
+        program.run("with app.slice('later'): pass")
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0
+        loaded = check_trace(oracle, (place.folder / "out").read_bytes())
+        assert {"first lines", "within", "later"} <= names(loaded)
 
 
 def test_a_trigger_stops_a_session(place: Place) -> None:

@@ -339,3 +339,9 @@ class TestConfigs:
         assert fits == TrackEventSource.can_adopt_startup_session(
             config("track_event", track_event_config=ours), config("track_event", **fields)
         )
+
+    def test_track_events_of_all_categories(self) -> None:
+        ours, theirs = config("track_event"), config("track_event", target_buffer=3)
+        assert TrackEventSource.can_adopt_startup_session(ours, theirs)
+        theirs.legacy_config = "x"
+        assert not TrackEventSource.can_adopt_startup_session(ours, theirs)

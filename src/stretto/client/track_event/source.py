@@ -73,9 +73,13 @@ class TrackEventSource(DataSource):
     def can_adopt_startup_session(
         cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
     ) -> bool:
-        """The same categories, in any order, and the same filters."""
+        """The same categories, in any order, and the same filters; or none on both sides."""
         startup, service = startup_config.track_event_config, service_config.track_event_config
-        return startup is not None and service is not None and _wish(startup) == _wish(service)
+        if startup is None or service is None:
+            return startup is service and super().can_adopt_startup_session(
+                startup_config, service_config
+            )
+        return _wish(startup) == _wish(service)
 
     @classmethod
     def announce_categories(cls) -> None:
