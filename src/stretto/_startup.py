@@ -33,7 +33,7 @@ def setup_startup_tracing(
     asked for in time ends, and is discarded. When the memory is full, events are dropped and
     counted.
 
-    In a program that `stretto record` records nothing is set up: it is recorded from its start.
+    In a program of `stretto record --system` nothing is set up: the service has it from its start.
     Children of a fork have no part in it.
 
     Args:

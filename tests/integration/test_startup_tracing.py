@@ -14,6 +14,7 @@ from tests.support.live_program import LiveProgram
 from tests.support.recorded import names as trace_names
 from tests.support.recorded import record
 from tests.support.service_process import ServiceProcess
+from tests.support.traced import Daemon, closing_all, daemon_environment
 
 CONFIG = """
 buffers { size_kb: 4096 }
@@ -280,14 +281,22 @@ def fork():
             assert names(service.stop("one")) == ["before", "between"]
 
 
-def test_what_a_recorder_records_needs_none_of_it(tmp_path: Path, oracle: Any) -> None:
+@pytest.mark.parametrize("system", [False, True])
+def test_in_a_recorded_program(tmp_path: Path, oracle: Any, system: bool) -> None:
+    """The machine's service has it from its start already; a recorder of its own is no matter."""
+    (tmp_path / "sockets").mkdir()
+    state = "aborted" if system else "recording"
     program = tmp_path / "app.py"
     program.write_text(
-        START
-        + "session = start()\n"
-        + "assert session.state == 'aborted' and ends == ['aborted'], session.state\n"
-        + "app.instant('recorded')\n"
+        START + "session = start(timeout_ms=60000)\n"
+        f"assert session.state == {state!r}, session.state\n"
+        "app.instant('recorded')\n"
     )
-    run = record(tmp_path / "trace.pftrace", str(program))
+    with closing_all() as opened:
+        environment = daemon_environment(tmp_path / "sockets")
+        if system:
+            opened.append(Daemon(tmp_path / "sockets"))
+        arguments = ["--system"] if system else []
+        run = record(tmp_path / "trace.pftrace", *arguments, str(program), **environment)
     assert run.status == 0, run.stderr
     assert "recorded" in trace_names(oracle(run.trace))
