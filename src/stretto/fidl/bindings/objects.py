@@ -15,18 +15,34 @@ from stretto.fidl.codec.handle import ANY, CHANNEL, EVENT, VMO, Handle
 
 
 class ChannelEnd(Handle):
-    """One end of a channel."""
+    """One end of a channel.
 
-    __slots__ = ()
+    Args:
+        fd: As of every handle.
+        object_type: As of every handle.
+        rights: As of every handle.
+        used: Messages may have gone through it already, as far as its owner knows: it came in a
+            message, or was inherited. Who counts messages (flows) needs to know.
+    """
 
-    def __init__(self, fd: int, object_type: int = CHANNEL, rights: int | None = None) -> None:
+    __slots__ = ("used",)
+
+    def __init__(
+        self,
+        fd: int,
+        object_type: int = CHANNEL,
+        rights: int | None = None,
+        *,
+        used: bool = True,
+    ) -> None:
         super().__init__(fd, object_type, rights)
+        self.used = used
 
 
 def channel() -> tuple[ChannelEnd, ChannelEnd]:
     """Make both ends of a channel."""
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return ChannelEnd(one.detach()), ChannelEnd(other.detach())
+    return ChannelEnd(one.detach(), used=False), ChannelEnd(other.detach(), used=False)
 
 
 class Vmo(Handle):

@@ -1,0 +1,111 @@
+"""An end of a channel in an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from stretto.fidl.transport.endpoint import Endpoint
+from stretto.fidl.transport.errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.rpc_hooks import RpcMethod
+    from stretto.fidl.bindings.objects import ChannelEnd
+    from stretto.fidl.bindings.protocols import Protocol
+    from stretto.fidl.codec.message import Message
+    from stretto.fidl.transport.endpoint import Incoming, Told
+
+
+class AsyncEndpoint(Endpoint):
+    """See `Endpoint`. Used in one loop only, the one that runs when it is made.
+
+    Attributes:
+        write_lock: Orders the writes, and wakes those who wait in order.
+    """
+
+    def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        super().__init__(protocol, end, is_server=is_server)
+        self.write_lock = asyncio.Lock()
+        self._writable: asyncio.Future[None] | None = None
+
+    async def write(self, method: RpcMethod, kind: int, txid: int, message: Message) -> Told | None:
+        """Write a message; waits until there is room.
+
+        A caller that is cancelled meanwhile has sent nothing.
+        """
+        async with self.write_lock:
+            return await self.write_locked(method, kind, txid, message)
+
+    async def write_locked(
+        self, method: RpcMethod, kind: int, txid: int, message: Message
+    ) -> Told | None:
+        """The same, for who has the lock."""
+        while True:
+            try:
+                if not self.socket.must_flush():
+                    told = self.write_now(method, kind, txid, message, socket.MSG_DONTWAIT)
+                    if self.socket.must_flush():
+                        self._watch()
+                    return told
+            except BlockingIOError:
+                pass
+            await self._until_writable()
+
+    async def _until_writable(self) -> None:
+        self._watch()
+        self._writable = self._loop.create_future()
+        try:
+            await self._writable
+        finally:
+            self._writable = None
+
+    def _watch(self) -> None:
+        if self.socket.fileno() < 0:
+            raise ClosedError(by_us=True)
+        self._loop.add_writer(self.socket.fileno(), self._on_writable)
+
+    def _on_writable(self) -> None:
+        self.socket.flush(socket.MSG_DONTWAIT)
+        if not self.socket.must_flush():
+            self._loop.remove_writer(self.socket.fileno())
+            if self._writable is not None and not self._writable.done():
+                self._writable.set_result(None)
+
+    def on_readable(self, callback: Callable[[], object]) -> None:
+        """Have it called while there is something to read."""
+        self._loop.add_reader(self.socket.fileno(), callback)
+
+    def off_readable(self) -> None:
+        """No more."""
+        if self.socket.fileno() >= 0:
+            self._loop.remove_reader(self.socket.fileno())
+
+    def read(self) -> Incoming | None:
+        """Read a message; None: the peer has gone.
+
+        Raises:
+            BlockingIOError: None is there.
+        """
+        return self.read_now(socket.MSG_DONTWAIT)
+
+    def _forget(self) -> None:
+        fd = self.socket.fileno()
+        if fd >= 0 and not self._loop.is_closed():
+            self._loop.remove_reader(fd)
+            self._loop.remove_writer(fd)
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_exception(ClosedError(by_us=True))
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back."""
+        self._forget()
+        return self.socket.detach()
+
+    def close(self) -> None:
+        """Close the channel; who waits for room raises ClosedError."""
+        self._forget()
+        self.socket.close()

@@ -1,0 +1,374 @@
+"""The client that blocks: any number of threads may call, over one channel.
+
+    with Client(Calculator, connect(path)) as calculator:
+        answer = calculator.Add(a=1, b=2)
+
+There is no thread behind it. One of those who wait reads for all of them; when it has what it
+wants, it leaves that to another.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+
+from stretto.base.rpc_hooks import ONE_WAY as ONE_WAY_MESSAGE
+from stretto.base.rpc_hooks import REQUEST
+from stretto.fidl.bindings.protocols import ONE_WAY, TWO_WAY
+from stretto.fidl.codec.wire_error import WireError
+from stretto.fidl.errors import FidlError
+from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
+from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
+from stretto.fidl.transport.errors import CallTimeoutError, ClosedError
+from stretto.fidl.transport.results import message_of, numbered, payload_of, reply_in
+from stretto.fidl.transport.stubs import stub_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stretto.fidl.bindings.objects import ChannelEnd
+    from stretto.fidl.bindings.protocols import Method, Protocol
+    from stretto.fidl.transport.endpoint import Incoming, Told
+
+
+class _Waiter:
+    """A thread that waits for a reply, or with no method for an event."""
+
+    __slots__ = ("_wake", "done", "error", "incoming", "method", "txid")
+
+    def __init__(self, method: Method | None) -> None:
+        self.method: Any = method
+        self.txid = 0
+        self.incoming: Incoming | None = None
+        self.error: FidlError | None = None
+        self.done = False
+        self._wake = threading.Semaphore(0)
+
+    def resolve(self, incoming: Incoming | None) -> None:
+        """See `conversation.Waiter`."""
+        self.incoming, self.done = incoming, True
+        self.wake()
+
+    def fail(self, error: FidlError) -> None:
+        """See `conversation.Waiter`."""
+        self.error, self.done = error, True
+        self.wake()
+
+    def wake(self) -> None:
+        """It is done, or shall read."""
+        self._wake.release()
+
+    def sleep(self, deadline: float | None) -> None:
+        """Until it is woken."""
+        left = None if deadline is None else deadline - monotonic()
+        if not self._wake.acquire(timeout=None if left is None else max(left, 0)):
+            raise CallTimeoutError("nothing came in time")
+
+
+class Client:
+    """A client of a protocol, with a method for each of its one-way and two-way methods.
+
+    A two-way call returns the reply's payload, or that of the success if the method has errors.
+    It raises DomainError (the method's own), UnknownMethodError, CallTimeoutError, or
+    ClosedError once the channel has ended, with the status of the server's epitaph.
+
+    Args:
+        protocol: Its class.
+        end: The channel's end, owned from now on.
+        timeout: Of calls, in seconds; None: wait for ever.
+        event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __new__(cls, protocol: type[Protocol], *_: object, **__: object) -> Self:
+        """Make one of the class with the protocol's stubs."""
+        made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
+        return made
+
+    def __init__(
+        self,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        *,
+        timeout: float | None = None,
+        event_limit: int = EVENT_LIMIT,
+    ) -> None:
+        self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
+        self._endpoint = BlockingEndpoint(protocol, end, is_server=False)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._waiting: set[_Waiter] = set()
+        self._someone_reads = False
+
+    # --- calls
+
+    def call(self, name: str, payload: Any = None, *, timeout: float | None = None) -> Any:
+        """Call a two-way method by its name.
+
+        Args:
+            name: As in the definition.
+            payload: Its request; None if it has none.
+            timeout: In seconds; None: the client's.
+        """
+        method = self._conversation.protocol.BY_NAME[name]
+        return self._traced_call(method, payload, {}, timeout)
+
+    def _call(
+        self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
+    ) -> Any:
+        waiter, told = self._request(method, payload, members)
+        if told is not None:
+            told.finished()
+        return self._reply(waiter, timeout)
+
+    def _traced_call(
+        self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
+    ) -> Any:
+        waiter, told = self._request(method, payload, members)
+        try:
+            result = self._reply(waiter, timeout)
+        except BaseException as error:
+            if told is not None:
+                told.finished(error)
+            raise
+        if told is not None:
+            told.finished()
+        return result
+
+    def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
+        payload = payload_of(method.request, method.name, payload, members)
+        message = message_of(method, 0, payload)
+        self._conversation.check_open()
+        try:
+            facts = self._endpoint.method(method.ordinal)
+            told = self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
+        except ClosedError:
+            self._read_to_the_end()
+            raise
+        if told is not None:
+            told.finished()
+
+    def _request(
+        self, method: Method, payload: Any, members: Mapping[str, Any]
+    ) -> tuple[_Waiter, Told | None]:
+        payload = payload_of(method.request, method.name, payload, members)
+        message = message_of(method, 0, payload)
+        endpoint, conversation, waiter = self._endpoint, self._conversation, _Waiter(method)
+        facts = endpoint.method(method.ordinal)
+        try:
+            with endpoint.write_lock:
+                with self._lock:
+                    conversation.check_open()
+                    waiter.txid = conversation.assigned.give()
+                    conversation.waiters[waiter.txid] = waiter
+                message = numbered(message, waiter.txid)
+                return waiter, endpoint.write_locked(facts, REQUEST, waiter.txid, message)
+        except ClosedError:
+            self._leave(waiter)
+            self._read_to_the_end()
+            raise
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def _reply(self, waiter: _Waiter, timeout: float | None) -> Any:
+        limit = self._timeout if timeout is None else timeout
+        try:
+            self._wait(waiter, None if limit is None else monotonic() + limit)
+        except BaseException:
+            self._leave(waiter)
+            raise
+        if waiter.error is not None:
+            raise waiter.error
+        incoming = waiter.incoming
+        assert incoming is not None
+        incoming.arrive()
+        try:
+            return reply_in(waiter.method, incoming)
+        except WireError as error:
+            self._end(error)
+            raise
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Whoever waited doesn't any more."""
+        with self._lock:
+            self._conversation.waiters.pop(waiter.txid, None)
+        if waiter.incoming is not None:
+            waiter.incoming.drop()
+
+    # --- reading for all
+
+    def _wait(self, waiter: _Waiter, deadline: float | None) -> None:
+        """Wait until a waiter is done; read meanwhile, unless someone does."""
+        with self._lock:
+            self._waiting.add(waiter)
+        try:
+            while not waiter.done:
+                with self._lock:
+                    reads = not (self._someone_reads or waiter.done)
+                    self._someone_reads |= reads
+                if reads:
+                    self._read_until(waiter, deadline)
+                elif not waiter.done:
+                    waiter.sleep(deadline)
+        finally:
+            self._pass_on(waiter)
+
+    def _read_until(self, waiter: _Waiter, deadline: float | None) -> None:
+        try:
+            while not waiter.done:
+                self._read_one(deadline)
+        finally:
+            with self._lock:
+                self._someone_reads = False
+
+    def _pass_on(self, waiter: _Waiter) -> None:
+        """Leave; somebody else has to read now."""
+        with self._lock:
+            self._waiting.discard(waiter)
+            if not self._someone_reads:
+                for other in self._waiting:
+                    other.wake()
+                    break
+
+    def _read_one(self, deadline: float | None) -> None:
+        try:
+            incoming = self._endpoint.read(deadline)
+            if incoming is None:
+                raise ClosedError
+            with self._lock:
+                if self._conversation.take(incoming):
+                    self._wake_for_event()
+        except CallTimeoutError:
+            raise
+        except FidlError as error:
+            self._end(error)
+
+    def _read_to_the_end(self) -> None:
+        """The peer has gone; it may have said why."""
+        while True:
+            waiter = _Waiter(None)
+            with self._lock:
+                self._conversation.check_open()
+                self._waiting.add(waiter)
+            self._wait(waiter, None)
+
+    def _end(self, error: FidlError) -> None:
+        with self._lock:
+            self._conversation.end(error)
+            self._wake_for_event()
+        self._endpoint.close()
+
+    def _wake_for_event(self) -> None:
+        """All who wait for an event look again."""
+        for waiter in self._waiting:
+            if waiter.method is None and not waiter.done:
+                waiter.resolve(None)
+
+    # --- events
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were dropped, as nobody took them."""
+        return self._conversation.lost_events
+
+    def next_event(self, timeout: float | None = None) -> EventMessage | None:
+        """The next event; None: the channel has ended, and nobody said why.
+
+        Args:
+            timeout: In seconds; None: wait for ever.
+
+        Raises:
+            CallTimeoutError: None came in time.
+            ClosedError: The channel has ended with an epitaph.
+        """
+        incoming = self._next_event(timeout)
+        if incoming is None:
+            return None
+        incoming.arrive()
+        return self._decoded(incoming)
+
+    def events(self) -> Iterator[EventMessage]:
+        """The events as they come, until the channel ends."""
+        while (event := self.next_event()) is not None:
+            yield event
+
+    def dispatch_events(self, handler: object) -> None:
+        """Call a method of an object for each event, until the channel ends.
+
+        Args:
+            handler: Has a method for each event, of its name, that takes the payload if there
+                is one; and `on_unknown_event(ordinal)`, if it wants to know.
+        """
+        while (incoming := self._next_event(None)) is not None:
+            told = incoming.told
+            if told is not None:
+                told.handling()
+            try:
+                call_event_handler(handler, self._decoded(incoming))
+            except BaseException as error:
+                if told is not None:
+                    told.finished(error)
+                raise
+            if told is not None:
+                told.finished()
+
+    def _next_event(self, timeout: float | None) -> Incoming | None:
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            waiter = _Waiter(None)
+            with self._lock:
+                if self._conversation.events:
+                    return self._conversation.events.popleft()
+                if self._conversation.error is not None:
+                    self._conversation.raise_unless_at_rest()
+                    return None
+                self._waiting.add(waiter)
+            self._wait(waiter, deadline)
+
+    def _decoded(self, incoming: Incoming) -> EventMessage:
+        try:
+            return self._conversation.decode_event(incoming)
+        except WireError as error:
+            self._end(error)
+            raise
+
+    # --- the end
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back, to be sent on; the client is of no use any more.
+
+        Raises:
+            FidlError: Calls are under way.
+        """
+        with self._lock:
+            self._conversation.check_open()
+            if self._conversation.waiters or self._waiting:
+                raise FidlError("calls are under way: their replies would get lost")
+            self._conversation.end(ClosedError(by_us=True))
+        return self._endpoint.detach()
+
+    def close(self) -> None:
+        """Close the channel; calls that wait raise ClosedError."""
+        self._end(ClosedError(by_us=True))
+        while self._conversation.events:
+            self._conversation.events.popleft().drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def call_event_handler(handler: object, event: EventMessage) -> Any:
+    """Call the method of an object for an event."""
+    if not event.name:
+        unknown = getattr(handler, "on_unknown_event", None)
+        return None if unknown is None else unknown(event.ordinal)
+    method = getattr(handler, event.name)
+    return method() if event.payload is None else method(event.payload)

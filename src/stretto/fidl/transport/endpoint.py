@@ -1,0 +1,174 @@
+"""One end of a channel that speaks a protocol: messages in and out, and told to the seam.
+
+What is common to ends that block and ends that don't. The callers keep the order: `write_now` is
+called under the lock that orders the writes, `read_now` under the one for the reads, for the
+seam counts messages in the order of these calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import (
+    CONTROL,
+    EVENT,
+    ONE_WAY,
+    REPLY,
+    REQUEST,
+    RpcChannel,
+    RpcMessage,
+    RpcMethod,
+)
+from stretto.fidl.codec.headers import TransactionHeader, decode_header, encode_epitaph
+from stretto.fidl.codec.message import Message, close_all
+from stretto.fidl.transport.described import described
+from stretto.fidl.transport.message_socket import MessageSocket
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto.base.rpc_hooks import RpcHooks
+    from stretto.fidl.bindings.objects import ChannelEnd
+    from stretto.fidl.bindings.protocols import Protocol
+    from stretto.fidl.codec.handle import Handle
+
+
+class Told:
+    """A message that the hooks want to hear more of."""
+
+    __slots__ = ("_hooks", "_token")
+
+    def __init__(self, hooks: RpcHooks, token: Any) -> None:
+        self._hooks = hooks
+        self._token = token
+
+    def handling(self) -> None:
+        """Its handler begins, or its waiter goes on."""
+        self._hooks.handling(self._token)
+
+    def finished(self, error: BaseException | None = None) -> None:
+        """All is done, on the same thread or task."""
+        self._hooks.finished(self._token, error)
+
+
+class Incoming:
+    """A message that was read.
+
+    Attributes:
+        header: Its header.
+        data: All its bytes.
+        handles: Owned by whoever decodes it.
+        told: For `handling` and `finished`; None if nobody wants to know.
+    """
+
+    __slots__ = ("data", "handles", "header", "told")
+
+    def __init__(
+        self, header: TransactionHeader, data: bytes, handles: list[Handle], told: Told | None
+    ) -> None:
+        self.header, self.data, self.handles, self.told = header, data, handles, told
+
+    def arrive(self) -> None:
+        """Tell of a message that no handler will get."""
+        told, self.told = self.told, None
+        if told is not None:
+            told.handling()
+            told.finished()
+
+    def drop(self) -> None:
+        """Nobody wants it: close its handles."""
+        close_all(self.handles)
+        self.arrive()
+
+
+class Endpoint:
+    """See the head of the module.
+
+    Args:
+        protocol: What is spoken.
+        end: The channel's end, owned from now on.
+        is_server: Which end it is.
+    """
+
+    def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
+        used = end.used
+        self.protocol = protocol
+        self.socket = MessageSocket(end)
+        self.channel = RpcChannel(self.socket, is_server=is_server, adopted=used)
+        self._described = described(protocol)
+
+    def method(self, ordinal: int) -> RpcMethod:
+        """How the seam knows a method."""
+        return self._described.of(ordinal)
+
+    def write_now(
+        self, method: RpcMethod, kind: int, txid: int, message: Message, flags: int = 0
+    ) -> Told | None:
+        """Write a message, and tell of it.
+
+        Args:
+            method: Which.
+            kind: As in `stretto.base.rpc_hooks`.
+            txid: Its transaction, or 0.
+            message: Header and all.
+            flags: For the socket.
+
+        Returns:
+            What wants to be told when the call has ended, or at once if there is none.
+
+        Raises:
+            As `MessageSocket.write`; then nothing was written.
+        """
+        hooks = rpc_hooks.hooks
+        if hooks is None:
+            self.socket.write(message, flags)
+            return None
+        stamp = hooks.now()
+        self.socket.write(message, flags)
+        size, handles = len(message.data), len(message.handles)
+        facts = RpcMessage(method, kind, txid, size=size, handles=handles)
+        token = hooks.sent(self.channel, facts, stamp)
+        return None if token is None else Told(hooks, token)
+
+    def write_epitaph(self, status: int, flags: int = 0) -> None:
+        """Write the last message of a channel."""
+        message = Message(encode_epitaph(status), [])
+        told = self.write_now(self._described.epitaph, CONTROL, 0, message, flags)
+        if told is not None:
+            told.finished()
+
+    def read_now(self, flags: int = 0) -> Incoming | None:
+        """Read a message, and tell of it; None: the peer has gone.
+
+        Raises:
+            BlockingIOError: With `MSG_DONTWAIT`: none is there.
+            PeerError: What came is no message.
+            WireError: Its header breaks the rules.
+        """
+        got = self.socket.read(flags)
+        if got is None:
+            return None
+        data, handles = got
+        try:
+            header = decode_header(data)
+        except ValueError:
+            close_all(handles)
+            raise
+        hooks = rpc_hooks.hooks
+        if hooks is None:
+            return Incoming(header, data, handles, None)
+        facts = RpcMessage(
+            self._described.of(header.ordinal), self._kind(header), header.txid,
+            size=len(data), handles=len(handles),
+        )  # fmt: skip
+        token = hooks.received(self.channel, facts)
+        return Incoming(header, data, handles, None if token is None else Told(hooks, token))
+
+    def _kind(self, header: TransactionHeader) -> int:
+        """The kind of a message that came."""
+        if header.is_epitaph:
+            return CONTROL
+        if self.channel.is_server:
+            return REQUEST if header.txid else ONE_WAY
+        return REPLY if header.txid else EVENT

@@ -1,0 +1,68 @@
+"""What a server makes of a message that came: FIDL's rules for unknown and wrong interactions.
+
+unknown        the protocol is   open            ajar            closed
+strict                           close           close           close
+flexible, one-way                ignored         ignored         close
+flexible, two-way                answered        close           close
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
+from stretto.fidl.codec.types import python_name
+from stretto.fidl.errors import FidlError
+from stretto.fidl.transport.errors import PeerError
+from stretto.fidl.transport.status import INTERNAL, NOT_SUPPORTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stretto.fidl.bindings.protocols import Method, Protocol
+    from stretto.fidl.codec.headers import TransactionHeader
+
+
+def interaction(protocol: type[Protocol], header: TransactionHeader) -> Method | None:
+    """The method that a message calls; None: not known, but that is no reason to close.
+
+    Raises:
+        PeerError: The channel is to be closed, with its status.
+    """
+    if header.is_epitaph:
+        raise PeerError("a client sent an epitaph")
+    method = protocol.BY_ORDINAL.get(header.ordinal)
+    if method is None or method.kind == EVENT:
+        _check_unknown(protocol.OPENNESS, header)
+        return None
+    if (method.kind == TWO_WAY) != bool(header.txid):
+        wanted = "needs a" if method.kind == TWO_WAY else "has no"
+        raise PeerError(f"{method.name} {wanted} transaction, the client sent {header.txid}")
+    return method
+
+
+def _check_unknown(openness: str, header: TransactionHeader) -> None:
+    tolerant = ("open",) if header.txid else ("open", "ajar")
+    if not header.flexible or openness not in tolerant:
+        strictness = "flexible" if header.flexible else "strict"
+        problem = f"no method has the ordinal {header.ordinal:#x}, the message is {strictness}"
+        raise PeerError(f"{problem}, the protocol {openness}", NOT_SUPPORTED)
+
+
+def handlers_of(protocol: type[Protocol], handler: object) -> dict[int, Callable[..., Any]]:
+    """An object's methods for those of a protocol, by ordinal.
+
+    Raises:
+        FidlError: Some are missing.
+    """
+    wanted = [method for method in protocol.METHODS if method.kind != EVENT]
+    missing = [method.name for method in wanted if not hasattr(handler, python_name(method.name))]
+    if missing:
+        raise FidlError(f"the handler of {protocol.NAME} lacks {', '.join(missing)}")
+    return {method.ordinal: getattr(handler, python_name(method.name)) for method in wanted}
+
+
+def status_of(error: BaseException) -> int:
+    """The status of the epitaph for what ended a server."""
+    return error.status if isinstance(error, PeerError) else INTERNAL

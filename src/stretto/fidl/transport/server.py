@@ -1,0 +1,235 @@
+"""The server that blocks: it serves one channel in the thread that calls `serve`.
+
+    class Handler:
+        def Add(self, request):
+            return AddResponse(sum=request.a + request.b)
+
+    Server(Calculator, end, Handler()).serve()
+
+A handler gets the request's payload, if there is one, and returns the reply's, or that of the
+success; it raises DomainError for the method's own error, or returns a Deferred to answer later.
+If it raises anything else, the channel is closed with the epitaph INTERNAL, and `serve`
+raises it. What a peer does wrong closes the channel, too, with a PeerError.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from stretto.base.rpc_hooks import EVENT as EVENT_MESSAGE
+from stretto.base.rpc_hooks import REPLY
+from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
+from stretto.fidl.codec.wire_error import WireError
+from stretto.fidl.errors import FidlError
+from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
+from stretto.fidl.transport.deferred import Deferred
+from stretto.fidl.transport.errors import ClosedError, DomainError, PeerError
+from stretto.fidl.transport.interaction import handlers_of, interaction, status_of
+from stretto.fidl.transport.results import (
+    error_reply_of,
+    message_of,
+    payload_of,
+    reply_of,
+    request_in,
+    unknown_reply_of,
+)
+from stretto.fidl.transport.stubs import stub_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stretto.fidl.bindings.objects import ChannelEnd
+    from stretto.fidl.bindings.protocols import Method, Protocol
+    from stretto.fidl.codec.message import Message
+    from stretto.fidl.transport.endpoint import Incoming
+
+IN_FLIGHT: Final = 1024
+"""Calls that aren't answered yet: beyond, nothing more is read."""
+
+
+class Server:
+    """A server of one channel, with a method for each event, that sends it.
+
+    Args:
+        protocol: Its class.
+        end: The channel's end, owned from now on.
+        handler: Has a method for each of the protocol's, and may have
+            `on_unknown_method(ordinal)`.
+        in_flight: Deferred calls at a time.
+
+    Raises:
+        FidlError: The handler lacks methods.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __new__(cls, protocol: type[Protocol], *_: object, **__: object) -> Self:
+        """Make one of the class with the protocol's stubs."""
+        made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
+        return made
+
+    def __init__(
+        self,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        handler: object,
+        *,
+        in_flight: int = IN_FLIGHT,
+    ) -> None:
+        self._handlers = handlers_of(protocol, handler)
+        self._on_unknown = getattr(handler, "on_unknown_method", None)
+        self._protocol = protocol
+        self._endpoint = BlockingEndpoint(protocol, end, is_server=True)
+        self._in_flight = threading.Semaphore(in_flight)
+        self._lock = threading.Lock()
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    def serve(self) -> None:
+        """Serve until the peer closes the channel, or somebody calls `close`.
+
+        Raises:
+            PeerError: The peer broke the rules.
+            BaseException: What a handler raised.
+        """
+        try:
+            while (incoming := self._read()) is not None:
+                self._handle(incoming)
+            if self._failure is not None:
+                raise self._failure
+        except BaseException as error:
+            self.close(status_of(error))
+            raise
+        self.close()
+
+    def close(self, status: int | None = None) -> None:
+        """Close the channel, from any thread.
+
+        Args:
+            status: Of an epitaph that tells the client why; None: none is sent.
+        """
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if closed:
+            return
+        if status is not None:
+            self._write_epitaph(status)
+        self._in_flight.release()  # `serve` may wait for it
+        self._endpoint.close()
+
+    def _write_epitaph(self, status: int) -> None:
+        # Who neither reads nor lets others write doesn't get one.
+        if not self._endpoint.write_lock.acquire(timeout=_EPITAPH_PATIENCE_S):
+            return
+        try:
+            self._endpoint.write_epitaph(status, socket.MSG_DONTWAIT)
+        except (FidlError, BlockingIOError):
+            return
+        finally:
+            self._endpoint.write_lock.release()
+
+    def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
+        """Send an event."""
+        payload = payload_of(method.response, method.name, payload, members)
+        self._write(method, EVENT_MESSAGE, 0, message_of(method, 0, payload))
+
+    def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
+        facts = self._endpoint.method(method.ordinal)
+        told = self._endpoint.write(facts, kind, txid, message)
+        if told is not None:
+            told.finished()
+
+    # --- requests
+
+    def _read(self) -> Incoming | None:
+        try:
+            return None if self._closed else self._endpoint.read()
+        except WireError as error:
+            raise PeerError(str(error)) from error
+        except ClosedError:
+            return None
+
+    def _handle(self, incoming: Incoming) -> None:
+        told = incoming.told
+        if told is None:
+            self._answer(incoming)
+            return
+        told.handling()
+        try:
+            self._answer(incoming)
+        except BaseException as error:
+            told.finished(error)
+            raise
+        told.finished()
+
+    def _answer(self, incoming: Incoming) -> None:
+        header = incoming.header
+        try:
+            method = interaction(self._protocol, header)
+            if method is not None:
+                request = request_in(method, incoming)
+        except WireError as error:
+            raise PeerError(str(error)) from error
+        finally:
+            if header.ordinal not in self._handlers:
+                for handle in incoming.handles:
+                    handle.close()
+        if method is None:
+            self._answer_unknown(incoming)
+            return
+        arguments = () if method.request is None else (request,)
+        try:
+            value = self._handlers[method.ordinal](*arguments)
+        except DomainError as error:
+            self._reply(method, header.txid, None, error)
+            return
+        if isinstance(value, Deferred) and method.kind == TWO_WAY:
+            self._reply_later(method, header.txid, value)
+        elif method.kind == TWO_WAY:
+            self._reply(method, header.txid, value, None)
+
+    def _answer_unknown(self, incoming: Incoming) -> None:
+        header = incoming.header
+        if self._on_unknown is not None:
+            self._on_unknown(header.ordinal)
+        if header.txid:
+            try:
+                facts = self._endpoint.method(header.ordinal)
+                told = self._endpoint.write(facts, REPLY, header.txid, unknown_reply_of(header))
+            except ClosedError:
+                return
+            if told is not None:
+                told.finished()
+
+    def _reply(self, method: Method, txid: int, value: Any, error: DomainError | None) -> None:
+        if method.kind != TWO_WAY:
+            raise FidlError(f"{method.name} is one-way: it has no errors") from error
+        if error is None:
+            message = reply_of(method, txid, value)
+        else:
+            message = error_reply_of(method, txid, error)
+        try:
+            self._write(method, REPLY, txid, message)
+        except ClosedError:
+            return  # nobody waits any more
+
+    def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
+        self._in_flight.acquire()
+
+        def answer(value: Any, error: DomainError | None) -> None:
+            self._in_flight.release()
+            try:
+                self._reply(method, txid, value, error)
+            except BaseException as failure:
+                self._failure = failure
+                self.close(status_of(failure))
+                raise
+
+        deferred.bind(answer)
+
+
+_EPITAPH_PATIENCE_S = 1.0

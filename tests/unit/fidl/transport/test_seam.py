@@ -1,0 +1,246 @@
+"""What the transport tells of its messages, and that it knows of nothing when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import CONTROL, EVENT, ONE_WAY, REPLY, REQUEST
+from stretto.fidl.bindings import channel, load
+from stretto.fidl.codec import TransactionHeader
+from stretto.fidl.compiler import compile_sources
+from stretto.fidl.transport import AsyncClient, Client, ClosedError, DomainError
+from stretto.fidl.transport.described import category
+from tests.support.fidl_async_talk import AsyncTalker
+from tests.support.fidl_async_talk import conversation as async_conversation
+from tests.support.fidl_talk import Talker, load_talk, serving, talk
+
+
+class Recorder:
+    """Hooks that write down what they hear."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+        self.open: set[int] = set()
+        self.now = itertools.count(1).__next__
+        self._tokens = itertools.count()
+
+    def sent(self, channel, message, stamp):
+        assert stamp
+        return self._token("sent", channel, message)
+
+    def received(self, channel, message):
+        return self._token("received", channel, message)
+
+    def handling(self, seen) -> None:
+        assert seen in self.open
+
+    def finished(self, token, error=None) -> None:
+        self.open.remove(token)
+        if error is not None:
+            self.heard.append(("error", type(error)))
+
+    def lost(self, channel, outgoing) -> None:
+        raise AssertionError
+
+    def _token(self, what, channel, message):
+        side = "server" if channel.is_server else "client"
+        self.heard.append((side, what, message.kind, message.txid, message.method.name))
+        self.open.add(token := next(self._tokens))
+        return token
+
+    def of(self, side: str, what: str) -> list[tuple[Any, ...]]:
+        """Kind, transaction and method of the messages."""
+        return [each[2:] for each in self.heard if each[:2] == (side, what)]
+
+
+@pytest.fixture
+def hooks() -> Iterator[Recorder]:
+    recorder = Recorder()
+    rpc_hooks.set_hooks(recorder, None)
+    try:
+        yield recorder
+    finally:
+        rpc_hooks.set_hooks(None, None)
+
+
+EXPECTED = [
+    (REQUEST, "Echo"),
+    (ONE_WAY, "Fire"),
+    (REQUEST, "Divide"),
+    (REQUEST, "Crash"),
+]
+
+
+def check(hooks: Recorder) -> None:
+    assert hooks.of("client", "sent") == hooks.of("server", "received")
+    assert hooks.of("server", "sent") == hooks.of("client", "received")
+    assert [(kind, name) for kind, _, name in hooks.of("client", "sent")] == EXPECTED
+    replies = [(kind, name) for kind, _, name in hooks.of("server", "sent")]
+    assert replies == [(REPLY, "Echo"), (EVENT, "OnTick"), (REPLY, "Divide"), (CONTROL, "epitaph")]
+    errors = [each[1] for each in hooks.heard if each[0] == "error"]
+    assert {DomainError, ZeroDivisionError, ClosedError} >= set(errors) >= {ZeroDivisionError}
+    assert hooks.open == set()
+
+
+def test_all_messages_are_told_at_both_ends(hooks: Recorder) -> None:
+    near, far = channel()
+    with serving(far) as there, Client(talk.Talk, near) as client:
+        client.Echo(number=1)
+        client.Fire(number=2)
+        there.server.OnTick(number=3)
+        with pytest.raises(DomainError):
+            client.Divide(a=1, b=0)
+        assert client.next_event().payload.number == 3
+        with pytest.raises(ClosedError):
+            client.Crash()
+        there.join()
+    check(hooks)
+
+
+def test_all_messages_are_told_in_a_loop(hooks: Recorder) -> None:
+    async def main() -> None:
+        async with async_conversation() as (client, server, _):
+            await client.Echo(number=1)
+            await client.Fire(number=2)
+            await server.OnTick(number=3)
+            with pytest.raises(DomainError):
+                await client.Divide(a=1, b=0)
+            assert (await client.next_event()).payload.number == 3
+            with pytest.raises(ClosedError):
+                await client.Crash()
+
+    asyncio.run(main())
+    check(hooks)
+
+
+def test_a_cancelled_call_is_finished_and_so_is_its_handler(hooks: Recorder) -> None:
+    async def main() -> None:
+        handler = AsyncTalker()
+        async with async_conversation(handler) as (client, _, _):
+            call = asyncio.create_task(client.Later(number=1))
+            while not handler.running:
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            handler.gate.set()
+            await client.Echo(number=2)
+            gone = asyncio.create_task(client.Later(number=3))
+            await asyncio.sleep(0)
+            await client.Echo(number=4)
+            handler.gate.clear()
+            client.close()
+            await asyncio.gather(gone, return_exceptions=True)
+
+    asyncio.run(main())
+    assert hooks.open == set()
+    assert [name for _, _, name in hooks.of("client", "received")][:2] == ["Later", "Echo"]
+
+
+def test_what_is_dropped_is_told_and_finished(hooks: Recorder) -> None:
+    near, far = channel()
+    with (
+        socket.socket(fileno=far.detach()) as peer,
+        Client(talk.Talk, near, event_limit=1) as client,
+    ):
+        tick = talk.Talk.BY_NAME["OnTick"].ordinal
+        for _ in range(3):
+            peer.send(TransactionHeader(0, tick).encode() + bytes(8))
+        peer.send(TransactionHeader(0, 99, True).encode())
+        peer.shutdown(socket.SHUT_WR)
+        assert [event.name for event in client.events()][-1:] == [""]
+    assert hooks.open == set()
+    assert len(hooks.of("client", "received")) == 4
+
+
+def test_used_ends_are_said_to_be_adopted(hooks: Recorder) -> None:
+    del hooks
+    near, far = channel()
+    with serving(far), Client(talk.Talk, near) as fresh:
+        assert not fresh._endpoint.channel.adopted
+        one, other = channel()
+        handed = fresh.Pass(what=one).what
+        with other, Client(talk.Talk, handed) as client:
+            assert client._endpoint.channel.adopted
+
+
+def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category() -> None:
+    plain, traced = load_talk(), load_talk(traced="test.swapped")
+    switch = rpc_hooks.switch("test.swapped")
+    for client in (Client, AsyncClient):
+        one, other = (client.__new__(client, names.Talk).__class__ for names in (plain, traced))
+        for name in ("Echo", "Divide", "Fire"):
+            mine, its = getattr(one, name).__code__, getattr(other, name).__code__
+            for part in ("co_code", "co_consts", "co_names", "co_varnames", "co_flags"):
+                assert getattr(mine, part) == getattr(its, part)
+        before = other.Echo
+        switch.set(True)
+        assert other.Echo is not before
+        assert "_traced_call" in other.Echo.__code__.co_names
+        switch.set(False)
+        assert other.Echo is before
+        assert "_call" in before.__code__.co_names
+
+
+def test_a_traced_call_does_what_a_plain_one_does() -> None:
+    names = load_talk(traced="test.working")
+    near, far = channel()
+    with serving(far, Talker(names)), Client(names.Talk, near) as client:
+        rpc_hooks.switch("test.working").set(True)
+        try:
+            assert client.Echo(number=1).number == 1
+            with pytest.raises(DomainError):
+                client.Divide(a=1, b=0)
+        finally:
+            rpc_hooks.switch("test.working").set(False)
+
+
+CATEGORIES = """
+library test.categories;
+
+@trace("base")
+closed protocol Base {
+    strict Inherited();
+    @trace("off")
+    strict Silent();
+};
+
+@trace("outer")
+closed protocol Outer {
+    compose Base;
+    @trace("own")
+    strict Own();
+    strict Plain();
+};
+
+closed protocol Bare {
+    compose Base;
+    strict Untold();
+};
+"""
+
+
+def test_categories() -> None:
+    names = load(compile_sources({"categories.fidl": CATEGORIES}))
+    found = {
+        (protocol.__name__, method.name): category(protocol, method)
+        for protocol in (names.Base, names.Outer, names.Bare)
+        for method in protocol.METHODS
+    }
+    assert found == {
+        ("Base", "Inherited"): "base",
+        ("Base", "Silent"): "",
+        ("Outer", "Inherited"): "base",
+        ("Outer", "Silent"): "",
+        ("Outer", "Own"): "own",
+        ("Outer", "Plain"): "outer",
+        ("Bare", "Inherited"): "base",
+        ("Bare", "Silent"): "",
+        ("Bare", "Untold"): "",
+    }
