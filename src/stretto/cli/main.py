@@ -59,8 +59,28 @@ def _run(arguments: Sequence[str]) -> int:
     if arguments[0] not in VERBS:
         known = ", ".join(VERBS)
         raise CommandError(f"There is no verb {arguments[0]!r}: choose from {known}.", 2)
-    module, _ = VERBS[arguments[0]]
-    return int(import_module(module).run(arguments[1:]))
+    return _run_verb(arguments[0], arguments[1:])
+
+
+def _run_verb(verb: str, arguments: Sequence[str]) -> int:
+    """The verb's exit code.
+
+    Raises:
+        CommandError: it needs the native part, which this installation lacks.
+    """
+    module, _ = VERBS[verb]
+    try:
+        return int(import_module(module).run(arguments))
+    except ImportError:
+        import stretto
+
+        if stretto.available():
+            raise
+        raise CommandError(
+            f"{verb}: this is Stretto without its native part: programs run, but nothing is "
+            "recorded. Install a wheel for x86-64 Linux and CPython 3.11 to 3.13, or build from "
+            "the source (pip needs a C compiler)."
+        ) from None
 
 
 def _leave_tracing() -> None:

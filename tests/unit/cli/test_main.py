@@ -37,3 +37,20 @@ def test_unknown_verb(capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"stretto {stretto.__version__}\n"
+
+
+class TestWithoutTheNativePart:
+    @pytest.fixture(autouse=True)
+    def verb(self, monkeypatch):
+        monkeypatch.setitem(VERBS, "record", ("stretto.cli.no_such_module", "fails to import"))
+
+    def test_it_is_said(self, capsys, monkeypatch):
+        monkeypatch.setattr(stretto, "available", lambda: False)
+        assert main(["record", "app.py"]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith("stretto: record: this is Stretto without its native part")
+        assert "Install a wheel" in said
+
+    def test_another_error_is_not_covered_up(self):
+        with pytest.raises(ImportError, match="no_such_module"):
+            main(["record", "app.py"])
