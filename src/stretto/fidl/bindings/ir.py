@@ -2,7 +2,7 @@
 
 Both what `stretto fidl compile` writes and what Fuchsia's compiler writes is
 understood, in its older forms too: client ends as plain identifiers, server
-ends as requests, attributes in CamelCase.
+ends as requests, payloads by name, attributes in CamelCase.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MethodDefinition:
             "error": "maybe_response_err_type",
         }
         self.types = {
-            name: reader.type(method[key]) for name, key in keys.items() if method.get(key)
+            name: reader.payload(method[key]) for name, key in keys.items() if method.get(key)
         }
 
 
@@ -140,6 +140,10 @@ class LibraryReader:
             case _:
                 raise FidlError(f"{self.library.name} has a type of the unknown kind {kind}")
         return found
+
+    def payload(self, ir: IR | str) -> types.Type:
+        """Read a payload: a type, or in older documents the name of a struct."""
+        return self.library.ref(ir) if isinstance(ir, str) else self.type(ir)
 
     def _identifier(self, name: str, optional: bool) -> types.Type:
         if name in self._new_types:

@@ -155,6 +155,12 @@ def test_docs_and_places() -> None:
     assert point.__module__ == "fidl.test"
 
 
+def test_payloads_by_name() -> None:
+    old = method("Say", 5, has_request=True, maybe_request_payload="test/Words")
+    names = load(library(structs={"Words": "text string"}, protocols={"Talk": [old]}))
+    assert names.Talk.BY_NAME["Say"].request is names.Words
+
+
 def test_old_forms() -> None:
     ir = library(structs={"Ends": ""}, protocols={"Talk": []})
     ir["struct_declarations"][0]["members"] = [
