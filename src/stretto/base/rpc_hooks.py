@@ -18,7 +18,7 @@ Rules of a transport
 - `sent` comes after a write that succeeded, under the lock that orders the writes: what it
   counts is the order on the wire. `received` likewise, under the lock that orders the reads.
 - Every message of a channel is told, traced or not, known or not, as long as there are hooks; on
-  a `numbered` channel only those of a method with a category, and their order doesn't matter.
+  a `numbered` channel only those of a method whose switch is on, and their order doesn't matter.
 - `stamp` is taken before the write: no receiver shall be earlier than its sender.
 - A reply is told like any message, by its sender and by its receiver, with its request's txid. A
   received reply, too, goes to `handling` and `finished`, on the caller's thread or task.
@@ -151,6 +151,10 @@ class TraceSwitch:
                 on_change(enabled)
 
 
+NEVER = TraceSwitch("")
+"""The switch of what has no category: always off."""
+
+
 class RpcMethod:
     """What is known of a method for ever.
 
@@ -167,7 +171,7 @@ class RpcMethod:
         self.service = service
         self.name = name
         self.ordinal = ordinal
-        self.switch = switch(category) if category else None
+        self.switch = switch(category) if category else NEVER
         self.state: object = None
         """The hooks' own."""
 

@@ -48,15 +48,19 @@ class ChannelState:
     """The state of one channel.
 
     Args:
+        owner: Who made it.
         channel: Which; it holds this object.
         scheme: One of `SCHEMES`, for channels that aren't numbered.
         synchronised: The first message is still to come.
         tcp: Name TCP connections by their addresses.
     """
 
-    __slots__ = ("__weakref__", "_key", "forked", "ids", "used")
+    __slots__ = ("__weakref__", "_key", "forked", "ids", "owner", "used")
 
-    def __init__(self, channel: RpcChannel, scheme: str, *, synchronised: bool, tcp: bool) -> None:
+    def __init__(
+        self, owner: object, channel: RpcChannel, scheme: str, *, synchronised: bool, tcp: bool
+    ) -> None:
+        self.owner = owner
         self._key = _LazyKey(channel, tcp=tcp)
         self.used = not synchronised
         self.forked = False

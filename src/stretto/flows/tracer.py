@@ -23,7 +23,7 @@ import weakref
 from _thread import allocate_lock, get_ident
 
 import stretto
-from stretto.base.rpc_hooks import CONTROL, EVENT, KIND_NAMES, ONE_WAY, REPLY, REQUEST
+from stretto.base.rpc_hooks import CONTROL, KIND_NAMES, REPLY, REQUEST
 from stretto.flows.channel_state import ChannelState
 
 TYPE_CHECKING = False
@@ -35,18 +35,40 @@ if TYPE_CHECKING:
 TRANSPORT_CATEGORY = "rpc.transport"
 """Every message of a channel whose method has no category that is on, as an instant."""
 
-_ENDS_AT_RECEIVER = (ONE_WAY, EVENT, REPLY)
+_NOTHING: dict[str, Any] = {}
+
+
+class _How:
+    """What all messages of a method have in common in the trace."""
+
+    __slots__ = ("category", "name", "only_instants", "received", "sent")
+
+    def __init__(
+        self, category: stretto.Category, method: RpcMethod, *, only_instants: bool = False
+    ) -> None:
+        self.category = category
+        self.name = method.name or f"ordinal {method.ordinal:#x}"
+        self.only_instants = only_instants
+        self.sent = [self._arguments(method, "send", kind) for kind in KIND_NAMES]
+        self.received = [self._arguments(method, "receive", kind) for kind in KIND_NAMES]
+
+    def _arguments(self, method: RpcMethod, role: str, kind: str) -> dict[str, str | int]:
+        return {
+            "role": role,
+            "method": self.name,
+            "service": method.service,
+            "kind": kind,
+            "ordinal": method.ordinal,
+        }
 
 
 class _Point:
     """A message on its way into the trace: a slice that is open, or one to be opened."""
 
-    __slots__ = ("category", "flow", "message", "slice")
+    __slots__ = ("flow", "how", "message", "slice")
 
-    def __init__(
-        self, category: stretto.Category, message: RpcMessage, flow: int, open_slice: Any = None
-    ) -> None:
-        self.category = category
+    def __init__(self, how: _How, message: RpcMessage, flow: int, open_slice: Any = None) -> None:
+        self.how = how
         self.message = message
         self.flow = flow
         self.slice = open_slice
@@ -75,26 +97,35 @@ class FlowTracer:
 
     def sent(self, channel: RpcChannel, message: RpcMessage, stamp: int) -> _Point | None:
         """See `RpcHooks`."""
-        point = self._point(channel, message, outgoing=True)
-        if point is None:
+        how = self._how(message.method)
+        if how is None and channel.numbered:
             return None
-        self._tracing.add(get_ident())
+        ident = get_ident()
+        flow = self._count(channel, message, how, ident, outgoing=True)
+        if how is None or flow is None:
+            return None
+        self._tracing.add(ident)
         try:
-            return self._write_sent(point, stamp)
+            return self._write_sent(how, message, flow or None, stamp)
         finally:
-            self._tracing.discard(get_ident())
+            self._tracing.discard(ident)
 
     def received(self, channel: RpcChannel, message: RpcMessage) -> _Point | None:
         """See `RpcHooks`."""
-        return self._point(channel, message, outgoing=False)
+        how = self._how(message.method)
+        if how is None and channel.numbered:
+            return None
+        flow = self._count(channel, message, how, get_ident(), outgoing=False)
+        return None if how is None or flow is None else _Point(how, message, flow)
 
     def handling(self, seen: _Point) -> None:
         """See `RpcHooks`."""
-        self._tracing.add(get_ident())
+        ident = get_ident()
+        self._tracing.add(ident)
         try:
             self._write_received(seen)
         finally:
-            self._tracing.discard(get_ident())
+            self._tracing.discard(ident)
 
     def finished(self, token: _Point, error: BaseException | None = None) -> None:
         """See `RpcHooks`."""
@@ -120,38 +151,47 @@ class FlowTracer:
 
     def _state(self, channel: RpcChannel) -> ChannelState:
         state = channel.state
-        if isinstance(state, ChannelState) and state in self._states:
+        if type(state) is ChannelState and state.owner is self:
             return state
         # Who hasn't been told of every message since the first can't count them.
         complete = channel.born_under is self and state is None and not channel.adopted
-        made = ChannelState(channel, self._scheme, synchronised=complete, tcp=self._tcp)
+        made = ChannelState(self, channel, self._scheme, synchronised=complete, tcp=self._tcp)
         channel.state = made
         self._states.add(made)
         return made
 
-    def _point(self, channel: RpcChannel, message: RpcMessage, *, outgoing: bool) -> _Point | None:
-        category = self._category(message.method)
-        if channel.numbered and category is None:
-            return None
+    def _count(
+        self,
+        channel: RpcChannel,
+        message: RpcMessage,
+        how: _How | None,
+        ident: int,
+        *,
+        outgoing: bool,
+    ) -> int | None:
+        """Count a message. Its flow, 0 if that isn't known; None: it isn't to be shown."""
         state = self._state(channel)
         state.used = True
         kind, txid, answer = message.kind, message.txid, message.answer
-        if category is None or kind == CONTROL or get_ident() in self._tracing:
+        if how is None or kind == CONTROL or ident in self._tracing:
             state.ids.skip(outgoing, kind, txid, answer)
             return None
         flow = state.ids.next(outgoing, kind, txid, message.method.ordinal, answer)
         if not flow:
             self._suppress(state.why_not())
-        return _Point(category, message, flow)
+        return flow
 
-    def _category(self, method: RpcMethod) -> stretto.Category | None:
-        """Under which a message is to be written now."""
+    def _how(self, method: RpcMethod) -> _How | None:
+        """How a method's messages are to be written now; None: not at all."""
         switch = method.switch
-        if switch is not None and switch.enabled:
-            if method.state is None:
-                method.state = stretto.Category(switch.category)
-            return method.state  # type: ignore[return-value]
-        return self._transport if self._transport.enabled else None
+        if switch.enabled:
+            how = method.state
+            if type(how) is not _How:
+                how = method.state = _How(stretto.Category(switch.category), method)
+            return how
+        if self._transport.enabled:
+            return _How(self._transport, method, only_instants=True)
+        return None
 
     def _suppress(self, reason: str) -> None:
         with self._lock:
@@ -159,49 +199,47 @@ class FlowTracer:
 
     # --- writing
 
-    def _write_sent(self, point: _Point, stamp: int) -> _Point | None:
-        category, message = point.category, point.message
-        name, arguments = _name(message), _arguments(message, "send")
-        flow = point.flow or None
-        if category is self._transport or message.kind == REPLY:
-            category.instant(name, flow=flow, timestamp=stamp, args=arguments)
+    def _write_sent(
+        self, how: _How, message: RpcMessage, flow: int | None, stamp: int
+    ) -> _Point | None:
+        kind = message.kind
+        arguments = how.sent[kind]
+        more = _handles(message) if message.handles else _NOTHING
+        if how.only_instants or kind == REPLY:
+            how.category.instant(
+                how.name, flow=flow, timestamp=stamp, args=arguments,
+                txid=message.txid, bytes=message.size, **more,
+            )  # fmt: skip
             return None
-        point.slice = category.slice(name, flow=flow, timestamp=stamp, args=arguments)
-        point.slice.__enter__()
-        if message.kind != REQUEST:
-            self.finished(point)
-            return None
-        return point
+        opened = how.category.slice(
+            how.name, flow=flow, timestamp=stamp, args=arguments,
+            txid=message.txid, bytes=message.size, **more,
+        )  # fmt: skip
+        opened.__enter__()
+        if kind == REQUEST:
+            return _Point(how, message, 0, opened)
+        opened.__exit__(None, None, None)
+        return None
 
     def _write_received(self, point: _Point) -> None:
-        category, message = point.category, point.message
-        name, arguments = _name(message), _arguments(message, "receive")
-        # A request's flow goes on to its reply.
-        ends = message.kind in _ENDS_AT_RECEIVER
-        flow = None if ends else point.flow or None
-        last = point.flow or None if ends else None
-        if category is self._transport or message.kind == REPLY:
-            category.instant(name, flow=flow, terminating_flow=last, args=arguments)
+        how, message = point.how, point.message
+        kind = message.kind
+        # A request's flow goes on to its reply; all others end at their receiver.
+        flow = point.flow or None
+        going, ending = (flow, None) if kind == REQUEST else (None, flow)
+        more = _handles(message) if message.handles else _NOTHING
+        if how.only_instants or kind == REPLY:
+            how.category.instant(
+                how.name, flow=going, terminating_flow=ending, args=how.received[kind],
+                txid=message.txid, bytes=message.size, **more,
+            )  # fmt: skip
             return
-        point.slice = category.slice(name, flow=flow, terminating_flow=last, args=arguments)
+        point.slice = how.category.slice(
+            how.name, flow=going, terminating_flow=ending, args=how.received[kind],
+            txid=message.txid, bytes=message.size, **more,
+        )  # fmt: skip
         point.slice.__enter__()
 
 
-def _name(message: RpcMessage) -> str:
-    return message.method.name or f"ordinal {message.method.ordinal:#x}"
-
-
-def _arguments(message: RpcMessage, role: str) -> dict[str, str | int]:
-    method = message.method
-    arguments: dict[str, str | int] = {
-        "role": role,
-        "method": _name(message),
-        "service": method.service,
-        "kind": KIND_NAMES[message.kind],
-        "txid": message.txid,
-        "ordinal": method.ordinal,
-        "bytes": message.size,
-    }
-    if message.handles:
-        arguments["handles"] = int(message.handles)
-    return arguments
+def _handles(message: RpcMessage) -> dict[str, Any]:
+    return {"handles": int(message.handles)}

@@ -158,7 +158,7 @@ class Client:
                     f"{name} with {len(args)} bytes: a request carries at most {MAX_ARGS_BYTES}"
                 )
             hooks = rpc_hooks.hooks
-            traced = None if hooks is None else proxy.descriptor.traced.get(name)
+            traced = None if hooks is None else proxy.descriptor.trace_of(name)
             stamp = 0 if hooks is None or traced is None else hooks.now()
             with self._lock:
                 request_id = self._outbox.invoke(
@@ -237,7 +237,7 @@ class Client:
 
     def _trace_reply(self, request_id: int, request: _Request, size: int) -> None:
         hooks = rpc_hooks.hooks
-        traced = None if hooks is None else request.descriptor.traced.get(request.name)
+        traced = None if hooks is None else request.descriptor.trace_of(request.name)
         if hooks is not None and traced is not None:
             message = RpcMessage(traced, REPLY, request_id, size=size, answer=request.answers)
             if (seen := hooks.received(self.channel, message)) is not None:

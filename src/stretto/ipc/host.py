@@ -77,6 +77,7 @@ class Deferred:
             return
         hooks = rpc_hooks.hooks
         traced = None if hooks is None else self._traced
+        traced = traced if traced is not None and traced.switch.enabled else None
         stamp = 0 if hooks is None or traced is None else hooks.now()
         frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
         sent = self._connection.send(frame, fd)
@@ -190,7 +191,7 @@ class HostConnection:
         service, method = found
         traced = service.descriptor.traced.get(method.name)
         deferred = Deferred(connection, request_id, traced)
-        if rpc_hooks.hooks is None or traced is None:
+        if rpc_hooks.hooks is None or traced is None or not traced.switch.enabled:
             _handle(service, method, call, deferred)
             return
         kind = ONE_WAY if call.drop_reply else REQUEST

@@ -23,9 +23,9 @@ def test_the_slot_is_empty() -> None:
 def test_a_category_has_one_switch_and_it_is_off() -> None:
     first = RpcMethod("S", "A", 1, "category.one").switch
     assert first is rpc_hooks.switch("category.one")
-    assert first is not None
     assert not first.enabled
-    assert RpcMethod("S", "B", 2).switch is None
+    assert RpcMethod("S", "B", 2).switch is rpc_hooks.NEVER
+    assert not rpc_hooks.NEVER.enabled
 
 
 def test_listeners_hear_of_changes_only() -> None:
