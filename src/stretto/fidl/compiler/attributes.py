@@ -12,7 +12,7 @@ import re
 from stretto.fidl.compiler.availability import parse_version
 from stretto.fidl.compiler.constants import Value
 from stretto.fidl.compiler.declarations import Argument, CompiledAttribute
-from stretto.fidl.compiler.names import canonical
+from stretto.fidl.compiler.names import canonical, with_article
 from stretto.fidl.compiler.syntax_tree import Attribute, AttributeArgument, Identifier, Literal
 from stretto.fidl.ordinals import is_selector
 
@@ -130,7 +130,8 @@ def _check_place(attribute: Attribute, schema: Schema, place: str) -> None:
     fits = place in schema.places or (place == "anonymous layout" and "struct" in schema.places)
     if schema.places and not fits:
         raise attribute.span.error(
-            f"`@{attribute.name}` stands on {' or '.join(schema.places)}, not on a {place}"
+            f"`@{attribute.name}` stands on {' or '.join(schema.places)}, "
+            f"not on {with_article(place)}"
         )
 
 

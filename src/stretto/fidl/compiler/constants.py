@@ -8,6 +8,7 @@ import struct
 
 from stretto.fidl.compiler import types
 from stretto.fidl.compiler.declarations import ConstDecl, LayoutDecl
+from stretto.fidl.compiler.names import with_article
 from stretto.fidl.compiler.syntax_tree import Identifier, Literal, Or
 from stretto.fidl.compiler.types import Type
 
@@ -161,7 +162,7 @@ class Evaluator:
         if isinstance(decl, ConstDecl):
             return self._named(constant, decl, type_)
         if decl is not None:
-            raise constant.span.error(f"`{reference}` is a {decl.kind}, no constant")
+            raise constant.span.error(f"`{reference}` is {with_article(decl.kind)}, no constant")
         found = self._compiler.scope.member(reference)
         if found is not None:
             return self._member(constant, *found, type_)

@@ -15,7 +15,7 @@ from stretto.fidl.compiler.declarations import (
     ResourceDecl,
     ServiceDecl,
 )
-from stretto.fidl.compiler.names import NamingContext
+from stretto.fidl.compiler.names import NamingContext, with_article
 from stretto.fidl.compiler.source import GeneratedSpan
 from stretto.fidl.compiler.syntax_tree import (
     AliasDeclaration,
@@ -300,7 +300,9 @@ def _apply_modifiers(decl: LayoutDecl, layout: Layout) -> None:
         if kind == "overlay" and modifier.name == "strict":
             continue
         if kind not in allowed:
-            raise modifier.span.error(f"a {kind} can't be `{modifier.name}`: remove the modifier")
+            raise modifier.span.error(
+                f"{with_article(kind)} can't be `{modifier.name}`: remove the modifier"
+            )
     if kind == "overlay" and "strict" not in names:
         raise layout.span.error("an overlay must be `strict`")
     decl.strict = "strict" in names if kind in _CAN_BE_STRICT else kind in ("struct", "overlay")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.fidl.compiler import types
 from stretto.fidl.compiler.constants import integer_range
-from stretto.fidl.compiler.names import canonical
+from stretto.fidl.compiler.names import canonical, with_article
 from stretto.fidl.compiler.types import TypeUse
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ def _check_ordinals(decl: LayoutDecl) -> None:
         assert member.type is not None
         if member.type.type.nullable:
             raise member.type.span.error(
-                f"members of a {decl.kind} can't be optional: they may be absent anyway"
+                f"members of {with_article(decl.kind)} can't be optional: they may be absent anyway"
             )
     is_open = decl.kind == "table" or not decl.strict
     if not decl.members and not is_open:

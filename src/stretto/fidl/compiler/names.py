@@ -20,6 +20,14 @@ def upper_camel_case(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
+def with_article(kind: str) -> str:
+    """A kind of declaration in a sentence: `an enum`, `a resource`."""
+    name = kind.removeprefix("experimental_").replace("_", " ")
+    if name == "bits":
+        return name
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
 class NamingContext:
     """Where a layout stands, and what it is called if nobody names it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.fidl.compiler.names import with_article
 from stretto.fidl.compiler.parser_base import ParserBase
 from stretto.fidl.compiler.syntax_tree import (
     AliasDeclaration,
@@ -197,7 +198,7 @@ class NewParser(ParserBase):
         subtype = self._named_type() if self._tokens.accept(":") else None
         if subtype is not None and kind not in ("enum", "bits"):
             raise subtype.span.error(
-                f"a {kind} has no underlying type: only enum and bits have one"
+                f"{with_article(kind)} has no underlying type: only enum and bits have one"
             )
         members = self._block(kind, self._members[kind])
         return Layout(self._tokens.since(first), kind, modifiers, members, subtype, attributes)

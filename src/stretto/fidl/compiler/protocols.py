@@ -5,7 +5,7 @@ from __future__ import annotations
 from stretto.fidl.compiler import declarations, types
 from stretto.fidl.compiler.declarations import LayoutDecl, MethodDecl, ProtocolDecl
 from stretto.fidl.compiler.layouts import check_names
-from stretto.fidl.compiler.names import canonical
+from stretto.fidl.compiler.names import canonical, with_article
 from stretto.fidl.compiler.syntax_tree import Layout, Reference
 from stretto.fidl.ordinals import ordinal_of, selector_of
 
@@ -55,7 +55,7 @@ def _compose(compiler: LibraryCompiler, decl: ProtocolDecl, composed: Composed) 
         raise compiler.unknown(reference)
     if not isinstance(other, ProtocolDecl):
         raise composed.span.error(
-            f"`{composed.name}` is a {other.kind}: only protocols are composed"
+            f"`{composed.name}` is {with_article(other.kind)}: only protocols are composed"
         )
     if any(other is earlier.protocol for earlier in decl.composed):
         raise composed.span.error(f"`{composed.name}` is composed twice: remove one")

@@ -9,6 +9,7 @@ from stretto.fidl.compiler.declarations import (
     ProtocolDecl,
     ResourceDecl,
 )
+from stretto.fidl.compiler.names import with_article
 from stretto.fidl.compiler.syntax_tree import (
     Constant,
     Identifier,
@@ -21,6 +22,7 @@ from stretto.fidl.compiler.types import AliasUse, Type, TypeUse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.fidl.compiler.compiler import LibraryCompiler
+    from stretto.fidl.compiler.constants import Value
     from stretto.fidl.compiler.declarations import Decl
     from stretto.fidl.compiler.source import Span
 
@@ -98,7 +100,7 @@ class TypeResolver:
                 f"`server_end:{decl.name}`"
             )
         if not isinstance(decl, LayoutDecl | AliasDecl):
-            raise syntax.span.error(f"`{decl.name}` is a {decl.kind}, no type")
+            raise syntax.span.error(f"`{decl.name}` is {with_article(decl.kind)}, no type")
         return TypeUse(syntax.span, Type(types.IDENTIFIER, decl=decl))
 
     # Built-in types.
@@ -155,10 +157,10 @@ class TypeResolver:
             )
         return element
 
-    def _size(self, syntax: TypeConstructor) -> int:
+    def _size(self, syntax: TypeConstructor) -> Value:
         parameter = _as_constant(syntax.parameters[-1])
-        size = self._compiler.constants.evaluate(parameter, types.primitive("uint32")).integer
-        if size == 0:
+        size = self._compiler.constants.evaluate(parameter, types.primitive("uint32"))
+        if size.integer == 0:
             raise parameter.span.error(f"the size of `{syntax.target}` must be at least 1")
         return size
 
@@ -170,12 +172,14 @@ class TypeResolver:
     def _array(self, syntax: TypeConstructor) -> TypeUse:
         self._parameters(syntax, "T", "N")
         element = self._element(syntax)
-        type_ = Type(types.ARRAY, element=element, size=self._size(syntax))
-        return TypeUse(syntax.span, type_, arguments=[element])
+        size = self._size(syntax)
+        type_ = Type(types.ARRAY, element=element, size=size.integer)
+        return TypeUse(syntax.span, type_, bound=size, arguments=[element])
 
     def _string_array(self, syntax: TypeConstructor) -> TypeUse:
         self._parameters(syntax, "N")
-        return TypeUse(syntax.span, Type(types.STRING_ARRAY, size=self._size(syntax)))
+        size = self._size(syntax)
+        return TypeUse(syntax.span, Type(types.STRING_ARRAY, size=size.integer), bound=size)
 
     def _box(self, syntax: TypeConstructor) -> TypeUse:
         self._parameters(syntax, "T")

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stretto.fidl.compiler.ir_writer import Json
+    from stretto.fidl.compiler.ir_parts import Json
     from stretto.fidl.compiler.syntax_tree import File
 
 ZX = "zx"

@@ -93,7 +93,7 @@ def test_how_the_ir_shows_them() -> None:
         ("uint8", "E.C", "`E` has no member `C`"),
         ("uint8", "Missing", "cannot find `Missing`"),
         ("uint8", "no.such.THING", "is library `no.such` imported"),
-        ("uint8", "E", "`E` is a enum, no constant"),
+        ("uint8", "E", "`E` is an enum, no constant"),
         ("uint8", "K", "defined by itself"),
         ("bool", "E.A", "is of type `uint16`"),
         ("float32", "E.A", "is of type"),

@@ -85,7 +85,7 @@ def test_resources_are_marked() -> None:
         ("type X = strict bits {};", "at least one member"),
         ("type X = strict struct {};", "a struct can't be `strict`"),
         ("type X = flexible table {};", "a table can't be `flexible`"),
-        ("type X = resource enum {};", "a enum can't be `resource`"),
+        ("type X = resource enum {};", "an enum can't be `resource`"),
         ("type X = strict flexible union { 1: a bool; };", "exclude each other"),
         ("type X = overlay { 1: a bool; };", "must be `strict`"),
         ("type X = strict overlay { 1: a bool; 2: reserved; };", "reserved"),

@@ -46,7 +46,7 @@ def test_what_composed_methods_need() -> None:
         bottom="library bottom;\ntype S = struct { a bool; };",
     )
     assert [s["name"] for s in ir["external_struct_declarations"]] == ["bottom/S"]
-    assert [d["name"] for d in ir["library_dependencies"]] == ["middle"]
+    assert [d["name"] for d in ir["library_dependencies"]] == ["bottom", "middle"]
     assert "bottom/S" not in ir["declarations"]
 
 
@@ -122,3 +122,45 @@ def test_files_are_read(tmp_path) -> None:  # type: ignore[no-untyped-def]
         compile_files([path])
     with pytest.raises(CompileError, match="cannot read"):
         compile_files([tmp_path / "missing"])
+
+
+BOTTOM = (
+    "library bottom;\nconst N uint32 = 2;\ntype S = struct {};\nprotocol P {};\ntype E = enum {};"
+)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "M(bottom.S);",
+        "M(struct { s bottom.S; });",
+        "M(struct { s vector<bottom.S>; });",
+        "M(struct { s box<bottom.S>; });",
+        "M(struct { s vector<uint8>:bottom.N; });",
+        "M(struct { s array<uint8, bottom.N>; });",
+        "M(resource struct { s server_end:bottom.P; });",
+        "strict M() -> (struct { s bottom.S; });",
+        "M() -> (struct { s bottom.S; }) error uint32;",
+        "M() -> () error bottom.E;",
+    ],
+)
+def test_libraries_that_composed_methods_mention(method: str) -> None:
+    middle = f"library middle;\nusing bottom;\nprotocol Q {{ {method} }};"
+    ir = compiled("using middle;\nprotocol R { compose middle.Q; };", middle=middle, bottom=BOTTOM)
+    assert [d["name"] for d in ir["library_dependencies"]] == ["bottom", "middle"]
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "alias A = bottom.S;\nprotocol Q { M(struct { a vector<A>; }); };",
+        "type A = struct { s bottom.S; };\nprotocol Q { M(struct { a A; }); };",
+    ],
+)
+def test_what_is_behind_other_names_is_not_followed(middle: str) -> None:
+    ir = compiled(
+        "using middle;\nprotocol R { compose middle.Q; };",
+        middle=f"library middle;\nusing bottom;\n{middle}",
+        bottom=BOTTOM,
+    )
+    assert [d["name"] for d in ir["library_dependencies"]] == ["middle"]
