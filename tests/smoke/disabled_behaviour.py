@@ -46,6 +46,8 @@ class Connecting(unittest.TestCase):
         os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = "/nowhere/at/all"
         connection = stretto.connect()
         self.assertFalse(connection.connected)
+        self.assertEqual(stretto.setup_startup_tracing("", timeout_ms=1).state, "aborted")
+        stretto.activate_triggers(["a"], ttl_ms=1)
         connection.disconnect()
         stretto.disconnect()
 
