@@ -30,13 +30,13 @@ class FlowMiddleware:
     """
 
     def __init__(self, app: App, *, category: str = "http") -> None:
-        rpc_hooks.switch(category)
+        self._switch = rpc_hooks.switch(category)
         self._app = app
         self._category = category
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection; what isn't HTTP goes straight through."""
-        if rpc_hooks.hooks is None or scope["type"] != "http":
+        if not self._switch.enabled or scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         exchange = Exchange(

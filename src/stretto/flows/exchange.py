@@ -8,6 +8,7 @@ is made of them; where they don't, a header of our own can be added by whoever a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import REPLY, REQUEST, RpcChannel, RpcMessage, RpcMethod
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 TRACEPARENT = "traceparent"
 FLOW_HEADER = "x-stretto-flow"
+
+_MAX_METHODS = 1024
+"""Paths of HTTP are as many as peers like."""
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 _FLOW = re.compile(r"[0-9a-f]{16}")
@@ -43,6 +47,12 @@ def new_flow() -> tuple[str, int]:
     return f"{key:016x}", key
 
 
+@lru_cache(_MAX_METHODS)
+def _method(service: str, method: str, category: str) -> RpcMethod:
+    """Hooks keep what they need to know of a method in it: the same one for all its calls."""
+    return RpcMethod(service, method, 0, category)
+
+
 class Exchange:
     """One end of one request; the `with` block is the call, or its handling.
 
@@ -59,7 +69,7 @@ class Exchange:
     def __init__(
         self, *, category: str, service: str, method: str, key: int, is_server: bool
     ) -> None:
-        self._method = RpcMethod(service, method, 0, category)
+        self._method = _method(service, method, category)
         self._channel = RpcChannel(None, is_server=is_server, numbered=True, key=key)
         self._is_server = is_server
         self._token: object = None

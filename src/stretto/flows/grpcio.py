@@ -57,13 +57,13 @@ class FlowClientInterceptor(
     """
 
     def __init__(self, *, add_header: bool = False, category: str = "grpc") -> None:
-        rpc_hooks.switch(category)
+        self._switch = rpc_hooks.switch(category)
         self._add_header = add_header
         self._category = category
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
         """See `grpc.UnaryUnaryClientInterceptor`."""
-        if rpc_hooks.hooks is None:
+        if not self._switch.enabled:
             return continuation(details, request)
         key = _key(details.metadata)
         if not key and self._add_header:
@@ -93,13 +93,13 @@ class FlowServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
     """
 
     def __init__(self, *, category: str = "grpc") -> None:
-        rpc_hooks.switch(category)
+        self._switch = rpc_hooks.switch(category)
         self._category = category
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
         """See `grpc.ServerInterceptor`."""
         handler = continuation(details)
-        if rpc_hooks.hooks is None or handler is None:
+        if handler is None or not self._switch.enabled:
             return handler
         key = _key(details.invocation_metadata)
         exchange = _exchange(details.method, key, self._category, is_server=True)

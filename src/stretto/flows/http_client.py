@@ -35,7 +35,7 @@ class TracedHTTPConnection(HTTPConnection):
     def __init__(
         self, *args: Any, add_header: bool = False, category: str = "http", **kwargs: Any
     ) -> None:
-        rpc_hooks.switch(category)
+        self._flow_switch = rpc_hooks.switch(category)
         self._flow_category = category
         self._flow_adds_header = add_header
         self._flow_method = ""
@@ -61,7 +61,7 @@ class TracedHTTPConnection(HTTPConnection):
 
     def endheaders(self, *args: Any, **kwargs: Any) -> None:
         """See `http.client`."""
-        if rpc_hooks.hooks is None:
+        if not self._flow_switch.enabled:
             super().endheaders(*args, **kwargs)
             return
         key = key_of(self._flow_headers)

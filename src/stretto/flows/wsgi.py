@@ -25,13 +25,13 @@ class FlowMiddleware:
     """
 
     def __init__(self, app: WSGIApplication, *, category: str = "http") -> None:
-        rpc_hooks.switch(category)
+        self._switch = rpc_hooks.switch(category)
         self._app = app
         self._category = category
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
-        if rpc_hooks.hooks is None:
+        if not self._switch.enabled:
             return self._app(environ, start_response)
         exchange = Exchange(
             category=self._category,
