@@ -26,9 +26,10 @@ SHELL_ARGUMENT = 9
 
 
 def _words(args: Any) -> list[str]:
+    """Empty for an iterator: what we took from it, the program would miss."""
     if isinstance(args, (str, bytes, os.PathLike)):
         args = [args]
-    return [os.fsdecode(word) for word in args]
+    return [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else []
 
 
 def _is_python(program: str) -> bool:
@@ -75,8 +76,10 @@ class Spawns:
         """The token: (the process, why it can't be recorded); None if it can."""
         shell = rest[SHELL_ARGUMENT - 2]
         words = _words(args)
+        if shell or not words:
+            return None
         program = os.fsdecode(executable) if executable is not None else words[0]
-        if shell or not _is_python(program):
+        if not _is_python(program):
             return None
         why = reason(words, rest[4], self._workspace.site)
         return (popen, f"{why} ({' '.join(' '.join(words).split())[:60]})") if why else None

@@ -90,3 +90,9 @@ def test_what_fails_fails_as_ever(workspace, command):
             check=True,
         )
         assert repr(watched.value) == alone.stdout.strip()
+
+
+def test_an_iterator_stays_whole(workspace):
+    command = iter([sys.executable, "-c", "print('whole')"])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.communicate()[0] == "whole\n"
