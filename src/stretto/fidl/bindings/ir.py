@@ -172,7 +172,10 @@ def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
 
 
 def attributes(ir: IR) -> dict[str, Any]:
-    """Attributes by name, in snake_case: a value, several by name, or True for none."""
+    """Attributes by name, in snake_case: a value, several by name, or True for none.
+
+    Of one that stands there several times (`@trace`), the first counts.
+    """
     found: dict[str, Any] = {}
     for attribute in ir.get("maybe_attributes") or []:
         arguments = {
@@ -181,7 +184,8 @@ def attributes(ir: IR) -> dict[str, Any]:
         value: Any = arguments or attribute.get("value") or True
         if list(arguments) == ["value"]:
             value = arguments["value"]
-        found[re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()] = value
+        name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
+        found.setdefault(name, value)
     return found
 
 

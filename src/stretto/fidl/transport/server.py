@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from stretto.base.rpc_hooks import EVENT as EVENT_MESSAGE
 from stretto.base.rpc_hooks import REPLY
 from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
+from stretto.fidl.codec.message import close_all
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Method, Protocol
+    from stretto.fidl.codec.headers import TransactionHeader
     from stretto.fidl.codec.message import Message
     from stretto.fidl.transport.endpoint import Incoming
 
@@ -167,20 +169,19 @@ class Server:
         told.finished()
 
     def _answer(self, incoming: Incoming) -> None:
-        header = incoming.header
+        header, method = incoming.header, None
         try:
             method = interaction(self._protocol, header)
-            if method is not None:
-                request = request_in(method, incoming)
+        finally:
+            if method is None:
+                close_all(incoming.handles)
+        if method is None:
+            self._answer_unknown(header)
+            return
+        try:
+            request = request_in(method, incoming)
         except WireError as error:
             raise PeerError(str(error)) from error
-        finally:
-            if header.ordinal not in self._handlers:
-                for handle in incoming.handles:
-                    handle.close()
-        if method is None:
-            self._answer_unknown(incoming)
-            return
         arguments = () if method.request is None else (request,)
         try:
             value = self._handlers[method.ordinal](*arguments)
@@ -192,8 +193,7 @@ class Server:
         elif method.kind == TWO_WAY:
             self._reply(method, header.txid, value, None)
 
-    def _answer_unknown(self, incoming: Incoming) -> None:
-        header = incoming.header
+    def _answer_unknown(self, header: TransactionHeader) -> None:
         if self._on_unknown is not None:
             self._on_unknown(header.ordinal)
         if header.txid:

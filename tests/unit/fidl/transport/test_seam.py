@@ -215,6 +215,7 @@ closed protocol Base {
 closed protocol Outer {
     compose Base;
     @trace("own")
+    @trace("second")
     strict Own();
     strict Plain();
 };

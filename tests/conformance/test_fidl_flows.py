@@ -1,0 +1,200 @@
+"""Arrows of FIDL conversations in the real trace processor are the model's pairs, exactly."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto import flows
+from stretto.fidl.bindings import channel
+from stretto.fidl.transport import AsyncClient, AsyncServer, Client, DomainError, Server
+from tests.conformance.test_flows import Point, expected
+from tests.support import fidl_flow
+from tests.support.fidl_flow import Flow, ask, flow, padding
+from tests.support.oracle import Oracle, missing
+from tests.support.recorded import record as record_program
+from tests.support.recorded_events import record
+from tests.support.traced_greeter import flows_installed
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+MESSAGES = """
+select s.id,
+       extract_arg(s.arg_set_id, 'debug.role'), extract_arg(s.arg_set_id, 'debug.kind'),
+       extract_arg(s.arg_set_id, 'debug.txid'), extract_arg(s.arg_set_id, 'debug.bytes'),
+       extract_arg(s.arg_set_id, 'debug.method')
+from slice s where s.category = 'test.fidl' order by s.ts, s.id
+"""
+ARROWS = "select slice_out, slice_in from flow"
+
+
+def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
+    """Points and arrows: calls by their transactions, the others by their sizes."""
+    oracle = Oracle(trace)
+    assert oracle.errors() == []
+    named: dict[int, Point] = {}
+    for row, role, kind, txid, size, method in oracle.query(MESSAGES):
+        assert method in ("Ask", "Later", "Tell", "OnTell")
+        named[row] = (role, kind, txid or size, 0)
+    assert max(Counter(named.values()).values()) == 1
+    arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]
+    return list(named.values()), arrows
+
+
+def check(trace: bytes, least: int) -> list[Point]:
+    """Compare with the model; the points."""
+    points, arrows = read(trace)
+    assert sorted(arrows) == sorted(expected(points))
+    assert len(arrows) >= least
+    return points
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_conversations_of_threads(seed: int) -> None:
+    serials = iter(range(1, fidl_flow.LARGEST))
+    ticks = iter(range(1, fidl_flow.LARGEST))
+    near, far = channel()
+
+    def on_message(_size: int) -> None:
+        if draw.random() < 0.2:
+            server.OnTell(padding=padding(next(ticks)))
+
+    def converse(client: Any, steps: int) -> None:
+        for _ in range(steps):
+            choice = draw.randrange(10)
+            if choice < 3:
+                ask(client, draw.randrange(1000))
+            elif choice == 3:
+                client.Hush(padding=[])
+            elif choice == 4:
+                assert client.Later(number=3).number == 3
+            else:
+                client.Tell(padding=padding(next(serials)))
+
+    def all_converse(client: Any, steps: int) -> None:
+        threads = [threading.Thread(target=converse, args=(client, steps)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        client.Ask(number=1)  # all before it has been handled
+
+    draw = random.Random(seed)
+    with flows_installed():
+        server = Server(flow.Flow, far, Flow(on_message))
+        serving = threading.Thread(target=server.serve)
+        serving.start()
+        with Client(flow.Flow, near) as client:
+            taker = threading.Thread(target=lambda: list(client.events()))
+            taker.start()
+            all_converse(client, 30)
+            with record() as recorded:
+                all_converse(client, 100)
+            client.close()
+            taker.join()
+        serving.join()
+        assert flows.stats() == {}
+    kinds = Counter(point[:2] for point in check(recorded.trace, 300))
+    assert kinds["send", "request"] > 50
+    assert kinds["receive", "one-way"] > 50
+    assert kinds["send", "event"] > 20
+
+
+class AsyncFlow(Flow):
+    """Answers now and then later, and sends events meanwhile."""
+
+    def __init__(self, draw: random.Random) -> None:
+        super().__init__()
+        self.draw = draw
+        self.ticks = iter(range(1, fidl_flow.LARGEST))
+        self.server: Any = None
+
+    async def Later(self, request: Any) -> Any:  # noqa: N802
+        for _ in range(self.draw.randrange(5)):
+            await asyncio.sleep(0)
+            if self.draw.random() < 0.2:
+                await self.server.OnTell(padding=padding(next(self.ticks)))
+        return flow.FlowLaterResponse(number=request.number)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_conversations_of_tasks(seed: int) -> None:
+    draw = random.Random(seed)
+    serials = iter(range(1, fidl_flow.LARGEST))
+
+    async def converse(client: Any, steps: int) -> None:
+        for _ in range(steps):
+            choice = draw.randrange(10)
+            if choice < 2:
+                try:
+                    await client.Ask(number=draw.randrange(1000))
+                except DomainError:
+                    continue
+            elif choice < 4:
+                await client.Later(number=3)
+            elif choice == 4:
+                # Cancelled at any point: not yet sent, under way, or answered already.
+                call = asyncio.create_task(client.Later(number=4))
+                for _ in range(draw.randrange(6)):
+                    await asyncio.sleep(0)
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+            elif choice == 5:
+                await client.Hush(padding=[])
+            else:
+                await client.Tell(padding=padding(next(serials)))
+
+    async def main() -> bytes:
+        near, far = channel()
+        handler = AsyncFlow(draw)
+        handler.server = server = AsyncServer(flow.Flow, far, handler)
+        serving = asyncio.create_task(server.serve())
+        async with AsyncClient(flow.Flow, near) as client:
+            events = asyncio.create_task(client.dispatch_events(_Ignoring()))
+            await asyncio.gather(*(converse(client, 20) for _ in range(5)))
+            with record() as recorded:
+                await asyncio.gather(*(converse(client, 60) for _ in range(5)))
+                await client.Ask(number=1)
+        await asyncio.gather(serving, events)
+        return recorded.trace
+
+    with flows_installed():
+        trace = asyncio.run(main())
+        assert flows.stats() == {}
+    kinds = Counter(point[:2] for point in check(trace, 300))
+    assert kinds["receive", "reply"] > 50
+    assert kinds["receive", "event"] > 10
+
+
+class _Ignoring:
+    async def OnTell(self, _payload: Any) -> None:  # noqa: N802
+        await asyncio.sleep(0)
+
+
+def test_two_processes_and_four_callers_enabled_in_the_middle(tmp_path: Path) -> None:
+    run = record_program(
+        tmp_path / "trace.pftrace",
+        "--buffer=64mb",
+        "--no-functions",
+        "--",
+        fidl_flow.__file__,
+        str(tmp_path / "sock"),
+        "3000",
+        "800",
+        PYTHONPATH=":".join(sys.path),
+    )
+    assert run.status == 0, run.stderr
+    points = check(run.trace, 2000)
+    there = set(points)
+    sent = {point for point in there if point[:2] in (("send", "one-way"), ("send", "request"))}
+    assert len(sent) > 1500
+    # Once both ends traced, everything that was sent arrived.
+    both = {("receive", *point[1:]) for point in sent} & there
+    assert len(both) > 1400
