@@ -178,7 +178,7 @@ def test_right_definitions_have_bindings(texts: list[str], places: list[int]) ->
 
 # Much of the same thing.
 
-MANY = 3000
+MANY = 1500
 LARGE = {
     "structs": lambda i: f"type T{i} = struct {{ a uint8; }};",
     "a chain of structs": lambda i: f"type T{i} = struct {{ a box<T{i + 1}>; }};",

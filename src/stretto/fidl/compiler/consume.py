@@ -84,6 +84,22 @@ class Consumer:
         found = availability.read(attribute, parent, is_library=False)
         return found if found.at(self._version) else None
 
+    def _present(self, modifiers: list[Modifier], parent: Availability) -> list[Modifier]:
+        """The modifiers of the version that is compiled."""
+        found = []
+        for modifier in modifiers:
+            if not modifier.versions:
+                found.append(modifier)
+                continue
+            for argument in modifier.versions:
+                if argument.name not in ("added", "removed"):
+                    raise argument.span.error("a modifier is only `added` and `removed`")
+            versions = Attribute(modifier.span, "available", modifier.versions)
+            if self._available([versions], parent) is not None:
+                found.append(modifier)
+        _check_exclusive(found)
+        return found
+
     def _declaration(self, syntax: Declaration, present: Availability) -> None:
         decl = self._new(syntax, present)
         decl.deprecated = present.deprecated <= self._version
@@ -132,7 +148,7 @@ class Consumer:
         )  # fmt: skip
         decl.deprecated = present.deprecated <= self._version
         decl.old = layout.old
-        _apply_modifiers(decl, layout)
+        _apply_modifiers(decl, layout, self._present(layout.modifiers, present))
         layout.declared = decl
         self._library.add(decl)
         decl.reserved = [(m.ordinal or 0, m.span) for m in layout.members if not m.name]
@@ -173,7 +189,7 @@ class Consumer:
     def _protocol(self, syntax: ProtocolDeclaration, present: Availability) -> ProtocolDecl:
         decl = ProtocolDecl(
             syntax.name, syntax.span, syntax.attributes, declarations.PROTOCOL, self._library,
-            _openness(syntax), [], [],
+            _openness(syntax, self._present(syntax.modifiers, present)), [], [],
         )  # fmt: skip
         for composed in syntax.composed:
             there = self._available(composed.attributes, present)
@@ -194,8 +210,8 @@ class Consumer:
         kind = "twoway" if syntax.request and syntax.response else "oneway"
         if syntax.request is None:
             kind = "event"
-        _check_exclusive(syntax.modifiers)
-        strict = syntax.old or any(m.name == "strict" for m in syntax.modifiers)
+        modifiers = self._present(syntax.modifiers, present)
+        strict = syntax.old or any(m.name == "strict" for m in modifiers)
         method = MethodDecl(
             syntax.name, syntax.span, syntax.attributes, kind, protocol, strict,
             deprecated=present.deprecated <= self._version,
@@ -291,11 +307,10 @@ def _check_exclusive(modifiers: list[Modifier]) -> None:
             )
 
 
-def _apply_modifiers(decl: LayoutDecl, layout: Layout) -> None:
-    _check_exclusive(layout.modifiers)
-    names = {modifier.name for modifier in layout.modifiers}
+def _apply_modifiers(decl: LayoutDecl, layout: Layout, modifiers: list[Modifier]) -> None:
+    names = {modifier.name for modifier in modifiers}
     kind = layout.kind
-    for modifier in layout.modifiers:
+    for modifier in modifiers:
         allowed = _CAN_BE_RESOURCE if modifier.name == "resource" else _CAN_BE_STRICT
         if kind == "overlay" and modifier.name == "strict":
             continue
@@ -310,9 +325,8 @@ def _apply_modifiers(decl: LayoutDecl, layout: Layout) -> None:
         decl.resource = True if "resource" in names else None if layout.old else False
 
 
-def _openness(syntax: ProtocolDeclaration) -> str:
-    _check_exclusive(syntax.modifiers)
-    for modifier in syntax.modifiers:
+def _openness(syntax: ProtocolDeclaration, modifiers: list[Modifier]) -> str:
+    for modifier in modifiers:
         if modifier.name not in ("open", "ajar", "closed"):
             raise modifier.span.error(
                 f"a protocol can't be `{modifier.name}`: it is open, ajar or closed"

@@ -111,12 +111,35 @@ class ParserBase:
 
     def _modifiers(self, *known: str) -> list[Modifier]:
         found: list[Modifier] = []
-        while self._tokens.at_word(*known) and self._tokens.ahead(1).kind in (NAME, "->"):
+        while self._tokens.at_word(*known) and self._is_modifier():
             token = self._tokens.take()
-            if any(token.text == other.name for other in found):
+            if any(token.text == other.name and not other.versions for other in found):
                 raise token.span.error(f"`{token.text}` is here twice: remove one")
-            found.append(Modifier(token.span, token.text))
+            found.append(Modifier(token.span, token.text, self._modifier_versions()))
         return found
+
+    def _is_modifier(self) -> bool:
+        """Something may have the name of a modifier: a method `strict()`."""
+        ahead = [self._tokens.ahead(count).kind for count in (1, 2, 3)]
+        return ahead[0] in (NAME, "->") or ahead == ["(", NAME, "="]
+
+    def _modifier_versions(self) -> list[AttributeArgument]:
+        if not self._tokens.accept("("):
+            return []
+        found = [self._argument()]
+        while self._tokens.accept(","):
+            found.append(self._argument())
+        self._tokens.expect(")", "after the modifier's versions")
+        return found
+
+    def _argument(self) -> AttributeArgument:
+        first = self._tokens.current
+        name = None
+        if self._tokens.at(NAME) and self._tokens.ahead(1).kind == "=":
+            name = self._tokens.take().text
+            self._tokens.take()
+        value = self._constant()
+        return AttributeArgument(self._tokens.since(first), name, value)
 
     def _doc_comment(self) -> Attribute:
         first = self._tokens.current

@@ -84,15 +84,6 @@ class NewParser(ParserBase):
                 raise argument.span.error("where there are several arguments, all have names")
         return Attribute(self._tokens.since(at), name.text, arguments)
 
-    def _argument(self) -> AttributeArgument:
-        first = self._tokens.current
-        name = None
-        if self._tokens.at(NAME) and self._tokens.ahead(1).kind == "=":
-            name = self._tokens.take().text
-            self._tokens.take()
-        value = self._constant()
-        return AttributeArgument(self._tokens.since(first), name, value)
-
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         modifiers = self._modifiers(*_MODIFIERS, "open", "ajar", "closed")
         word = self._tokens.current
@@ -185,7 +176,7 @@ class NewParser(ParserBase):
             count += 1
         word, after = self._tokens.ahead(count), self._tokens.ahead(count + 1)
         is_layout = word.kind == NAME and word.text in LAYOUTS
-        return (count > 0 and word.kind == NAME) or (is_layout and after.kind in ("{", ":"))
+        return (count > 0 and word.kind in (NAME, "(")) or (is_layout and after.kind in ("{", ":"))
 
     def _layout(self, attributes: list[Attribute]) -> Layout:
         first = self._tokens.current

@@ -87,10 +87,15 @@ class Attribute:
 
 @dataclass(slots=True)
 class Modifier:
-    """`strict`, `flexible`, `resource`, `open`, `ajar`, `closed`."""
+    """`strict`, `flexible`, `resource`, `open`, `ajar`, `closed`.
+
+    Attributes:
+        versions: `strict(added=2)`: from when to when it stands there.
+    """
 
     span: Span
     name: str
+    versions: list[AttributeArgument] = field(default_factory=list)
 
 
 @dataclass(slots=True)

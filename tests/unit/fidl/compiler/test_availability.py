@@ -54,6 +54,29 @@ def test_what_each_version_has() -> None:
     assert at("HEAD")["payload"] is True
 
 
+def test_modifiers_have_versions() -> None:
+    text = (
+        "@available(added=1)\nlibrary test.example;\n"
+        "type E = strict(removed=2) flexible(added=2) enum { A = 1; };\n"
+        "type S = resource(added=2) struct {};\n"
+        "open(removed=2) closed(added=2) protocol P { flexible(removed=2) strict(added=2) M(); };\n"
+    )
+
+    def facts(version: str) -> tuple[object, ...]:
+        ir = compile_sources({"a.fidl": text}, versions={"test": version})
+        (protocol,) = ir["protocol_declarations"]
+        (method,) = protocol["methods"]
+        return (
+            ir["enum_declarations"][0]["strict"],
+            ir["struct_declarations"][0]["resource"],
+            protocol["openness"],
+            method["strict"],
+        )
+
+    assert facts("1") == (True, False, "open", False)
+    assert facts("2") == (False, True, "closed", True)
+
+
 def test_head_is_the_default() -> None:
     ir = compiled(TEXT)
     shapes = [s["type_shape_v2"]["inline_size"] for s in ir["struct_declarations"]]
@@ -97,6 +120,15 @@ def test_errors(attribute: str, reason: str) -> None:
         f"@available{attribute}\ntype T = struct {{}};"
     )
     assert reason in error_of(text).reason
+
+
+def test_errors_of_modifiers() -> None:
+    head = "@available(added=1)\nlibrary test.example;\n"
+    text = "type E = strict(deprecated=2) enum { A = 1; };"
+    assert "only `added` and `removed`" in error_of(head + text).reason
+    text = "type E = strict(added=2) flexible enum { A = 1; };"
+    assert "exclude each other" in error_of(head + text).reason
+    assert "not on the library" in error_of("type E = strict(added=2) enum { A = 1; };").reason
 
 
 def test_errors_of_libraries() -> None:
