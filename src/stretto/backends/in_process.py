@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
-PAGE_SIZE = 16 << 10  # holds the 1,022 packets a chunk may have, at 16 bytes each
+PAGE_SIZE = 32 << 10  # holds the 1,022 packets a chunk may have, and names for them
 FILE_STEP_BYTES = 16 << 20
 """Each step may wait 5 ms for the GIL, while a tight loop writes 2 MB."""
 
