@@ -312,6 +312,38 @@ def test_asgi() -> None:
     assert arrows(recorded.events, "GET /x") == [CALL[1:3]]
 
 
+def test_interleaved_handlers_stand_on_tracks_of_their_own() -> None:
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(_message: Any) -> None:
+        await asyncio.sleep(0)
+
+    async def serve() -> None:
+        gates = [asyncio.Event() for _ in range(3)]
+
+        async def one(number: int) -> None:
+            scope = {"type": "http", "method": "GET", "path": f"/{number}", "headers": []}
+            await asgi.FlowMiddleware(app)(scope, gates[number].wait, send)
+
+        tasks = [asyncio.create_task(one(number)) for number in range(3)]
+        await asyncio.sleep(0)
+        for gate in gates:  # the first one in is the first one out: not nested
+            gate.set()
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+
+    with record() as recorded:
+        asyncio.run(serve())
+    assert recorded.kinds.startswith("BBB")
+    tracks = {event.track for event in recorded.events}
+    assert len(tracks) == 3
+    for track in tracks:
+        kinds = "".join("?BEI"[e.kind] for e in recorded.events if e.track == track)
+        assert kinds == "BIE"
+
+
 @pytest.mark.parametrize("crashes", [False, True])
 def test_wsgi(*, crashes: bool) -> None:
     def app(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
