@@ -13,8 +13,17 @@ from typing import Any
 import pytest
 
 from stretto import flows
-from stretto.fidl.bindings import channel
-from stretto.fidl.transport import AsyncClient, AsyncServer, Client, DomainError, Server
+from stretto.analysis.ordinal_names import Symbolizer, method_names
+from stretto.fidl.bindings import channel, load
+from stretto.fidl.compiler import compile_sources
+from stretto.fidl.transport import (
+    AsyncClient,
+    AsyncServer,
+    Client,
+    DomainError,
+    Server,
+    UnknownMethodError,
+)
 from tests.conformance.test_flows import Point, expected
 from tests.support import fidl_flow
 from tests.support.fidl_flow import Flow, ask, flow, padding
@@ -198,3 +207,62 @@ def test_two_processes_and_four_callers_enabled_in_the_middle(tmp_path: Path) ->
     # Once both ends traced, everything that was sent arrived.
     both = {("receive", *point[1:]) for point in sent} & there
     assert len(both) > 1400
+
+
+def test_every_message_of_a_channel_and_names_afterwards() -> None:
+    """Only the transport's category is recorded; the server knows less than the client."""
+    near, far = channel()
+    strange = load(compile_sources({"strange.fidl": STRANGE}))
+    with flows_installed():
+        server = Server(strange.Strange, far, object())
+        serving = threading.Thread(target=server.serve)
+        serving.start()
+        with record(enabled=["rpc.transport"]) as recorded:
+            with Client(extended.Flow, near) as client:
+                client.Loose(number=1)
+                with pytest.raises(UnknownMethodError):
+                    client.Ask(number=2)
+            serving.join()
+        assert flows.stats() == {}
+    before = transport_messages(recorded.trace)
+    kinds = ("one-way", "request", "reply")
+    assert [row[:2] for row in before] == [
+        (role, kind) for kind in kinds for role in ("send", "receive")
+    ]
+    strangers = [name for role, kind, name, *_ in before if (role == "send") == (kind == "reply")]
+    assert all(name.startswith("ordinal 0x") for name in strangers)
+    assert all(duration == 0 for *_, duration in before)
+    symbolizer = Symbolizer(method_names([EXTENDED_IR]))
+    named = symbolizer.symbolize(recorded.trace)
+    after = transport_messages(named)
+    assert [row[2] for row in after] == ["Loose", "Loose", "Ask", "Ask", "Ask", "Ask"]
+    assert [row[3] for row in after] == [row[2] for row in after]
+    assert [row[4] for row in after] == [row[4] for row in before]
+    assert symbolizer.unknown == set()
+    assert len(Oracle(named).query(ARROWS)) == 4
+
+
+STRANGE = "library test.strange; open protocol Strange {};"
+EXTENDED = """
+library test.extended;
+open protocol Flow {
+    flexible Ask(struct { number uint32; }) -> (struct { number uint32; });
+    flexible Loose(struct { number uint32; });
+};
+"""
+EXTENDED_IR = compile_sources({"extended.fidl": EXTENDED})
+extended = load(EXTENDED_IR)
+
+TRANSPORT = """
+select extract_arg(s.arg_set_id, 'debug.role'), extract_arg(s.arg_set_id, 'debug.kind'),
+       s.name, extract_arg(s.arg_set_id, 'debug.method'),
+       extract_arg(s.arg_set_id, 'debug.ordinal'), s.dur
+from slice s where s.category = 'rpc.transport'
+order by instr('one-way request reply', extract_arg(s.arg_set_id, 'debug.kind')), s.ts
+"""
+
+
+def transport_messages(trace: bytes) -> list[tuple[Any, ...]]:
+    oracle = Oracle(trace)
+    assert oracle.errors() == []
+    return [tuple(row) for row in oracle.query(TRANSPORT)]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SUBCOMMANDS = {
     "compile": ("stretto.cli.fidl.compile", "definitions to the JSON IR"),
     "generate": ("stretto.cli.fidl.generate", "the JSON IR to modules of Python"),
+    "symbolize": ("stretto.cli.fidl.symbolize", "names for what a trace shows by ordinals"),
 }
 """Name: (module, what it does)."""
 

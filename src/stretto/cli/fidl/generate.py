@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
+from stretto.cli.fidl.ir_file import read_ir
 from stretto.cli.verb_parser import VerbParser
 from stretto.fidl.bindings.generator import KEEP, STRIP, generate
 
@@ -40,21 +40,6 @@ def _parser() -> VerbParser:
     return parser
 
 
-def _read(name: str) -> Any:
-    try:
-        ir = json.loads(Path(name).read_text("utf-8"))
-    except OSError as error:
-        raise CommandError(f"fidl generate: can't read {name!r}: {error.strerror}.") from error
-    except ValueError as error:
-        raise CommandError(f"fidl generate: {name!r} isn't JSON: {error}.") from error
-    if not isinstance(ir, dict) or "name" not in ir or "library_dependencies" not in ir:
-        raise CommandError(
-            f"fidl generate: {name!r} isn't the IR of a library: "
-            "`stretto fidl compile … --json` writes it."
-        )
-    return ir
-
-
 def run(arguments: Sequence[str]) -> int:
     """Generate.
 
@@ -65,7 +50,9 @@ def run(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     folder = Path(options.out)
     for name in options.files:
-        for path, text in generate(_read(name), prefix=options.prefix, trace=options.trace).items():
+        for path, text in generate(
+            read_ir("fidl generate", name), prefix=options.prefix, trace=options.trace
+        ).items():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_text(text, "utf-8")
