@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import TYPE_CHECKING
 
 from stretto.fidl.transport.endpoint import Endpoint
 from stretto.fidl.transport.errors import ClosedError
+from stretto.fidl.transport.message_socket import DONTWAIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class AsyncEndpoint(Endpoint):
         while True:
             try:
                 if not self.socket.must_flush():
-                    told = self.write_now(method, kind, txid, message, socket.MSG_DONTWAIT)
+                    told = self.write_now(method, kind, txid, message, DONTWAIT)
                     if self.socket.must_flush():
                         self._watch()
                     return told
@@ -69,7 +69,7 @@ class AsyncEndpoint(Endpoint):
         self._loop.add_writer(self.socket.fileno(), self._on_writable)
 
     def _on_writable(self) -> None:
-        self.socket.flush(socket.MSG_DONTWAIT)
+        self.socket.flush(DONTWAIT)
         if not self.socket.must_flush():
             self._loop.remove_writer(self.socket.fileno())
             if self._writable is not None and not self._writable.done():
@@ -90,7 +90,7 @@ class AsyncEndpoint(Endpoint):
         Raises:
             BlockingIOError: None is there.
         """
-        return self.read_now(socket.MSG_DONTWAIT)
+        return self.read_now(DONTWAIT)
 
     def _forget(self) -> None:
         fd = self.socket.fileno()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import socket
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from stretto.base.rpc_hooks import EVENT as EVENT_MESSAGE
@@ -20,6 +19,7 @@ from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.async_endpoint import AsyncEndpoint
 from stretto.fidl.transport.errors import ClosedError, DomainError, PeerError
 from stretto.fidl.transport.interaction import handlers_of, interaction, status_of
+from stretto.fidl.transport.message_socket import DONTWAIT
 from stretto.fidl.transport.results import (
     error_reply_of,
     message_of,
@@ -118,7 +118,7 @@ class AsyncServer:
         self._closed = True
         if status is not None and not self._endpoint.socket.must_flush():
             try:
-                self._endpoint.write_epitaph(status, socket.MSG_DONTWAIT)
+                self._endpoint.write_epitaph(status, DONTWAIT)
             except (FidlError, BlockingIOError):
                 pass  # who doesn't read doesn't get one
         self._endpoint.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import socket
 import threading
 from contextlib import contextmanager
 from time import monotonic
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stretto.fidl.transport.endpoint import Endpoint
 from stretto.fidl.transport.errors import CallTimeoutError, ClosedError
+from stretto.fidl.transport.message_socket import DONTWAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ class BlockingEndpoint(Endpoint):
         Raises:
             CallTimeoutError: None came in time.
         """
-        flags = 0 if deadline is None else socket.MSG_DONTWAIT
+        flags = 0 if deadline is None else DONTWAIT
         with self._read_lock:
             while True:
                 try:

@@ -43,7 +43,8 @@ class _Waiter:
         self.incoming: Incoming | None = None
         self.error: FidlError | None = None
         self.done = False
-        self._wake = threading.Semaphore(0)
+        self._wake = threading.Lock()
+        self._wake.acquire()
 
     def resolve(self, incoming: Incoming | None) -> None:
         """See `conversation.Waiter`."""
@@ -56,13 +57,14 @@ class _Waiter:
         self.wake()
 
     def wake(self) -> None:
-        """It is done, or shall read."""
-        self._wake.release()
+        """It is done, or shall read. Called under the client's lock."""
+        if self._wake.locked():
+            self._wake.release()
 
     def sleep(self, deadline: float | None) -> None:
         """Until it is woken."""
-        left = None if deadline is None else deadline - monotonic()
-        if not self._wake.acquire(timeout=None if left is None else max(left, 0)):
+        left = -1 if deadline is None else max(deadline - monotonic(), 0)
+        if not self._wake.acquire(timeout=left):
             raise CallTimeoutError("nothing came in time")
 
 

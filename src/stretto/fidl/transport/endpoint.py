@@ -142,7 +142,7 @@ class Endpoint:
         """Read a message, and tell of it; None: the peer has gone.
 
         Raises:
-            BlockingIOError: With `MSG_DONTWAIT`: none is there.
+            BlockingIOError: With `DONTWAIT`: none is there.
             PeerError: What came is no message.
             WireError: Its header breaks the rules.
         """

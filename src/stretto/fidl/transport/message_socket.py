@@ -9,7 +9,7 @@ beyond that, or with descriptors that don't fit, is refused and its descriptors 
 
 Whoever uses it takes care that one thread writes and one reads at a time. The socket stays
 in blocking mode, which is shared with whoever has a copy of the descriptor; who mustn't block
-passes `MSG_DONTWAIT`, and gets BlockingIOError.
+passes `DONTWAIT`, and gets BlockingIOError.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 _FRAME: Final = struct.Struct("<II")
 _FD_SIZE: Final = 4
+
+# As plain ints: `|` of socket's flags makes an object each time.
+DONTWAIT: Final = int(socket.MSG_DONTWAIT)
+_NOSIGNAL: Final = int(socket.MSG_NOSIGNAL)
+_CLOEXEC: Final = int(socket.MSG_CMSG_CLOEXEC)
+_TRUNCATED: Final = int(socket.MSG_CTRUNC | socket.MSG_TRUNC)
 _ANCILLARY: Final = socket.CMSG_SPACE(MAX_HANDLES * _FD_SIZE)
 
 
@@ -76,7 +82,7 @@ class MessageSocket:
         """Write a message, whose handles are closed then.
 
         Raises:
-            BlockingIOError: Nothing was written, and with `MSG_DONTWAIT` nothing can be now.
+            BlockingIOError: Nothing was written, and with `DONTWAIT` nothing can be now.
             ClosedError: The peer has gone; nothing was written.
             WireError: A handle isn't what the message says; nothing was written.
         """
@@ -87,7 +93,7 @@ class MessageSocket:
         fds = array.array("i", [handle.fd for handle in handles])
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if fds else []
         try:
-            sent = self._socket.sendmsg([data], ancillary, flags | socket.MSG_NOSIGNAL)
+            sent = self._socket.sendmsg([data], ancillary, flags | _NOSIGNAL)
         except BlockingIOError:
             raise
         except (BrokenPipeError, ConnectionResetError) as error:
@@ -105,9 +111,7 @@ class MessageSocket:
         """Go on with the rest of a frame, as far as can be."""
         try:
             while self._rest:
-                self._rest = self._rest[
-                    self._socket.send(self._rest, flags | socket.MSG_NOSIGNAL) :
-                ]
+                self._rest = self._rest[self._socket.send(self._rest, flags | _NOSIGNAL) :]
         except BlockingIOError:
             return
         except OSError:
@@ -119,7 +123,7 @@ class MessageSocket:
         """Read a message; None: the peer has gone.
 
         Raises:
-            BlockingIOError: With `MSG_DONTWAIT`: no whole message is there.
+            BlockingIOError: With `DONTWAIT`: no whole message is there.
             PeerError: The peer sent what is no message.
         """
         try:
@@ -162,7 +166,7 @@ class MessageSocket:
         return True
 
     def _receive(self, into: memoryview, flags: int) -> int:
-        flags |= socket.MSG_CMSG_CLOEXEC
+        flags |= _CLOEXEC
         try:
             # What the peer wrote before it reset the connection is there behind the error.
             try:
@@ -177,7 +181,7 @@ class MessageSocket:
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 self._fds += array.array("i", data[: len(data) // _FD_SIZE * _FD_SIZE])
-        if state & (socket.MSG_CTRUNC | socket.MSG_TRUNC) or len(self._fds) > MAX_HANDLES:
+        if state & _TRUNCATED or len(self._fds) > MAX_HANDLES:
             raise PeerError("the peer sent a message that is too large, or too many handles")
         return size
 

@@ -14,7 +14,6 @@ raises it. What a peer does wrong closes the channel, too, with a PeerError.
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -28,6 +27,7 @@ from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.deferred import Deferred
 from stretto.fidl.transport.errors import ClosedError, DomainError, PeerError
 from stretto.fidl.transport.interaction import handlers_of, interaction, status_of
+from stretto.fidl.transport.message_socket import DONTWAIT
 from stretto.fidl.transport.results import (
     error_reply_of,
     message_of,
@@ -128,7 +128,7 @@ class Server:
         if not self._endpoint.write_lock.acquire(timeout=_EPITAPH_PATIENCE_S):
             return
         try:
-            self._endpoint.write_epitaph(status, socket.MSG_DONTWAIT)
+            self._endpoint.write_epitaph(status, DONTWAIT)
         except (FidlError, BlockingIOError):
             return
         finally:
