@@ -16,6 +16,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from stretto.base.rpc_hooks import NEVER
 from stretto.fidl.bindings.protocols import TWO_WAY
 from stretto.fidl.codec.types import python_name
 from stretto.fidl.transport.described import described
@@ -56,7 +57,7 @@ def _add(cls: type, protocol: type[Protocol], method: Method) -> None:
     plain, traced = (_named(stub, cls, name) for stub in (_calling(method), _traced(method)))
     setattr(cls, name, plain)
     switch = described(protocol).of(method.ordinal).switch
-    if switch is not None:
+    if switch is not NEVER:
         there = weakref.ref(cls)
 
         def swap(enabled: bool) -> None:

@@ -188,6 +188,12 @@ def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category() -> None
         assert "_call" in before.__code__.co_names
 
 
+def test_methods_without_a_category_listen_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(rpc_hooks.NEVER), "listen", None)
+    names = load_talk()
+    assert hasattr(Client.__new__(Client, names.Talk), "Echo")
+
+
 def test_a_traced_call_does_what_a_plain_one_does() -> None:
     names = load_talk(traced="test.working")
     near, far = channel()
