@@ -287,7 +287,8 @@ static void hear_without_descriptors(void) {
   wait_for_calls(1);
   close_our_descriptors();
   do {
-    send(g_pair.theirs, "x", 1, MSG_NOSIGNAL); /* wakes the poll that goes on */
+    /* Wakes the poll that goes on; the parent has the other end, and reads not. */
+    send(g_pair.theirs, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     sched_yield();
   } while (count_threads() > before);
   CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins what has ended */
