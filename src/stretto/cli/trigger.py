@@ -69,7 +69,7 @@ def activate_triggers(names: Sequence[str]) -> None:
         client = ProducerClient.connect(producer_socket(), _Silent(), hints, TIMEOUT_S * 1000)
         client.connect_and_wait(TIMEOUT_S * 1000)
     except (TransportError, RemoteProtocolError) as error:
-        raise CommandError(f"trigger: {error}. Start the service: `stretto traced`.") from error
+        raise CommandError(f"trigger: {error} (`stretto traced` starts the service)") from error
     client.activate_triggers(names)
     client.sync(done.set)
     heard = done.wait(TIMEOUT_S)

@@ -32,8 +32,13 @@ class ClockSnapshots:
         self.initial: Snapshot | None = None
 
     def take_initial(self) -> None:
-        """Take the snapshot that a trace begins with."""
+        """Take the snapshot that a trace begins with.
+
+        Those that a trigger took before the start are dropped: in the trace they would follow
+        this one, and clocks that go back are an error to who reads it.
+        """
         if self._enabled:
+            self._queue.clear()
             self.initial = self._clock.snapshot()
 
     def take(self) -> None:

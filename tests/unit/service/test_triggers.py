@@ -10,6 +10,7 @@ from stretto.protos.ipc import ObservableEvents
 from stretto.service.config_validation import check_config
 from stretto.service.limits import MAX_RECEIVED_TRIGGERS
 from stretto.service.triggers import TriggerHistory
+from stretto.testing import FakeClock
 from tests.support.service_setup import Setup, kinds, make_config, texts
 
 Triggers = TraceConfig.TriggerConfig
@@ -57,6 +58,18 @@ class TestStart:
         setup.advance(1)
         assert consumer.disabled == [""]
         assert texts(setup.read(consumer)) == ["data"]
+
+    def test_clocks_never_go_back(self, setup, monkeypatch):
+        read = FakeClock.snapshot
+        monkeypatch.setattr(FakeClock, "snapshot", lambda self: self.advance_ns(9) or read(self))
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(START, trigger("go", 500)))
+        activate(setup, producer, "go")
+        setup.advance(500)
+        packets = setup.read(consumer)
+        boot = [p.clock_snapshot.clocks[0].timestamp for p in packets if p.has("clock_snapshot")]
+        assert len(boot) == 2
+        assert boot == sorted(boot)
 
     def test_start_tracing_trigger_timeout(self, setup):
         producer = setup.producer("ds")

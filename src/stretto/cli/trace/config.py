@@ -59,6 +59,8 @@ def _named_config(name: str, options: TraceOptions) -> TraceConfig:
         )
     data = _read(name)
     shown = "standard input" if name == "-" else name
+    if not data:
+        raise CommandError(f"trace: the config in {shown} is empty: say what to record.")
     if options.txt or options.txt_lossy:
         return _parse(data, shown, lossy=options.txt_lossy)
     try:

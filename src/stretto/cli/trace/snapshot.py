@@ -60,7 +60,8 @@ class Snapshot:
         self._answer = answer
         if not answer.success:
             self.output.remove_if_empty()
-            raise CommandError(f"trace: the session was not cloned: {answer.error}.")
+            reason = answer.error.rstrip(".")
+            raise CommandError(f"trace: the session was not cloned: {reason}.")
 
     def save(self) -> None:
         """Bring the copy into the file, if the service hasn't done that.

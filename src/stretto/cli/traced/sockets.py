@@ -65,7 +65,7 @@ def open_sockets(
         consumers: likewise.
 
     Raises:
-        CommandError: one of them can't be opened; none is then left.
+        CommandError: one of them can't be opened, or none is named; none is then left.
     """
     sockets = Sockets()
     sockets.producers += activated.get("producer", [])
@@ -82,6 +82,8 @@ def open_sockets(
 def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
     """Open sockets, unless some are open already; those of before a failure are in the list."""
     if not opened:
+        if not addresses:
+            raise CommandError(f"traced: {PRODUCER_VARIABLE} names no socket.")
         for address in addresses:
             listener = _open(address, permissions)
             opened.append(listener)

@@ -27,19 +27,20 @@ def test_what_the_command_adds(tmp_path: Path) -> None:
     assert config.statsd_logging == TraceConfig.STATSD_LOGGING_DISABLED
     assert config.trace_uuid_msb != 0
     assert read(tmp_path, "trace_uuid_lsb: 3", "-o", "x").trace_uuid_lsb == 3
-    assert read(tmp_path, "", "-o", "x", "--subscription-id", "4").trace_uuid_lsb == 4
+    assert read(tmp_path, "duration_ms: 1", "-o", "x", "--subscription-id", "4").trace_uuid_lsb == 4
 
 
 @pytest.mark.parametrize(
     ("text", "words", "complaint"),
     [
         ("nonsense: 1", ["-o", "x"], "config:1:1 error"),
-        ("", [], "-o"),
+        ("", ["-o", "x"], "is empty"),
+        ("duration_ms: 1", [], "-o"),
         ('output_path: "/x"', ["-o", "x"], "output_path"),
-        ("", ["-o", "x", "--detach", "k"], "write_into_file"),
+        ("duration_ms: 1", ["-o", "x", "--detach", "k"], "write_into_file"),
         ("cmd_trace_start_delay { min_delay_ms: 1 }", ["-o", "x"], "both"),
         ("incident_report_config {}", ["-o", "x"], "Android"),
-        ("", ["-o", "x", "--add-attribute", "=3"], "has a name"),
+        ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "has a name"),
     ],
 )
 def test_what_does_not_go_together(

@@ -55,6 +55,12 @@ def test_if_one_cannot_be_opened_none_stays(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["consumer"]
 
 
+def test_a_daemon_without_a_socket_is_none(tmp_path):
+    with pytest.raises(CommandError, match="PERFETTO_PRODUCER_SOCK_NAME names no socket"):
+        open_sockets({}, ([], EVERYBODY), ([str(tmp_path / "consumer")], OWNER))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_dead_daemon_left_is_replaced(tmp_path):
     for name in ("producer", "consumer"):
         with socket.socket(socket.AF_UNIX) as dead:
