@@ -52,6 +52,9 @@ int st_bind_add_type(PyObject* module, PyType_Spec* spec);
  * Otherwise sets TypeError: "expected a `expected`, not a ...". */
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);
 
+/* Whether Python runs with -X dev; -1: error set. */
+int st_bind_dev_mode(void);
+
 /* One per file, in the order of module.c.  -1: error set. */
 int st_bind_add_buffer_table(PyObject* module);
 int st_bind_add_readback(PyObject* module);

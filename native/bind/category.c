@@ -14,27 +14,18 @@ static PyObject* categories; /* dict: name -> Category */
 static PyObject* new_category_hook;
 static uint32_t category_count;
 
-/* Names of our own keyword arguments, interned. */
-enum option {
-  OPTION_TRACK,
-  OPTION_FLOW,
-  OPTION_TERMINATING_FLOW,
-  OPTION_TIMESTAMP,
-  OPTION_ARGS,
-  OPTIONS
-};
-static PyObject* option_names[OPTIONS];
+static PyObject* option_names[EVENT_OPTIONS]; /* interned */
 
 /* ---- arguments of events ---- */
 
 static int find_option(PyObject* name) {
-  for (int i = 0; i < OPTIONS; i++) {
+  for (int i = 0; i < EVENT_OPTIONS; i++) {
     if (name == option_names[i])
       return i;
   }
   if (PyUnicode_CHECK_INTERNED(name))
     return -1;
-  for (int i = 0; i < OPTIONS; i++) {
+  for (int i = 0; i < EVENT_OPTIONS; i++) {
     if (PyUnicode_Compare(name, option_names[i]) == 0)
       return i;
   }
@@ -48,13 +39,11 @@ bool is_event_option(PyObject* name) {
 static bool take_track(struct event_request* r, PyObject* value) {
   if (value == Py_None)
     return true;
-  if (Py_TYPE(value) != st_track_type) {
-    PyErr_Format(PyExc_TypeError,
-                 "track must be a stretto.Track, not %R: make one with "
-                 "stretto.Track(name)",
-                 (PyObject*)Py_TYPE(value));
-    return false;
-  }
+  if (Py_TYPE(value) != st_track_type)
+    return forgive(r, PART_TRACK, PyExc_TypeError,
+                   "track must be a stretto.Track, not %R: make one with "
+                   "stretto.Track(name)",
+                   (PyObject*)Py_TYPE(value));
   r->track = (TrackObject*)value;
   return true;
 }
@@ -65,40 +54,49 @@ static bool take_timestamp(struct event_request* r, PyObject* value) {
   int overflow = 0;
   long long ns =
       PyLong_Check(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : -1;
-  if (ns < 0 || overflow) {
-    PyErr_Format(PyExc_ValueError,
-                 "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
-                 "(stretto.now()), not %R",
-                 value);
-    return false;
-  }
+  if (ns < 0 || overflow)
+    return forgive(r, PART_TIMESTAMP, PyExc_ValueError,
+                   "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
+                   "(stretto.now()), not %R",
+                   value);
   r->has_timestamp = true;
   r->timestamp = (uint64_t)ns;
   return true;
 }
 
-static bool take_option(struct event_request* r, enum option option,
+static bool take_flow(struct event_request* r, enum event_part part,
+                      PyObject** flow, PyObject* value) {
+  if (value == Py_None)
+    return true;
+  if (!may_be_flows(value))
+    return forgive(r, part, PyExc_TypeError,
+                   "%s must be a stretto.Flow, an id or a list of them, not %R",
+                   st_part_names[part], value);
+  *flow = value;
+  return true;
+}
+
+static bool take_args(struct event_request* r, PyObject* value) {
+  if (!PyDict_Check(value))
+    return forgive(r, PART_ARGS, PyExc_TypeError,
+                   "args must be a dict of arguments");
+  r->more_arguments = value;
+  return true;
+}
+
+static bool take_option(struct event_request* r, enum event_part option,
                         PyObject* value) {
   switch (option) {
-    case OPTION_TRACK:
+    case PART_TRACK:
       return take_track(r, value);
-    case OPTION_TIMESTAMP:
+    case PART_TIMESTAMP:
       return take_timestamp(r, value);
-    case OPTION_FLOW:
-      if (value != Py_None)
-        r->flow = value;
-      return true;
-    case OPTION_TERMINATING_FLOW:
-      if (value != Py_None)
-        r->terminating_flow = value;
-      return true;
+    case PART_FLOW:
+      return take_flow(r, option, &r->flow, value);
+    case PART_TERMINATING_FLOW:
+      return take_flow(r, option, &r->terminating_flow, value);
     default:
-      if (!PyDict_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "args must be a dict of arguments");
-        return false;
-      }
-      r->more_arguments = value;
-      return true;
+      return take_args(r, value);
   }
 }
 
@@ -115,25 +113,30 @@ static bool take_keywords(struct event_request* r, PyObject* const* values,
       continue;
     if (i < 32)
       r->skip_names |= 1u << i;
-    if (!take_option(r, (enum option)option, values[i]))
+    if (!take_option(r, (enum event_part)option, values[i]))
       return false;
   }
   return true;
 }
 
+static bool forgive_count(struct event_request* r, const char* function,
+                          Py_ssize_t positional, Py_ssize_t count) {
+  return forgive(r, PART_POSITIONAL, PyExc_TypeError,
+                 "%s() takes %zd positional argument%s, got %zd", function,
+                 positional, positional == 1 ? "" : "s", count);
+}
+
 /* Fills the request from a call's arguments; `positional` of them besides
- * self.  The tracer must not raise into the program for what it is given to
- * record; wrong *use* of the API (a missing name, a track that is none) is a
- * bug of the caller, and says so. */
+ * self, the only one of which is the name (NULL: it was forgotten).  False:
+ * wrong use that is to be raised (misuse.c). */
 static bool parse_event(struct event_request* r, const char* function,
                         Py_ssize_t positional, PyObject* const* args,
                         Py_ssize_t count, PyObject* kwnames) {
-  if (count != positional) {
-    PyErr_Format(PyExc_TypeError,
-                 "%s() takes %zd positional argument%s, got %zd", function,
-                 positional, positional == 1 ? "" : "s", count);
+  if (UNLIKELY(count != positional) &&
+      !forgive_count(r, function, positional, count))
     return false;
-  }
+  if (positional == 1 && count > 0)
+    r->name = args[0];
   return !kwnames || take_keywords(r, args + count, kwnames);
 }
 
@@ -153,7 +156,6 @@ static PyObject* category_instant(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_INSTANT, .category = category};
   if (!parse_event(&r, "instant", 1, args, count, kwnames))
     return NULL;
-  r.name = args[0];
   st_emit(&r, mask);
   Py_RETURN_NONE;
 }
@@ -166,7 +168,6 @@ static PyObject* category_slice(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (!parse_event(&r, "slice", 1, args, count, kwnames))
     return NULL;
-  r.name = args[0];
   return slice_new(&r);
 }
 
@@ -174,13 +175,44 @@ static PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
   CategoryObject* category = (CategoryObject*)self;
   if (LIKELY(!category->enabled))
     return Py_NewRef(st_empty_slice);
-  if (!PyCode_Check(code)) {
-    PyErr_SetString(PyExc_TypeError, "slice_for_code() takes a code object");
+  struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
+  if (PyCode_Check(code))
+    r.code = code;
+  else if (!forgive(&r, PART_POSITIONAL, PyExc_TypeError,
+                    "slice_for_code() takes a code object"))
     return NULL;
-  }
-  struct event_request r = {
-      .type = ST_SLICE_BEGIN, .category = category, .code = code};
   return slice_new(&r);
+}
+
+static bool is_number(PyObject* value) {
+  return PyNumber_Check(value) && !PyComplex_Check(value);
+}
+
+/* False, maybe with wrong use that is to be raised: there is no counter. */
+static bool check_counter(struct event_request* r, PyObject* const* args,
+                          Py_ssize_t count) {
+  if (count < 2)
+    return false;
+  if (!is_number(args[1])) {
+    forgive(r, PART_NONE, PyExc_TypeError,
+            "a counter's value must be a number, not %R",
+            (PyObject*)Py_TYPE(args[1]));
+    return false;
+  }
+  return PyUnicode_Check(args[0]) ||
+         forgive(r, PART_NONE, PyExc_TypeError,
+                 "a counter's name must be a str, not %R",
+                 (PyObject*)Py_TYPE(args[0]));
+}
+
+/* A new reference; NULL: its name can't be had, which is counted. */
+static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
+  PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
+  TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
+  if (!track)
+    swallow_error();
+  Py_XDECREF(text);
+  return track;
 }
 
 static PyObject* category_counter(PyObject* self, PyObject* const* args,
@@ -192,16 +224,13 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_COUNTER, .category = category};
   if (!parse_event(&r, "counter", 2, args, count, kwnames))
     return NULL;
-  if (!PyNumber_Check(args[1]) || PyComplex_Check(args[1])) {
-    PyErr_Format(PyExc_TypeError, "a counter's value must be a number, not %R",
-                 (PyObject*)Py_TYPE(args[1]));
-    return NULL;
-  }
+  if (!check_counter(&r, args, count))
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
   if (!thread_state_get())
     Py_RETURN_NONE;
-  TrackObject* track = counter_track(args[0], (PyObject*)r.track);
+  TrackObject* track = track_of_counter(args[0], r.track);
   if (!track)
-    return NULL;
+    Py_RETURN_NONE;
   r.track = track;
   r.value = args[1];
   st_emit(&r, mask);
@@ -230,7 +259,6 @@ static PyObject* category_begin(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (!parse_event(&r, "begin", 1, args, count, kwnames))
     return NULL;
-  r.name = args[0];
   uint32_t written = st_emit(&r, mask);
   struct thread_state* t = st_thread;
   if (t)
@@ -541,10 +569,8 @@ static PyMethodDef kFunctions[] = {
     {NULL, NULL, 0, NULL}};
 
 int add_category_type(PyObject* module) {
-  static const char* const names[OPTIONS] = {
-      "track", "flow", "terminating_flow", "timestamp", "args"};
-  for (int i = 0; i < OPTIONS; i++) {
-    option_names[i] = PyUnicode_InternFromString(names[i]);
+  for (int i = 0; i < EVENT_OPTIONS; i++) {
+    option_names[i] = PyUnicode_InternFromString(st_part_names[i]);
     if (!option_names[i])
       return -1;
   }

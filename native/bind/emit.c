@@ -7,6 +7,7 @@ enum {
   MAX_ARGUMENTS = 128,
   MAX_NESTING = 16, /* of events in the repr of arguments of events */
   MAX_NAME_BYTES = 4096,
+  MAX_MARK = 104, /* all of st_part_names fit */
 
   /* TrackEvent */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
@@ -30,6 +31,7 @@ struct event {
   size_t fields_offset, fields_size; /* flows and counter value, in scratch */
   struct argument* arguments;
   unsigned argument_count, argument_capacity, arguments_left_out;
+  unsigned left_out;        /* bits of enum event_part */
   PyObject* more_arguments; /* dict: a copy, for a repr may change the given */
 };
 
@@ -115,15 +117,24 @@ static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
   return true;
 }
 
+static void convert_flows(struct event* e, struct bytes_builder* out,
+                          enum event_part part, uint32_t field,
+                          PyObject* flows) {
+  size_t before = out->size;
+  if (!flows || append_flows(out, field, flows))
+    return;
+  swallow_error();
+  out->size = before;
+  e->left_out |= 1u << part;
+}
+
 /* False: a counter without a value, which is no event. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder built = {NULL, 0, 0};
-  if (r->flow && !append_flows(&built, EVENT_FLOW_IDS, r->flow))
-    swallow_error();
-  if (r->terminating_flow &&
-      !append_flows(&built, EVENT_TERMINATING_FLOW_IDS, r->terminating_flow))
-    swallow_error();
+  convert_flows(e, &built, PART_FLOW, EVENT_FLOW_IDS, r->flow);
+  convert_flows(e, &built, PART_TERMINATING_FLOW, EVENT_TERMINATING_FLOW_IDS,
+                r->terminating_flow);
   bool ok = !r->value || append_counter_value(&built, r->value);
   if (!ok)
     swallow_error();
@@ -286,18 +297,35 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   }
 }
 
-/* debug_annotations { name "...", string_value }: there were more. */
-static void append_left_out(struct bytes_builder* out, unsigned left_out) {
-  char text[48];
-  int size = snprintf(text, sizeof text, "[truncated, %u more]", left_out);
-  uint8_t fields[64];
+/* debug_annotations { name "...", string_value }: something is missing. */
+static void append_mark(struct bytes_builder* out, const char* text) {
+  uint8_t fields[MAX_MARK + 24];
   uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
-  f = st_debug_annotation_put_string_value(f, text, (size_t)size);
+  f = st_debug_annotation_put_string_value(f, text, strlen(text));
   uint8_t* p = builder_room(out, sizeof fields + 8);
   if (p)
     out->size = (size_t)(st_track_event_put_debug_annotations(
                              p, fields, (size_t)(f - fields)) -
                          out->data);
+}
+
+static void append_truncated(struct bytes_builder* out, unsigned more) {
+  char text[MAX_MARK];
+  snprintf(text, sizeof text, "[truncated, %u more]", more);
+  append_mark(out, text);
+}
+
+/* "[left out: timestamp, args]": they were wrong. */
+static void append_left_out(struct bytes_builder* out, unsigned parts) {
+  char text[MAX_MARK];
+  int size = 0;
+  for (int i = 0; i < EVENT_PARTS; i++) {
+    if (parts & (1u << i))
+      size += snprintf(text + size, sizeof text - (size_t)size, "%s%s",
+                       size ? ", " : "[left out: ", st_part_names[i]);
+  }
+  snprintf(text + size, sizeof text - (size_t)size, "]");
+  append_mark(out, text);
 }
 
 static void append_inline_category(struct thread_state* t,
@@ -355,7 +383,9 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   for (unsigned i = 0; i < e->argument_count; i++)
     append_annotation(t, s, &e->arguments[i]);
   if (e->arguments_left_out)
-    append_left_out(&t->scratch, e->arguments_left_out);
+    append_truncated(&t->scratch, e->arguments_left_out);
+  if (e->left_out)
+    append_left_out(&t->scratch, e->left_out);
   out->fields = t->scratch.data + base;
   out->fields_size = t->scratch.size - base;
   out->interned = t->interned.data;
@@ -401,7 +431,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
   if (!st_instances[slot].filter_annotations)
     return write_to(t, s, e, out);
   struct event without = *e;
-  without.argument_count = without.arguments_left_out = 0;
+  without.argument_count = without.arguments_left_out = without.left_out = 0;
   return write_to(t, s, &without, out);
 }
 
@@ -472,7 +502,7 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
     thread_state_refresh_task(t);
   thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;
-  struct event e = {.request = r};
+  struct event e = {.request = r, .left_out = r->left_out};
   e.name = name_as_str(r->name);
   if (r->more_arguments)
     e.more_arguments = PyDict_Copy(r->more_arguments);

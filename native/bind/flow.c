@@ -49,8 +49,32 @@ static bool append_one(struct bytes_builder* out, uint32_t field,
   return append_flow_id(out, field, id);
 }
 
+static bool is_iterable(PyObject* value) {
+  return Py_TYPE(value)->tp_iter || PySequence_Check(value);
+}
+
+/* An int of another library may be an array as well: then it is many. */
+static bool is_one(PyObject* value) {
+  return Py_TYPE(value) == st_flow_type || PyLong_Check(value) ||
+         (PyIndex_Check(value) && !is_iterable(value));
+}
+
+bool may_be_flows(PyObject* value) {
+  if (is_one(value))
+    return true;
+  if (!PyList_Check(value) && !PyTuple_Check(value))
+    return is_iterable(value) && !PyUnicode_Check(value);
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+    if (Py_TYPE(item) != st_flow_type && !PyIndex_Check(item))
+      return false;
+  }
+  return true;
+}
+
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows) {
-  if (Py_TYPE(flows) == st_flow_type || PyLong_Check(flows))
+  if (is_one(flows))
     return append_one(out, field, flows);
   PyObject* all = PySequence_Tuple(flows);
   if (!all)

@@ -159,7 +159,7 @@ static PyMethodDef kFunctions[] = {
     {"instance_counts", instance_counts, METH_O,
      "(events written, events lost) of a slot since its start."},
     {"argument_errors", argument_errors, METH_NOARGS,
-     "Arguments that could not be converted, since the process began."},
+     "Arguments that could not be converted, or were wrong, so far."},
     {"set_process", set_process, METH_VARARGS,
      "set_process(uuid, descriptor): the track of this process."},
     {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,

@@ -371,11 +371,9 @@ static PyObject* raise_on_misuse(PyObject* Py_UNUSED(module), PyObject* value) {
 }
 
 static bool read_dev_mode(void) {
-  PyObject* flags = PySys_GetObject("flags");
-  PyObject* dev_mode = flags ? PyObject_GetAttrString(flags, "dev_mode") : NULL;
-  misuse_raises = dev_mode == Py_True;
-  Py_XDECREF(dev_mode);
-  return dev_mode != NULL;
+  int dev_mode = st_bind_dev_mode();
+  misuse_raises = dev_mode > 0;
+  return dev_mode >= 0;
 }
 
 static PyMethodDef kFunctions[] = {

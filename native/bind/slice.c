@@ -31,6 +31,7 @@ typedef struct {
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
+  uint8_t left_out; /* as in event_request */
   uint32_t depth;
   struct entry first;
   struct entry* deeper; /* entries 1 and up */
@@ -76,6 +77,7 @@ PyObject* slice_new(const struct event_request* r) {
   s->timestamp = r->timestamp;
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
+  s->left_out = r->left_out;
   s->depth = 0;
   s->deeper = NULL;
   if (r->argument_names && !keep_arguments(s, r)) {
@@ -139,6 +141,7 @@ static uint32_t begin_slowly(SliceObject* s, uint32_t mask) {
       .has_timestamp = s->has_timestamp,
       .timestamp = s->timestamp,
       .skip_names = s->skip_names,
+      .left_out = s->left_out,
       .argument_names = s->names,
   };
   if (s->values)
@@ -157,7 +160,7 @@ static uint64_t effective_track(const SliceObject* s) {
 }
 
 static bool begin_quickly(SliceObject* s, uint32_t mask) {
-  if (!s->name || s->track || s->more_arguments || s->flow ||
+  if (!s->name || s->left_out || s->track || s->more_arguments || s->flow ||
       s->terminating_flow || s->has_timestamp)
     return false;
   if (!s->names)

@@ -128,11 +128,6 @@ static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
 }
 
 TrackObject* counter_track(PyObject* name, PyObject* parent) {
-  if (!PyUnicode_Check(name)) {
-    PyErr_Format(PyExc_TypeError, "a counter's name must be a str, not %R",
-                 (PyObject*)Py_TYPE(name));
-    return NULL;
-  }
   if (parent)
     return make_counter_track(name, parent);
   PyObject* known = PyDict_GetItemWithError(counter_tracks, name);

@@ -10,6 +10,8 @@ int st_bind_add_track_event(PyObject* module) {
     return -1;
   if (add_slice_type(module) < 0)
     return -1;
+  if (add_misuse_functions(module) < 0)
+    return -1;
   if (add_category_type(module) < 0)
     return -1;
   if (add_instance_functions(module) < 0)

@@ -73,7 +73,7 @@ struct instance {
 
 extern struct instance st_instances[MAX_INSTANCES];
 extern uint32_t st_start_counter;
-/* Counted, never raised: arguments that could not be converted. */
+/* Counted: arguments that could not be converted, or were wrong. */
 extern uint64_t st_argument_errors;
 
 static inline bool instance_runs_since(int slot, uint32_t generation) {
@@ -101,7 +101,8 @@ enum track_kind { TRACK_CHILD, TRACK_FIXED };
 extern PyTypeObject* st_track_type;
 /* Brings uuid and descriptor up to date (they depend on the process). */
 const struct st_track* track_resolve(TrackObject* track);
-/* A new reference to the counter track of that name below the process. */
+/* A new reference to the counter track of that name (a str) below the parent,
+ * NULL: the process. */
 TrackObject* counter_track(PyObject* name, PyObject* parent);
 extern struct st_track st_process_track;
 extern uint32_t st_process_generation;
@@ -110,6 +111,9 @@ uint64_t st_fnv1a(const void* data, size_t size);
 extern PyTypeObject* st_flow_type;
 /* Appends fixed64 fields `field` for a Flow, an int, or a sequence of them.
  * False with an exception set. */
+/* Whether it looks like a flow, or like an iterable of flows.  Runs no Python
+ * code: what an iterator gives is seen when it is recorded. */
+bool may_be_flows(PyObject* value);
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
 
 /* What end() has to know (open_begins.c): begin() was called on the track, for
@@ -252,6 +256,21 @@ typedef struct {
   PyObject* weakrefs;
 } CategoryObject;
 
+/* What may be wrong about the call for an event, and then is left out; the
+ * keyword arguments that are ours come first. */
+enum event_part {
+  PART_TRACK,
+  PART_FLOW,
+  PART_TERMINATING_FLOW,
+  PART_TIMESTAMP,
+  PART_ARGS,
+  EVENT_OPTIONS,
+  PART_POSITIONAL = EVENT_OPTIONS,
+  EVENT_PARTS,
+  PART_NONE = EVENT_PARTS, /* wrong, but no mark is needed */
+};
+extern const char* const st_part_names[EVENT_PARTS];
+
 /* Everything a caller may say about an event; unset: NULL / 0. */
 struct event_request {
   enum st_event_type type;
@@ -271,12 +290,18 @@ struct event_request {
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, as long as the values used */
   uint32_t skip_names;      /* bit i < 32: name i is one of ours */
+  uint8_t left_out;         /* bits of enum event_part that were wrong */
   PyObject* more_arguments; /* dict */
 };
 
 /* Writes the event to the slots in mask.  Returns the slots that got it.
  * Never raises: what can't be converted is counted. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
+
+/* Counts wrong use of an event call, and leaves that part of it out.  False:
+ * it is to be raised instead, and set (python -X dev; misuse.c). */
+bool forgive(struct event_request* request, enum event_part part,
+             PyObject* error, const char* format, ...);
 
 /* Whether a keyword is one of ours (`track`, `flow`, ...), no argument. */
 bool is_event_option(PyObject* name);
@@ -377,6 +402,7 @@ int add_category_type(PyObject* module);
 int add_slice_type(PyObject* module);
 int add_track_type(PyObject* module);
 int add_flow_type(PyObject* module);
+int add_misuse_functions(PyObject* module);
 int add_instance_functions(PyObject* module);
 int add_track_event_api(PyObject* module);
 void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task);

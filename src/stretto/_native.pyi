@@ -704,7 +704,14 @@ def instance_counts(slot: int) -> tuple[int, int]:
     """(events written, events lost) since the slot was started."""
 
 def argument_errors() -> int:
-    """Arguments that could not be converted, since the process began."""
+    """Arguments that could not be converted, or were wrong, since the process began."""
+
+def raise_on_event_misuse(raises: bool, /) -> bool:
+    """Say whether wrong arguments of events raise; returns whether they did.
+
+    At first they do under `python -X dev`, and only while somebody records. Else they are
+    counted and left out: the event says so in an annotation named "...".
+    """
 
 def after_fork_in_child() -> None: ...
 

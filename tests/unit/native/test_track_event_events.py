@@ -46,15 +46,6 @@ def test_extreme_timestamps(timestamp):
     assert recorded.event.timestamp == timestamp
 
 
-@pytest.mark.parametrize("timestamp", [-1, 2**63, 2**64, -(2**70), 1.5, "now"])
-def test_impossible_timestamps_are_refused(timestamp):
-    with record() as recorded:
-        for call in CATEGORY.instant, CATEGORY.slice, CATEGORY.begin:
-            with pytest.raises(ValueError, match=r"nanoseconds of CLOCK_BOOTTIME \(stretto.now"):
-                call("x", timestamp=timestamp)
-    assert recorded.events == []
-
-
 def test_none_stands_for_nothing_given():
     with record() as recorded:
         CATEGORY.instant("x", timestamp=None, track=None, flow=None, terminating_flow=None)
@@ -84,15 +75,6 @@ def test_flows():
         ([flow.id], [flow.id]),
         ([], []),
     ]
-
-
-@pytest.mark.parametrize("flow", ["text", [None], object(), 1.5])
-def test_a_flow_that_is_none_is_counted_and_the_event_stays(flow):
-    before = _native.argument_errors()
-    with record() as recorded:
-        CATEGORY.instant("x", flow=flow, n=1)
-    assert recorded.event.args == {"n": 1}
-    assert _native.argument_errors() == before + 1
 
 
 def test_ids_of_flows_differ():
@@ -258,19 +240,6 @@ def test_counter_values(value, expected):
     assert recorded.event.kind == COUNTER
     assert recorded.event.value == expected
     assert type(recorded.event.value) is type(expected)
-
-
-@pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
-def test_a_counter_needs_a_number(value):
-    with record() as recorded, pytest.raises(TypeError, match="must be a number"):
-        CATEGORY.counter("c", value)
-    assert recorded.events == []
-
-
-@pytest.mark.parametrize("name", [5, None, b"c"])
-def test_a_counter_needs_a_name(name):
-    with record(), pytest.raises(TypeError, match="must be a str"):
-        CATEGORY.counter(name, 1)
 
 
 def test_a_counter_whose_value_cannot_be_had_is_left_out():

@@ -254,26 +254,6 @@ def test_slices_in_a_cycle_are_no_leak():
         assert len(gc.get_objects()) - before < 100
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: CATEGORY.slice(),
-        lambda: CATEGORY.slice("a", "b"),
-        lambda: CATEGORY.instant(),
-        lambda: CATEGORY.counter("c"),
-        lambda: CATEGORY.begin(),
-        lambda: CATEGORY.end("x"),
-        lambda: CATEGORY.slice("a", track="no track"),
-        lambda: CATEGORY.slice("a", args=[1]),
-        lambda: CATEGORY.slice_for_code("no code"),
-    ],
-)
-def test_wrong_use_says_so(call):
-    with record() as recorded, pytest.raises(TypeError):
-        call()
-    assert recorded.events == []
-
-
 def test_begin_and_end_nest():
     with record() as recorded:
         CATEGORY.begin("outer", n=1)

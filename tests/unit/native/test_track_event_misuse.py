@@ -1,0 +1,255 @@
+"""Wrong arguments of events: recorded or not, they raise nothing but under `-X dev`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import (
+    BEGIN,
+    COUNTER,
+    END,
+    config,
+    descriptors_of,
+    events_of,
+    record,
+)
+
+CATEGORY = stretto.Category("test.misuse")
+
+BAD_OPTIONS = [
+    *[("timestamp", value) for value in (-1, 2**63, 2**64, -(2**70), 1.5, "now")],
+    *[("track", value) for value in (5, "no track", object())],
+    *[("args", value) for value in (None, [1], "ab")],
+    *[
+        (flow, value)
+        for flow in ("flow", "terminating_flow")
+        for value in ("text", [None], [stretto.Flow(), "x"], object(), 1.5)
+    ],
+]
+BAD_COUNTS = [
+    lambda: CATEGORY.slice(),
+    lambda: CATEGORY.slice("a", "b"),
+    lambda: CATEGORY.instant(),
+    lambda: CATEGORY.counter(),
+    lambda: CATEGORY.counter("c"),
+    lambda: CATEGORY.begin(),
+    lambda: CATEGORY.end("x"),
+    lambda: CATEGORY.slice_for_code("no code"),
+]
+
+
+@pytest.fixture(autouse=True)
+def lenient():
+    """As without -X dev."""
+    before = _native.raise_on_event_misuse(False)
+    yield
+    _native.raise_on_event_misuse(before)
+
+
+@pytest.fixture
+def strict(lenient):
+    """As under -X dev."""
+    _native.raise_on_event_misuse(True)
+
+
+def left_out(event):
+    return event.args.get("...")
+
+
+# --- otherwise: counted, and left out
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
+def test_a_wrong_option_is_left_out_and_the_event_says_so(name, value):
+    wrong = {name: value}
+    start = stretto.now()
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.instant("x", n=1, **wrong)
+        with CATEGORY.slice("x", n=1, **wrong):
+            pass
+        CATEGORY.begin("x", n=1, **wrong)
+        CATEGORY.end(n=1, **wrong)
+        CATEGORY.counter("x", 1, **wrong)
+    assert _native.argument_errors() == before + 5
+    assert recorded.kinds == "IBEBEC"
+    instant, begin, end, *others = recorded.events
+    marked = [instant, begin, *others]
+    assert [left_out(event) for event in marked] == [f"[left out: {name}]"] * 5
+    assert [event.args.get("n") for event in marked[:-1]] == [1] * 4
+    assert end.args == {}
+    assert all(start < event.timestamp < stretto.now() for event in recorded.events)
+    assert {event.track for event in recorded.events[:-1]} == {stretto.thread_track().uuid}
+    assert all(not event.flows and not event.terminating_flows for event in marked)
+
+
+def test_all_wrong_options_are_named_in_one_mark():
+    with record() as recorded:
+        CATEGORY.instant(
+            "x", "y", track=1, flow=1.5, terminating_flow=1.5, timestamp="", args=None, n=1
+        )
+    assert recorded.event.name == "x"
+    assert recorded.event.args == {
+        "n": 1,
+        "...": "[left out: track, flow, terminating_flow, timestamp, args, positional arguments]",
+    }
+
+
+def test_an_iterator_of_wrong_flows_is_seen_when_it_is_recorded():
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.instant("x", flow=iter((stretto.Flow(), "text")), terminating_flow=[7], n=1)
+    assert recorded.event.args == {"n": 1, "...": "[left out: flow]"}
+    assert (recorded.event.flows, recorded.event.terminating_flows) == ([], [7])
+    assert _native.argument_errors() == before + 1
+
+
+def test_a_slice_says_so_at_each_entry():
+    with record() as recorded:
+        wrong = CATEGORY.slice("x", timestamp=1.5)
+        for _ in range(3):
+            with wrong:
+                pass
+    assert [left_out(event) for event in recorded.events if event.kind == BEGIN] == [
+        "[left out: timestamp]"
+    ] * 3
+
+
+def test_too_many_arguments_and_a_wrong_one():
+    arguments = {f"argument {number}": number for number in range(200)}
+    with record() as recorded:
+        CATEGORY.instant("x", timestamp=1.5, args=arguments)
+    for mark in (b"[truncated, 72 more]", b"[left out: timestamp]"):
+        assert recorded.trace.count(mark) == 1
+
+
+def test_marks_are_left_out_with_all_arguments():
+    wanted = config()
+    wanted.data_sources[0].config.track_event_config.filter_debug_annotations = True
+    with stretto.TracingSession(wanted) as session:
+        CATEGORY.instant("x", timestamp=1.5)
+        session.stop()
+        (event,) = events_of(session.read())
+    assert (event.name, event.args) == ("x", {})
+
+
+@pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
+def test_a_counter_without_a_number_is_left_out(value):
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.counter("c", value)
+        CATEGORY.counter("c", 1)
+    assert [event.value for event in recorded.events] == [1]
+    assert _native.argument_errors() == before + 1
+
+
+@pytest.mark.parametrize("name", [5, None, b"c"])
+def test_a_counter_whose_name_is_no_str_gets_its_str(name):
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.counter(name, 1)
+    assert (recorded.event.kind, recorded.event.value) == (COUNTER, 1)
+    assert recorded.event.args == {}
+    assert descriptors_of(recorded.trace)[recorded.event.track].name == str(name)
+    assert _native.argument_errors() == before + 1
+
+
+class Unnameable:
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+class Unhashable(str):
+    __slots__ = ()
+
+    def __hash__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("name", [Unnameable(), Unhashable("c")])
+def test_a_counter_whose_name_cannot_be_had_is_left_out(name):
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.counter(name, 1)
+    assert recorded.events == []
+    assert _native.argument_errors() > before
+
+
+def test_wrong_numbers_of_arguments_are_recorded_as_far_as_they_go():
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.begin()
+        with CATEGORY.slice(), CATEGORY.slice("a", "b"), CATEGORY.slice_for_code(5):
+            CATEGORY.instant("i", "more", n=1)
+            CATEGORY.counter("without a value")
+            CATEGORY.counter("c", 1, 2)
+        CATEGORY.end("x")
+    assert _native.argument_errors() == before + 8
+    assert recorded.kinds == "BBBBICEEEE"
+    assert [event.name for event in recorded.events[:5]] == ["", "", "a", "", "i"]
+    marked = [event for event in recorded.events if left_out(event)]
+    assert {left_out(event) for event in marked} == {"[left out: positional arguments]"}
+    assert [event.kind for event in marked] == [BEGIN] * 4 + [3, COUNTER, END]
+
+
+def test_nothing_is_counted_while_nobody_records():
+    before = _native.argument_errors()
+    for call in BAD_COUNTS:
+        call()
+    for name, value in BAD_OPTIONS:
+        CATEGORY.instant("x", **{name: value})
+    assert _native.argument_errors() == before
+
+
+# --- under -X dev
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
+def test_a_wrong_option_says_so(strict, name, value):
+    error = ValueError if name == "timestamp" else TypeError
+    with record() as recorded:
+        for call in CATEGORY.instant, CATEGORY.slice, CATEGORY.begin:
+            with pytest.raises(error, match=f"{name} must be an? "):
+                call("x", **{name: value})
+    assert recorded.events == []
+
+
+@pytest.mark.parametrize("call", BAD_COUNTS)
+def test_a_wrong_number_of_arguments_says_so(strict, call):
+    with record() as recorded, pytest.raises(TypeError, match=r"takes (\d positional|a code)"):
+        call()
+    assert recorded.events == []
+
+
+@pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
+def test_a_counter_needs_a_number(strict, value):
+    with record() as recorded, pytest.raises(TypeError, match="must be a number"):
+        CATEGORY.counter("c", value)
+    assert recorded.events == []
+
+
+@pytest.mark.parametrize("name", [5, None, b"c"])
+def test_a_counter_needs_a_name(strict, name):
+    with record() as recorded, pytest.raises(TypeError, match="must be a str"):
+        CATEGORY.counter(name, 1)
+    assert recorded.events == []
+
+
+def test_good_use_raises_nothing(strict):
+    with record() as recorded:
+        CATEGORY.instant("x", flow=iter(()), terminating_flow=(1, stretto.Flow()), timestamp=5)
+        CATEGORY.instant("x", flow={1, 2}, track=stretto.Track("t"), args={1: 2})
+        CATEGORY.counter("c", True)
+    assert all(left_out(event) is None for event in recorded.events)
+
+
+@pytest.mark.parametrize(("flags", "raises"), [([], False), (["-X", "dev"], True)])
+def test_dev_mode_decides(flags, raises):
+    code = "from stretto import _native; print(_native.raise_on_event_misuse(False))"
+    run = [sys.executable, *flags, "-c", code]
+    assert subprocess.check_output(run, text=True).strip() == str(raises)
