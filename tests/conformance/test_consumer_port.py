@@ -177,6 +177,16 @@ class TestRealService:
         with ReferenceService(*addresses) as service:
             yield service
 
+    def test_clone_by_name(self, service: ReferenceService, tmp_path: Path) -> None:
+        """This service knows sessions by their ids alone."""
+        made = config()
+        made.unique_session_name = "mine"
+        out = tmp_path / "copy"
+        command = [sys.executable, "-m", "stretto", "trace", "--clone-by-name", "mine", "-o", out]
+        with stretto.TracingSession(made, backend="system"):
+            subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True)
+        assert out.stat().st_size > 0
+
     def test_its_own_producer(
         self, service: ReferenceService, oracle: Callable[[bytes], Oracle]
     ) -> None:

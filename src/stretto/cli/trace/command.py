@@ -202,7 +202,9 @@ class _Command:
         if options.clone is not None:
             request.session_id = snapshot.session_number(options.clone)
         else:
-            request.unique_session_name = options.clone_by_name or ""
+            name = request.unique_session_name = options.clone_by_name or ""
+            state = self._connect().service_state(sessions_only=True)
+            request.session_id = snapshot.session_named(name, state)
         self._leave_terminal()
         return self._save_all([(request, options.out or "-")])
 
