@@ -42,8 +42,9 @@
  * or one whose flags vanished, is ignored.  So is everything that would change
  * a complete chunk, patches apart.  A chunk that was scraped and read to its
  * end is relocated to the write position of a RING; one that was evicted may
- * come back: only the fragments not yet read count.  A chunk whose turn has
- * passed is discarded, unless all of it was seen before.
+ * come back: only the fragments not yet read count, and what was counted as
+ * overwritten with it is not lost after all.  A chunk whose turn has passed is
+ * discarded, unless all of it was seen before.
  *
  * Locks: one leaf mutex, held for one chunk's copy at most: by a writer for
  * copying in, by the reader for copying one record out.

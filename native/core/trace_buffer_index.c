@@ -301,6 +301,10 @@ bool st_sequence_pass(struct st_sequence* s, uint32_t chunk_id) {
                  chunk_id == s->last_id + 1;
   if (!follows || !(s->flags & ST_SEQUENCE_BEGUN))
     s->run_id = chunk_id;
+  if (s->owed && chunk_id != s->last_id) {
+    s->owed = 0;
+    s->loss |= ST_LOSS_OVERWRITE;
+  }
   s->last_id = chunk_id;
   s->flags = (s->flags & ~ST_SEQUENCE_GREW) | ST_SEQUENCE_BEGUN;
   return follows;

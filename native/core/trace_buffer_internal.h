@@ -20,7 +20,7 @@
  * to no sequence.  A number that isn't in [head, tail) is gone: that is how
  * the reader, which lets go of the lock all the time, finds out.
  *
- * Limits: 36 bytes of memory for a record and 52 for a sequence.  A sequence
+ * Limits: 36 bytes of memory for a record and 56 for a sequence.  A sequence
  * without records is kept to notice gaps, the newest 1024 of them.
  */
 #ifndef STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
@@ -118,13 +118,15 @@ struct st_sequence {
   uint32_t run_id;       /* chunks from this to last_id: none was missing */
   uint32_t newest_id;    /* newest chunk committed */
   uint32_t loss;         /* to be told with the next packet */
+  uint32_t owed;         /* bytes of chunk last_id that are counted as
+                            overwritten unless it comes again; if it GREW */
   uint32_t stalled;      /* the read pass in which it had to wait */
   uint32_t hash_next;    /* index + 1; also of free ones */
   uint32_t older, newer; /* among the empty ones; index + 1 */
   uint16_t consumed;     /* bytes read of chunk last_id, if it GREW */
   uint8_t flags;
 };
-static_assert(sizeof(struct st_sequence) == 52, "limits");
+static_assert(sizeof(struct st_sequence) == 56, "limits");
 
 struct st_index {
   struct st_record* records; /* by number & (capacity - 1) */

@@ -34,21 +34,34 @@ void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r) {
 static void note_eviction(struct st_trace_buffer* b, struct st_record* r) {
   struct st_sequence* s = st_sequence_of(&b->index, r);
   struct st_buffer_stats* stats = st_stats(b);
-  if (has_unread(r)) {
+  bool passed =
+      (s->flags & ST_SEQUENCE_BEGUN) && st_is_before(r->chunk_id, s->last_id);
+  bool comes_again = !passed && (r->flags & ST_RECORD_INCOMPLETE);
+  uint32_t lost = has_unread(r) ? st_record_size(r) - r->read : 0;
+  if (lost) {
     stats->chunks_overwritten++;
-    stats->bytes_overwritten += st_record_size(r) - r->read;
-    s->loss |= ST_LOSS_OVERWRITE;
+    stats->bytes_overwritten += lost;
   } else {
     stats->chunks_read++;
     stats->bytes_read += st_record_size(r);
   }
-  if ((s->flags & ST_SEQUENCE_BEGUN) && st_is_before(r->chunk_id, s->last_id))
-    return;
-  st_sequence_pass(s, r->chunk_id);
-  if (!(r->flags & ST_RECORD_INCOMPLETE))
+  if (lost && !comes_again)
+    s->loss |= ST_LOSS_OVERWRITE;
+  if (!passed)
+    st_sequence_pass(s, r->chunk_id);
+  if (!comes_again)
     return;
   s->flags |= ST_SEQUENCE_GREW;
   s->consumed = r->read;
+  s->owed = lost;
+}
+
+/* The chunk that a record was evicted of comes again, so nothing was lost. */
+static void note_return(struct st_trace_buffer* b, struct st_sequence* s) {
+  st_stats(b)->chunks_overwritten--;
+  st_stats(b)->bytes_overwritten -= s->owed;
+  st_stats(b)->chunks_relocated++;
+  s->owed = 0;
 }
 
 void st_evict_oldest(struct st_trace_buffer* b) {
@@ -272,6 +285,8 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   r->read = (uint16_t)skip;
   describe(b, r, c, size, &f);
   note_commit(b, s, c->chunk_id, st_align_record(size));
+  if (s->owed && s->last_id == c->chunk_id)
+    note_return(b, s);
   return true;
 }
 

@@ -285,21 +285,52 @@ static void comes_back_after_eviction(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void comes_back_after_partial_loss(void) {
+/* A ring in which `c` is overwritten, and still where it was scraped from. */
+static struct st_trace_buffer* partly_evicted(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
   grown(0, "abc");
   CHECK(scrape(b));
-  flood(b); /* `c` is overwritten, and still where it was scraped from */
+  flood(b);
   CHECK_EQ(stats_of(b).chunks_overwritten, 1);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 512 - 22);
+  return b;
+}
+
+static void expect_no_loss(struct st_trace_buffer* b) {
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 0);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+}
+
+static void what_comes_back_was_not_lost(void) {
+  struct st_trace_buffer* b = partly_evicted();
+  grown(0, "abc");
+  CHECK(scrape(b));
+  CHECK_EQ(stats_of(b).chunks_relocated, 1);
+  expect_all(b, "c");
+  expect_no_loss(b);
   grown(0, "abcd");
+  CHECK(scrape(b));
+  flood(b);
+  grown(0, "abcde");
   CHECK(commit(b));
+  expect_all(b, "de");
+  CHECK(commit_one(b, 1, 1, 10, 'f'));
+  expect_all(b, "f");
+  expect_no_loss(b);
+  st_trace_buffer_destroy(b);
+}
+
+static void what_does_not_come_back_was_lost(void) {
+  struct st_trace_buffer* b = partly_evicted();
+  CHECK(commit_one(b, 1, 1, 10, 'f'));
   begin_read(b);
-  expect_loss(b, 10, 'c', ST_LOSS_OVERWRITE);
-  expect(b, 10, 'd');
+  expect_loss(b, 10, 'f', ST_LOSS_OVERWRITE);
   expect_nothing(b);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 1);
   st_trace_buffer_destroy(b);
 }
 
@@ -352,7 +383,8 @@ int main(void) {
   RUN(with_a_later_chunk_already_there);
   RUN(in_place_where_something_is_unread);
   RUN(comes_back_after_eviction);
-  RUN(comes_back_after_partial_loss);
+  RUN(what_comes_back_was_not_lost);
+  RUN(what_does_not_come_back_was_lost);
   RUN(a_full_ring);
   RUN(incomplete_chunks_wrap);
   return 0;
