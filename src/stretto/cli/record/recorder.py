@@ -201,7 +201,7 @@ class Recorder:
         not_followed = self._not_followed(workspace)
         # What streamed into a pipe has passed us by.
         counted = None if self._options.stream and self._output.direct else self._contents
-        text = summary(counted, stats, not_followed)
+        text = summary(counted, stats, not_followed, streamed=self._options.stream)
         # Where else it may be was said when it couldn't be written there.
         where = "" if written is None else f"\n{whereabouts(path, written, seconds)}"
         self._say(f"{text}{where}")

@@ -28,7 +28,19 @@ def size_text(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB"
 
 
-def losses(contents: Contents | None, stats: TraceStats) -> list[str]:
+def _overwritten(count: int, *, streamed: bool) -> str:
+    if streamed:
+        return (
+            f"{size_text(count)} were overwritten before they were written to the file "
+            "(a larger --buffer holds more, --exclude or --min-duration lets it write less)"
+        )
+    return (
+        f"the ring wrapped: the oldest {size_text(count)} were overwritten "
+        "(a larger --buffer keeps more, --stream all)"
+    )
+
+
+def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> list[str]:
     """What the trace lacks, by reason: a line each; empty if nothing."""
     lines = []
     if contents and contents.drops:
@@ -38,10 +50,7 @@ def losses(contents: Contents | None, stats: TraceStats) -> list[str]:
         )
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
-        lines.append(
-            f"the ring wrapped: the oldest {size_text(overwritten)} were overwritten "
-            "(a larger --buffer keeps more, --stream all)"
-        )
+        lines.append(_overwritten(overwritten, streamed=streamed))
     for count, text in (
         (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packets were cut short"),
         (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
@@ -67,16 +76,23 @@ def _counts(contents: Contents) -> str:
     return f"{events}, {processes}, {plural(len(contents.threads), 'thread')}"
 
 
-def summary(contents: Contents | None, stats: TraceStats, not_followed: Iterable[str]) -> str:
+def summary(
+    contents: Contents | None,
+    stats: TraceStats,
+    not_followed: Iterable[str],
+    *,
+    streamed: bool,
+) -> str:
     """What is in the trace, and what is not.
 
     Args:
         contents: what was counted in it; None if it couldn't be.
         stats: the service's last word.
         not_followed: a line each.
+        streamed: whether it was written while it ran; else it was kept in a ring.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
-    lines += _list("lost", losses(contents, stats))
+    lines += _list("lost", losses(contents, stats, streamed=streamed))
     lines += _list("not followed", not_followed)
     return "\n".join(lines)
 

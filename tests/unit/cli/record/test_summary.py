@@ -23,7 +23,8 @@ def test_sizes(size, text):
 
 
 def test_nothing_lost():
-    assert losses(Contents(), TraceStats(buffer_stats=[TraceStats.BufferStats()])) == []
+    stats = TraceStats(buffer_stats=[TraceStats.BufferStats()])
+    assert losses(Contents(), stats, streamed=False) == []
 
 
 def test_every_loss_has_its_line():
@@ -32,19 +33,29 @@ def test_every_loss_has_its_line():
     buffer = TraceStats.BufferStats(
         bytes_overwritten=1 << 20, trace_writer_packet_loss=3, chunks_discarded=4, abi_violations=5
     )
-    lines = losses(contents, TraceStats(buffer_stats=[buffer], invalid_packets=6))
+    stats = TraceStats(buffer_stats=[buffer], invalid_packets=6)
+    lines = losses(contents, stats, streamed=False)
     assert [line.split()[0] for line in lines] == ["2", "the", "3", "4", "5", "6"]
     assert "1.0 MiB" in lines[1]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_stream_is_not_advised_to_stream(streamed):
+    stats = TraceStats(buffer_stats=[TraceStats.BufferStats(bytes_overwritten=2048)])
+    (line,) = losses(None, stats, streamed=streamed)
+    assert "2.0 KiB" in line
+    assert "--buffer" in line
+    assert ("--stream" in line) is not streamed
 
 
 def test_the_whole():
     contents = Contents()
     contents.events, contents.processes, contents.threads = 5, {1}, {(1, 1), (1, 2)}
-    text = summary(contents, TraceStats(), [f"{n}: reason" for n in range(12)])
+    text = summary(contents, TraceStats(), [f"{n}: reason" for n in range(12)], streamed=False)
     assert text.startswith("stretto: 5 events, 1 process, 2 threads\n")
     assert "not followed: 0: reason" in text
     assert "and 2 more" in text
-    assert summary(None, TraceStats(), []) == "stretto: done"
+    assert summary(None, TraceStats(), [], streamed=True) == "stretto: done"
 
 
 def test_where():
