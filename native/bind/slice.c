@@ -31,7 +31,8 @@ typedef struct {
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  uint8_t left_out; /* as in event_request */
+  uint8_t left_out;  /* as in event_request */
+  bool may_be_quick; /* nothing but a name and maybe plain arguments */
   uint32_t depth;
   struct entry first;
   struct entry* deeper; /* entries 1 and up */
@@ -78,6 +79,9 @@ PyObject* slice_new(const struct event_request* r) {
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
   s->left_out = r->left_out;
+  s->may_be_quick = r->name && !r->left_out && !r->track && !r->flow &&
+                    !r->terminating_flow && !r->more_arguments &&
+                    !r->has_timestamp;
   s->depth = 0;
   s->deeper = NULL;
   if (r->argument_names && !keep_arguments(s, r)) {
@@ -160,8 +164,7 @@ static uint64_t effective_track(const SliceObject* s) {
 }
 
 static bool begin_quickly(SliceObject* s, uint32_t mask) {
-  if (!s->name || s->left_out || s->track || s->more_arguments || s->flow ||
-      s->terminating_flow || s->has_timestamp)
+  if (!s->may_be_quick)
     return false;
   if (!s->names)
     return emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);

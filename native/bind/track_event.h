@@ -300,8 +300,9 @@ uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
 /* Counts wrong use of an event call, and leaves that part of it out.  False:
  * it is to be raised instead, and set (python -X dev; misuse.c). */
-bool forgive(struct event_request* request, enum event_part part,
-             PyObject* error, const char* format, ...);
+__attribute__((cold)) bool forgive(struct event_request* request,
+                                   enum event_part part, PyObject* error,
+                                   const char* format, ...);
 
 /* Whether a keyword is one of ours (`track`, `flow`, ...), no argument. */
 bool is_event_option(PyObject* name);

@@ -11,10 +11,12 @@ faster than the file is written waits for it.
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 from stretto import _native
 from stretto.base.errors import ConfigError, StrettoError, TransportError
 from stretto.client.safe_call import call_safely
+from stretto.client.tracing import tracing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,12 +91,12 @@ def recording_config(
 
 
 def open_output(path: str | os.PathLike[str]) -> int:
-    """A descriptor of a new or emptied file that only its owner may read.
+    """A descriptor of a file, which only its owner may read if it is new; see `_empty`.
 
     Raises:
         TransportError: it can't be written; the message says why.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags, 0o600)
     except OSError as error:
@@ -120,7 +122,7 @@ class recording:  # noqa: N801  # used like a function
     """Record this program while a block runs.
 
     Args:
-        path: where the trace goes; the file is emptied at the beginning.
+        path: where the trace goes; the file is emptied once the session has started.
         functions: also record every Python function call.
         buffer: size of the ring, like "64mb".
         stream: write to the file while recording, instead of a ring.
@@ -188,10 +190,22 @@ class recording:  # noqa: N801  # used like a function
         try:
             session.setup(self._fd if self._stream else None)
             session.start()
+            # Not sooner: a session may be refused, and then the file stays as it was. The
+            # thread is that which streams to the file: it doesn't do so meanwhile.
+            tracing.session_backend("in_process").call(self._empty)
         except BaseException:
             session.close()
             raise
         return session
+
+    def _empty(self) -> None:
+        """Remove what the file held before; what has been streamed since stays."""
+        if not S_ISREG(os.fstat(self._fd).st_mode):
+            return
+        try:
+            os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR))
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
 
     def __exit__(
         self,

@@ -6,13 +6,16 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 import stretto
 from stretto.base.errors import ConfigError, SessionError, TransportError
 from stretto.client.recording import parse_size
+from stretto.service.limits import MAX_SESSIONS_PER_UID
 from tests.support.recorded_events import events_of
+from tests.support.traced import wait_until
 
 CATEGORY = stretto.Category("test.recording")
 
@@ -64,6 +67,49 @@ def test_an_existing_file_is_emptied(path):
     with stretto.recording(path):
         CATEGORY.instant("inside")
     assert names(path) == ["inside"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refused_session_leaves_the_file_as_it_was(path, tmp_path, stream):
+    path.write_bytes(b"precious")
+    with ExitStack() as others:
+        for number in range(MAX_SESSIONS_PER_UID):
+            others.enter_context(stretto.recording(tmp_path / f"other {number}"))
+        with pytest.raises(SessionError):
+            stretto.recording(path, stream=stream).__enter__()
+        assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("before", [b"", b"x" * 10_000_000])
+def test_what_is_streamed_early_stays(path, before, monkeypatch):
+    """Even what the service writes before `recording` gets to empty the file."""
+    path.write_bytes(before)
+    start = stretto.TracingSession.start
+
+    def start_slowly(session):
+        start(session)
+        CATEGORY.instant("early", text="x" * 4000)
+        wait_until(lambda: b"early" in path.read_bytes(), "the first write")
+
+    monkeypatch.setattr(stretto.TracingSession, "start", start_slowly)
+    with stretto.recording(path, stream=True):
+        assert path.stat().st_size < 1_000_000
+        CATEGORY.instant("late")
+    assert names(path) == ["early", "late"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_pipe_is_no_file_to_be_emptied(tmp_path, stream):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with stretto.recording(pipe, stream=stream):
+            CATEGORY.instant("inside")
+        os.set_blocking(reader, True)
+        assert [event.name for event in events_of(os.read(reader, 1 << 16))] == ["inside"]
+    finally:
+        os.close(reader)
 
 
 def test_symbolic_links_are_refused(path, tmp_path):
