@@ -11,6 +11,7 @@ import inspect
 import os
 import unittest
 from collections.abc import Callable, Generator
+from typing import Any
 
 import stretto
 
@@ -50,6 +51,20 @@ class Connecting(unittest.TestCase):
         stretto.activate_triggers(["a"], ttl_ms=1)
         connection.disconnect()
         stretto.disconnect()
+
+
+class Categories(unittest.TestCase):
+    """What may name one."""
+
+    def test_names(self) -> None:
+        self.assertIs(stretto.Category("smoke"), category)
+        wrong: list[Any] = [None, 5, b"smoke", []]
+        for name in wrong:
+            with self.assertRaisesRegex(TypeError, "a category's name must be a str, not <class"):
+                stretto.Category(name)
+        for bad in ("", "a b", "*", '"'):
+            with self.assertRaisesRegex(ValueError, "use a name without quotes"):
+                stretto.Category(bad)
 
 
 class Events(unittest.TestCase):
@@ -96,6 +111,33 @@ class Traced(unittest.TestCase):
 
         self.assertEqual(add(1), 3)
         self.assertEqual((add.__name__, add.__doc__), ("add", "Add."))
+        original = inspect.unwrap(add)
+        self.assertIsNot(original, add)
+        self.assertEqual(original(1), 3)
+
+    def test_methods_of_a_class(self) -> None:
+        @category.traced
+        class Counter:
+            step = 1
+
+            def __init__(self) -> None:
+                self.value = 0
+
+            def add(self) -> int:
+                self.value += self.step
+                return self.value
+
+            @staticmethod
+            def make() -> Counter:
+                return Counter()
+
+        counter = Counter.make()
+        self.assertEqual((counter.add(), counter.add()), (1, 2))
+        self.assertTrue(inspect.unwrap(Counter.add) is not Counter.add)
+
+    def test_what_is_no_function(self) -> None:
+        with self.assertRaisesRegex(TypeError, "traced decorates functions"):
+            category.traced(5)
 
     def test_generator(self) -> None:
         @category.traced

@@ -36,7 +36,7 @@ if sys.implementation.name != "cpython":
 
 def _trace(category: Category, target: T) -> T:
     """`category.traced`, loaded when first used."""
-    from stretto.client.track_event.traced import trace
+    from stretto.client.traced import trace
 
     return trace(category, target)
 

@@ -1,8 +1,8 @@
 """The public names without the native side: every call a correct no-op.
 
 For platforms that have no native wheel. A library may leave its instrumentation in: calls
-take the same arguments and cost little, decorated functions are what they were, and
-`available()` is False.
+take the same arguments and cost little, decorated functions are wrapped as they are where
+events can be recorded, and `available()` is False.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Category:
     def __new__(
         cls, name: str, description: str | None = None, tags: Sequence[str] | None = None
     ) -> Category:
+        _check_name(name)
         self = cls._known.get(name)
         if self is None:
-            _check_name(name)
             self = cls._known[name] = super().__new__(cls)
             self.name, self.description, self.tags = name, "", ()
         self.description = description or self.description
@@ -70,8 +70,13 @@ class Category:
     def end(self, **arguments: Any) -> None:
         return None
 
+    def slice_for_code(self, code: object, /) -> _EmptySlice:
+        return _EMPTY_SLICE
+
     def traced(self, target: T) -> T:
-        return target
+        from stretto.client.traced import trace
+
+        return trace(self, target)  # type: ignore[arg-type]  # the native one's counterpart
 
     def __repr__(self) -> str:
         return f"stretto.Category({self.name!r})"
@@ -80,7 +85,10 @@ class Category:
         return Category, (self.name, self.description, self.tags)
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        message = f"a category's name must be a str, not {type(name)!r}"
+        raise TypeError(message)
     if not name or any(character in name for character in '"* '):
         message = (
             f"category name {name!r}: use a name without quotes, asterisks and spaces, "
@@ -121,9 +129,7 @@ begin = python.begin
 end = python.end
 
 
-def traced(target: T) -> T:
-    """Returns `target` as it is."""
-    return target
+traced = python.traced
 
 
 def thread_track() -> Track:

@@ -9,8 +9,8 @@ pickled. What is put is numbered by a counter in shared memory under the queue's
 what is got by another one under its read lock: the n-th that is put is the n-th that is got,
 whoever does it.
 
-`multiprocessing.Queue` writes from a thread of its own, behind `put`: it has no place for a
-counter without bytes (docs/flows.md).
+`multiprocessing.Queue` writes from a thread of its own, behind `put`, which would have to be
+hooked to count there (docs/flows.md).
 """
 
 from __future__ import annotations

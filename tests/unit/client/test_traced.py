@@ -83,7 +83,7 @@ def test_off_a_call_costs_one_look_at_the_category():
         enabled = property(lambda self: calls.append("looked"))
         slice_for_code = None
 
-    from stretto.client.track_event.traced import trace
+    from stretto.client.traced import trace
 
     function = trace(Counting(), lambda: "result")
     assert function() == "result"

@@ -7,6 +7,9 @@ qualified name and carries its file and line. Off, a call costs one test of the 
 A generator's slice covers each of its runs, from resumption to the next `yield`: while it is
 suspended, other work takes place on the thread. A coroutine's covers the whole of it on its
 task's track, where nothing else can interfere.
+
+Shared with the pure side, whose categories are never on: so what is decorated is the same
+thing there.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from stretto import _native
+    from stretto._native import Category
 
     T = TypeVar("T")
 
 _CO_GENERATOR, _CO_COROUTINE, _CO_ITERABLE_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 
 
-def _wrap_function(category: _native.Category, function: Callable[..., Any]) -> Any:
+def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
     slice_for_code = category.slice_for_code
 
@@ -39,7 +42,7 @@ def _wrap_function(category: _native.Category, function: Callable[..., Any]) -> 
     return traced
 
 
-def _wrap_coroutine(category: _native.Category, function: Callable[..., Any]) -> Any:
+def _wrap_coroutine(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
     slice_for_code = category.slice_for_code
 
@@ -50,12 +53,12 @@ def _wrap_coroutine(category: _native.Category, function: Callable[..., Any]) ->
     return traced
 
 
-def _resume(category: _native.Category, code: Any, step: Callable[..., Any], *args: Any) -> Any:
+def _resume(category: Category, code: Any, step: Callable[..., Any], *args: Any) -> Any:
     with category.slice_for_code(code):
         return step(*args)
 
 
-def _wrap_generator(category: _native.Category, function: Callable[..., Any]) -> Any:
+def _wrap_generator(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
 
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +78,7 @@ def _wrap_generator(category: _native.Category, function: Callable[..., Any]) ->
     return traced
 
 
-def _wrap_async_generator(category: _native.Category, function: Callable[..., Any]) -> Any:
+def _wrap_async_generator(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
     slice_for_code = category.slice_for_code
 
@@ -97,7 +100,7 @@ def _wrap_async_generator(category: _native.Category, function: Callable[..., An
     return traced
 
 
-def _trace_function(category: _native.Category, function: Any) -> Any:
+def _trace_function(category: Category, function: Any) -> Any:
     flags = function.__code__.co_flags
     if flags & _CO_COROUTINE:
         wrapper = _wrap_coroutine(category, function)
@@ -112,7 +115,7 @@ def _trace_function(category: _native.Category, function: Any) -> Any:
     return update_wrapper(wrapper, function)
 
 
-def _trace_class(category: _native.Category, cls: type) -> type:
+def _trace_class(category: Category, cls: type) -> type:
     for name, attribute in list(vars(cls).items()):
         if _is_traceable(attribute):
             setattr(cls, name, trace(category, attribute))
@@ -126,7 +129,7 @@ def _is_traceable(attribute: object) -> bool:
     return isinstance(attribute, (FunctionType, property))
 
 
-def _trace_property(category: _native.Category, prop: property) -> property:
+def _trace_property(category: Category, prop: property) -> property:
     if isinstance(prop.fget, FunctionType):
         prop = prop.getter(trace(category, prop.fget))
     if isinstance(prop.fset, FunctionType):
@@ -136,7 +139,7 @@ def _trace_property(category: _native.Category, prop: property) -> property:
     return prop
 
 
-def trace(category: _native.Category, target: T) -> T:
+def trace(category: Category, target: T) -> T:
     """Return `target` with its calls recorded in `category`.
 
     Args:

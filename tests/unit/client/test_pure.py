@@ -1,0 +1,51 @@
+"""The side without native parts, as far as it differs: what runs is the smoke test's suite."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import stretto
+from stretto.client import pure
+
+CATEGORY = pure.Category("test.pure")
+
+
+def test_decorated_functions_are_wrapped_as_on_the_native_side():
+    def function(a, b=2):
+        """Add."""
+        return a + b
+
+    for traced in pure.traced(function), CATEGORY.traced(function):
+        native = stretto.traced(function)
+        assert traced.__wrapped__ is native.__wrapped__ is function
+        assert (traced(1), traced.__name__, traced.__doc__) == (3, "function", "Add.")
+        assert inspect.signature(traced) == inspect.signature(function)
+
+
+def test_a_generator_stays_one():
+    @CATEGORY.traced
+    def numbers():
+        yield 1
+        return 2
+
+    assert list(numbers()) == [1]
+    assert inspect.isgeneratorfunction(inspect.unwrap(numbers))
+
+
+@pytest.mark.parametrize("side", [pure, stretto])
+@pytest.mark.parametrize("name", [5, None, b"x", [], "", "a b"])
+def test_wrong_names_of_categories_get_one_message(side, name):
+    error = ValueError if isinstance(name, str) else TypeError
+    with pytest.raises(error) as caught:
+        side.Category(name)
+    with pytest.raises(error) as other:
+        stretto.Category(name)
+    assert str(caught.value) == str(other.value)
+
+
+@pytest.mark.parametrize("side", [pure, stretto])
+def test_only_functions_are_traced(side):
+    with pytest.raises(TypeError, match="traced decorates functions"):
+        side.traced(5)
