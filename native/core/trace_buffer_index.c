@@ -296,6 +296,17 @@ void st_sequence_unlink(struct st_index* x, uint32_t number) {
     forget_sequence(x, x->oldest_empty);
 }
 
+void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number) {
+  struct st_record *from = st_record_at(x, old), *to = st_record_at(x, number);
+  struct st_sequence* s = st_sequence_of(x, from);
+  to->chunk_id = from->chunk_id;
+  to->sequence = from->sequence;
+  insert_after(x, s, old, number);
+  s->records++;
+  hash_record(x, number);
+  st_sequence_unlink(x, old);
+}
+
 bool st_sequence_pass(struct st_sequence* s, uint32_t chunk_id) {
   bool follows = !(s->flags & ST_SEQUENCE_BEGUN) || chunk_id == s->last_id ||
                  chunk_id == s->last_id + 1;

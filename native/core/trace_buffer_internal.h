@@ -4,6 +4,7 @@
  *   trace_buffer_index.c    records and sequences in memory
  *   trace_buffer_write.c    chunks and patches in, eviction
  *   trace_buffer_read.c     packets out
+ *   trace_buffer_carry.c    what a stream's reader can't have yet
  *   trace_buffer_recover.c  clone, and what a dead process left in a file
  *   trace_buffer_exchange.c two buffers swap what they hold
  *
@@ -264,6 +265,8 @@ bool st_sequence_link(struct st_index* x, struct st_sequence* s,
 /* Takes it out; the entry stays.  If nothing of the sequence is left it is
  * kept as one of the empty ones, of which the oldest may be forgotten. */
 void st_sequence_unlink(struct st_index* x, uint32_t number);
+/* Lets record `number`, which is in no sequence, take the place of another. */
+void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number);
 /* Notes that chunk `id` was read from or evicted.  False: the chunks between
  * it and the last one are missing. */
 bool st_sequence_pass(struct st_sequence* s, uint32_t chunk_id);
@@ -307,5 +310,12 @@ void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r);
 
 /* Gives up the oldest record. */
 void st_evict_oldest(struct st_trace_buffer* b);
+
+/* --- trace_buffer_carry.c --- */
+
+/* Between two passes of a stream's reader: moves the oldest record to the
+ * write position, if it waits for something.  False: it stays.  *carried: the
+ * bytes that were moved so far. */
+bool st_carry_oldest(struct st_trace_buffer* b, uint64_t* carried);
 
 #endif /* STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_ */

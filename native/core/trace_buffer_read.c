@@ -25,22 +25,25 @@ struct chain {
 };
 
 /* Frees what has been read.  False: there is more to free. */
-static bool reclaim(struct st_trace_buffer* b) {
+static bool reclaim(struct st_trace_buffer* b, uint64_t* carried) {
   struct st_index* x = &b->index;
   for (int i = 0; i < RECORDS_AT_ONCE; i++) {
-    if (x->head == x->tail ||
-        st_record_at(x, x->head)->sequence != ST_NO_SEQUENCE)
+    if (x->head == x->tail)
       return true;
-    st_evict_oldest(b);
+    if (st_record_at(x, x->head)->sequence == ST_NO_SEQUENCE)
+      st_evict_oldest(b);
+    else if (!st_carry_oldest(b, carried))
+      return true;
   }
   return false;
 }
 
 void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;
+  uint64_t carried = 0;
   for (bool reclaimed = false; !reclaimed;) {
     pthread_mutex_lock(&b->mutex);
-    reclaimed = reclaim(b);
+    reclaimed = reclaim(b, &carried);
     pthread_mutex_unlock(&b->mutex);
   }
   pthread_mutex_lock(&b->mutex);

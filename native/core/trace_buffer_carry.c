@@ -1,0 +1,78 @@
+#include <string.h>
+
+#include "trace_buffer_internal.h"
+
+/* A stream loses nothing, so what its reader can't have yet (a packet whose
+ * end another chunk holds, a chunk that is to be patched) must not stay where
+ * the writers come around.  Between two passes it is taken along:
+ *
+ *   | waits | free ...          | read | unread |  free |
+ *   | free ...                  | read | unread | waits |
+ *
+ * Limits: an eighth of the buffer in one pass.  What goes beyond that stays and
+ * is overwritten in the end: a producer that never sends what it owes keeps
+ * nobody else waiting. */
+
+enum { CARRIED_SHARE = 8 };
+
+static bool is_streamed(const struct st_trace_buffer* b) {
+  return b->policy == ST_RING &&
+         atomic_load_explicit(&b->watermark, memory_order_relaxed) !=
+             UINT64_MAX;
+}
+
+/* Whether the last pass looked at the oldest record, and had to leave it. */
+static bool oldest_waits(struct st_trace_buffer* b) {
+  struct st_index* x = &b->index;
+  const struct st_record* r = st_record_at(x, x->head);
+  if (!st_is_before(x->head, b->reader.pass_end) ||
+      (r->flags & ST_RECORD_INCOMPLETE))
+    return false;
+  return st_sequence_of(x, r)->stalled == b->reader.pass;
+}
+
+/* Room behind the write position without evicting anything, padding included,
+ * and no cause to move what still is far from being overwritten. */
+static bool is_due(const struct st_trace_buffer* b) {
+  uint64_t used = st_write_position(b) - st_oldest(b);
+  return used > b->size / CARRIED_SHARE &&
+         used + 2 * (ST_MAX_RECORD + 1) <= b->size;
+}
+
+static void note_unread_again(struct st_trace_buffer* b, struct st_record* r,
+                              const struct st_record* was) {
+  r->read = was->read;
+  r->last = was->last;
+  r->end = was->end;
+  r->flags = was->flags & (uint8_t)~ST_RECORD_UNREAD;
+  st_count_unread(b, r);
+  struct st_buffer_stats* stats = st_stats(b);
+  stats->chunks_written++;
+  stats->bytes_written += st_record_size(r);
+  stats->chunks_relocated++;
+}
+
+static void carry_oldest(struct st_trace_buffer* b) {
+  struct st_index* x = &b->index;
+  struct st_record* was = st_record_at(x, x->head);
+  uint32_t size = st_record_size(was);
+  uint8_t* place = st_make_place(b, size); /* which evicts nothing */
+  memcpy(place, st_record_bytes(b, was), ST_RECORD_HEADER + was->end);
+  struct st_record* r = st_append_record(b, size);
+  st_uncount_unread(b, was);
+  st_sequence_replace(x, x->head, x->tail - 1);
+  note_unread_again(b, r, was);
+  st_evict_oldest(b);
+}
+
+bool st_carry_oldest(struct st_trace_buffer* b, uint64_t* carried) {
+  if (!is_streamed(b) || !oldest_waits(b) || !is_due(b) ||
+      !st_index_reserve(&b->index, 2))
+    return false;
+  uint32_t size = st_record_size(st_record_at(&b->index, b->index.head));
+  if (*carried + size > b->size / CARRIED_SHARE)
+    return false;
+  *carried += size;
+  carry_oldest(b);
+  return true;
+}

@@ -1,0 +1,150 @@
+/* A stream whose reader has to wait for a chunk, while others write on. */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "fake_chunk.h"
+
+enum { SIZE = 1 << 20, QUARTER = SIZE / 4, FLOOD = 10000, WRAPS = 10 };
+
+static int g_eventfd;
+
+static struct st_trace_buffer* streamed(void) {
+  struct st_trace_buffer* b = ring(SIZE);
+  g_eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  st_trace_buffer_set_watermark(b, g_eventfd, QUARTER);
+  return b;
+}
+
+static void end(struct st_trace_buffer* b) {
+  st_trace_buffer_set_watermark(b, -1, 0);
+  close(g_eventfd);
+  st_trace_buffer_destroy(b);
+}
+
+/* Writer 9 fills the ring again and again; nothing but its packets is read,
+ * a quarter of the ring at a time, as a file's drain does. */
+static void flood(struct st_trace_buffer* b) {
+  static uint32_t id;
+  uint32_t written = 0;
+  for (size_t bytes = 0; bytes < (size_t)WRAPS * SIZE; bytes += FLOOD) {
+    CHECK(commit_one(b, 9, id++, FLOOD, 'z'));
+    if (++written < QUARTER / FLOOD)
+      continue;
+    begin_read(b);
+    for (; written; written--)
+      expect(b, FLOOD, 'z');
+    expect_nothing(b);
+  }
+  begin_read(b);
+  for (; written; written--)
+    expect(b, FLOOD, 'z');
+  expect_nothing(b);
+}
+
+static void begin_packet_in_chunk_0(struct st_trace_buffer* b) {
+  chunk(1, 1, 0);
+  flags(LAST_CONTINUES);
+  add(20, 'a');
+  add(100, 'b');
+  CHECK(commit(b));
+  begin_read(b);
+  expect(b, 20, 'a');
+  expect_nothing(b);
+}
+
+static void end_packet_in_chunk_1(struct st_trace_buffer* b) {
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
+  add(50, 'b');
+  add(30, 'c');
+  CHECK(commit(b));
+}
+
+static void expect_no_loss(struct st_trace_buffer* b) {
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  CHECK_EQ(stats_of(b).bytes_overwritten, 0);
+  CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
+  CHECK_EQ(st_trace_buffer_unread(b), 0);
+}
+
+static void half_a_packet_is_carried_along(void) {
+  struct st_trace_buffer* b = streamed();
+  begin_packet_in_chunk_0(b);
+  flood(b);
+  CHECK(stats_of(b).chunks_relocated >= WRAPS);
+  end_packet_in_chunk_1(b);
+  begin_read(b);
+  expect(b, 150, 'b');
+  expect(b, 30, 'c');
+  expect_nothing(b);
+  expect_no_loss(b);
+  end(b);
+}
+
+static void a_chunk_is_patched_wherever_it_is(void) {
+  struct st_trace_buffer* b = streamed();
+  chunk(1, 1, 0);
+  flags(NEEDS_PATCHING);
+  add(4, 'a');
+  CHECK(commit(b));
+  CHECK(commit_one(b, 1, 1, 20, 'b')); /* waits behind it */
+  flood(b);
+  struct st_patch_data patch = {.offset = 1, .data = {'x', 'x', 'x', 'x'}};
+  CHECK(st_trace_buffer_patch(b, 1, 1, 0, &patch, 1, false));
+  begin_read(b);
+  expect(b, 4, 'x');
+  expect(b, 20, 'b');
+  expect_nothing(b);
+  expect_no_loss(b);
+  end(b);
+}
+
+static void a_ring_overwrites_it(void) {
+  struct st_trace_buffer* b = ring(SIZE);
+  begin_packet_in_chunk_0(b);
+  flood(b);
+  CHECK_EQ(stats_of(b).chunks_relocated, 0);
+  CHECK_EQ(stats_of(b).chunks_overwritten, 1);
+  st_trace_buffer_destroy(b);
+}
+
+static void largest_records(void) {
+  struct st_trace_buffer* b = streamed();
+  chunk(1, 1, 0);
+  flags(NEEDS_PATCHING);
+  add(65535 - 16 - 3, 'a');
+  CHECK(commit(b));
+  flood(b);
+  CHECK(st_trace_buffer_patch(b, 1, 1, 0, NULL, 0, false));
+  begin_read(b);
+  expect(b, 65535 - 16 - 3, 'a');
+  expect_nothing(b);
+  expect_no_loss(b);
+  end(b);
+}
+
+/* Chunks that wait for ever take no room from the others. */
+static void who_never_pays_is_overwritten(void) {
+  struct st_trace_buffer* b = streamed();
+  for (uint32_t id = 0; id < 60; id++) {
+    chunk(1, (uint16_t)(id + 10), 0);
+    flags(NEEDS_PATCHING);
+    add(FLOOD, 'a');
+    CHECK(commit(b));
+  }
+  begin_read(b);
+  expect_nothing(b);
+  flood(b);
+  CHECK(stats_of(b).chunks_overwritten >= 60 - SIZE / 8 / FLOOD);
+  CHECK(st_trace_buffer_unread(b) <= SIZE / 8);
+  end(b);
+}
+
+int main(void) {
+  RUN(half_a_packet_is_carried_along);
+  RUN(a_chunk_is_patched_wherever_it_is);
+  RUN(a_ring_overwrites_it);
+  RUN(largest_records);
+  RUN(who_never_pays_is_overwritten);
+  return 0;
+}
