@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from stretto import _connection
-from stretto.base.errors import ConfigError
 from stretto.client.startup_tracing import ABORTED, TIMEOUT_MS, StartupTracingSession
 from stretto.client.tracing_session import decode_config
-from stretto.protos.config import TraceConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.backends.always_on import AlwaysOnBackend
-    from stretto.protos.config import DataSourceConfig
+    from stretto.protos.config import DataSourceConfig, TraceConfig
 
 __all__ = ["StartupTracingSession", "setup_startup_tracing"]
 
@@ -74,15 +72,6 @@ def set_up_from_file(backend: AlwaysOnBackend, path: str) -> None:
 
 
 def _sources(config: TraceConfig | bytes | str) -> list[DataSourceConfig]:
-    decoded = _parse(config) if isinstance(config, str) else decode_config(config)
+    # Of other programs' data sources we needn't know everything.
+    decoded = decode_config(config, allow_unknown_fields=True)
     return [source.config for source in decoded.data_sources if source.config is not None]
-
-
-def _parse(text: str) -> TraceConfig:
-    from stretto.protozero.text_format import TextFormatError, parse_text
-
-    try:
-        # Of other programs' data sources we needn't know everything.
-        return parse_text(text, TraceConfig, "startup config", allow_unknown_fields=True)
-    except TextFormatError as error:
-        raise ConfigError(f"The config is no TraceConfig in text form: {error}") from error

@@ -123,7 +123,7 @@ class TracingSession:
     """One recording.
 
     Args:
-        config: a `stretto.protos.config.TraceConfig`, or one encoded.
+        config: a `stretto.protos.config.TraceConfig`, or one encoded (bytes) or in text form (str).
         backend: "in_process" (the default): a service inside this program; or "system":
             that of the machine, which records other processes, too. It listens where
             PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME say, or at
@@ -134,7 +134,7 @@ class TracingSession:
         StrettoError: there is no such backend.
     """
 
-    def __init__(self, config: TraceConfig | bytes, backend: str = "in_process") -> None:
+    def __init__(self, config: TraceConfig | bytes | str, backend: str = "in_process") -> None:
         decoded = decode_config(config)
         self._config = decoded.encode()
         triggers = decoded.trigger_config
@@ -324,8 +324,14 @@ class TracingSession:
         self.close()
 
 
-def decode_config(config: TraceConfig | bytes) -> TraceConfig:
+def decode_config(
+    config: TraceConfig | bytes | str, *, allow_unknown_fields: bool = False
+) -> TraceConfig:
     """A session's config as a message.
+
+    Args:
+        config: The message, or encoded, or in text form.
+        allow_unknown_fields: In text form, for a reader of a part of it.
 
     Raises:
         ConfigError: it is none.
@@ -339,4 +345,18 @@ def decode_config(config: TraceConfig | bytes) -> TraceConfig:
             return TraceConfig.decode(config)
         except StrettoError as error:
             raise ConfigError(f"The config is no encoded TraceConfig: {error}") from error
-    raise ConfigError(f"The config must be a TraceConfig or bytes, not {type(config).__name__}.")
+    if isinstance(config, str):
+        return _parse_config(config, allow_unknown_fields)
+    raise ConfigError(
+        f"The config must be a TraceConfig, bytes or text, not {type(config).__name__}."
+    )
+
+
+def _parse_config(text: str, allow_unknown_fields: bool) -> TraceConfig:
+    from stretto.protos.config import TraceConfig
+    from stretto.protozero.text_format import TextFormatError, parse_text
+
+    try:
+        return parse_text(text, TraceConfig, "config", allow_unknown_fields=allow_unknown_fields)
+    except TextFormatError as error:
+        raise ConfigError(f"The config is no TraceConfig in text form: {error}") from error

@@ -152,15 +152,32 @@ def test_several_sessions_start_and_end_in_any_order():
         session.close()
 
 
-@pytest.mark.parametrize("wrong", ["text", None, 5, {"buffers": []}, DataSourceConfig()])
+@pytest.mark.parametrize("wrong", [None, 5, {"buffers": []}, DataSourceConfig()])
 def test_what_is_no_config(wrong):
-    with pytest.raises(ConfigError, match="must be a TraceConfig or bytes, not "):
+    with pytest.raises(ConfigError, match="must be a TraceConfig, bytes or text, not "):
         stretto.TracingSession(wrong)
 
 
 def test_bytes_that_are_no_config():
     with pytest.raises(ConfigError, match="no encoded TraceConfig"):
         stretto.TracingSession(b"\xff\xff\xff")
+
+
+def test_a_config_in_text_form():
+    text = """
+        buffers { size_kb: 64 }
+        data_sources { config { name: "track_event" } }
+    """
+    with stretto.TracingSession(text) as session:
+        CATEGORY.instant("heard")
+        session.stop()
+        assert names(session.read()) == ["heard"]
+
+
+@pytest.mark.parametrize("wrong", ["text", "buffers { size: 5 }", "buffers {"])
+def test_text_that_is_no_config(wrong):
+    with pytest.raises(ConfigError, match=r"no TraceConfig in text form: .*1:"):
+        stretto.TracingSession(wrong)
 
 
 def test_an_unknown_backend():
