@@ -140,11 +140,56 @@ static void who_never_pays_is_overwritten(void) {
   end(b);
 }
 
+/* Twenty writers, each packet of which goes on in its next chunk; some of them
+ * write once in several wraps. */
+enum { WRITERS = 20, CHUNKS = 20000 };
+
+static uint64_t read_all(struct st_trace_buffer* b) {
+  uint64_t packets = 0;
+  begin_read(b);
+  while (st_trace_buffer_read_packet(b, &got)) {
+    packets++;
+    CHECK_EQ(got.loss, 0);
+    for (size_t i = 0; i < got.size; i++)
+      CHECK_EQ(got.data[i], (uint8_t)got.writer_id);
+  }
+  return packets;
+}
+
+static void chains_of_many_writers(void) {
+  struct st_trace_buffer* b = streamed();
+  uint32_t ids[WRITERS] = {0}, random = 1;
+  uint64_t packets = 0;
+  for (int i = 0; i < CHUNKS + WRITERS; i++) {
+    random = random * 1664525u + 1013904223u;
+    /* The lower its number, the rarer a writer is; in the end all finish. */
+    uint16_t w =
+        (uint16_t)(WRITERS - 1 - __builtin_ctz(random >> 12 | 1 << 19));
+    bool last = i >= CHUNKS;
+    if (last)
+      w = (uint16_t)(i - CHUNKS);
+    chunk(1, (uint16_t)(w + 1), ids[w]);
+    flags((ids[w] ? FIRST_CONTINUES : 0) | (last ? 0 : LAST_CONTINUES));
+    add(random >> 8 & 2047, (char)(w + 1));
+    add(random >> 4 & 2047, (char)(w + 1));
+    ids[w]++;
+    CHECK(commit(b));
+    if (st_trace_buffer_unread(b) > QUARTER)
+      packets += read_all(b);
+  }
+  packets += read_all(b);
+  CHECK(stats_of(b).chunks_relocated > 0);
+  CHECK(packets > CHUNKS);
+  expect_no_loss(b);
+  end(b);
+}
+
 int main(void) {
   RUN(half_a_packet_is_carried_along);
   RUN(a_chunk_is_patched_wherever_it_is);
   RUN(a_ring_overwrites_it);
   RUN(largest_records);
   RUN(who_never_pays_is_overwritten);
+  RUN(chains_of_many_writers);
   return 0;
 }
