@@ -187,6 +187,42 @@ def stretto_functions() -> Figures:
     return figures
 
 
+FUNCTIONS_CONFIG = """
+buffers { size_kb: 65536 }
+compression_type: COMPRESSION_TYPE_DEFLATE
+data_sources { config {
+  name: "track_event"
+  track_event_config { disabled_categories: "*" enabled_categories: "python.functions" }
+} }
+"""
+
+
+def stretto_saving() -> Figures:
+    """Per call: bytes in the file, plain and compressed; ns from the last event to the file."""
+    import stretto
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace")
+        with stretto.recording(path, functions=True):
+            _calls(EVENTS)
+            begin = time.perf_counter_ns()
+        saving = time.perf_counter_ns() - begin
+        with open(path, "rb") as file:
+            trace = file.read()
+    found = _count_events(trace)
+    if not 2 * EVENTS <= found < 2 * EVENTS + 1000:
+        raise SystemExit(f"wrote {2 * EVENTS} events, found {found}")
+    with stretto.TracingSession(FUNCTIONS_CONFIG) as session:
+        _calls(EVENTS)
+        session.stop()
+        compressed = session.read()
+    return {
+        "call_bytes": len(trace) / EVENTS,
+        "call_bytes_compressed": len(compressed) / EVENTS,
+        "call_saving": saving / EVENTS,
+    }
+
+
 # --- peers ---
 
 
@@ -228,6 +264,22 @@ def viztracer_functions() -> Figures:
         tracer.stop()
         tracer.clear()
     return figures
+
+
+def viztracer_saving() -> Figures:
+    from viztracer import VizTracer
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        tracer = VizTracer(tracer_entries=2 * EVENTS, verbose=0, output_file=path)
+        tracer.start()
+        _calls(EVENTS)
+        tracer.stop()
+        begin = time.perf_counter_ns()
+        tracer.save()
+        saving = time.perf_counter_ns() - begin
+        size = os.path.getsize(path)
+    return {"call_bytes": size / EVENTS, "call_saving": saving / EVENTS}
 
 
 def perfetto_builder() -> Figures:
@@ -325,8 +377,10 @@ WORKERS: dict[str, Callable[[], Figures]] = {
     "stretto": stretto_enabled,
     "stretto_disabled": stretto_disabled,
     "stretto_functions": stretto_functions,
+    "stretto_saving": stretto_saving,
     "viztracer": viztracer,
     "viztracer_functions": viztracer_functions,
+    "viztracer_saving": viztracer_saving,
     "perfetto_builder": perfetto_builder,
     "opentelemetry": opentelemetry,
     "nvtx": nvtx,

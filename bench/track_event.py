@@ -4,9 +4,10 @@
 
 Each library runs in a process of its own; rounds go through all of them in turn, so that a
 change of the machine's speed meets everyone; figures are medians over the rounds, in ns of the
-calling thread's CPU time. Rows are named operation/peer; the peer `clock` is one read of the
-trace clock in a C loop, measured in the same rounds. `target` is the most that `ratio` may be.
-A peer that isn't installed is left out and named.
+calling thread's CPU time. Of traced calls, `call_bytes` are those in the file, and `call_saving`
+is the time that passes until the file is there. Rows are named operation/peer; the peer `clock`
+is one read of the trace clock in a C loop, measured in the same rounds. `target` is the most that
+`ratio` may be. A peer that isn't installed is left out and named.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ HERE = Path(__file__).parent
 PEERS = (
     "viztracer",
     "viztracer_functions",
+    "viztracer_saving",
     "perfetto_builder",
     "opentelemetry",
     "nvtx",
     "perfnetto",
 )
-OURS = ("stretto", "stretto_disabled", "stretto_functions")
+OURS = ("stretto", "stretto_disabled", "stretto_functions", "stretto_saving")
 PY313 = sys.version_info >= (3, 13)
 PY312 = sys.version_info >= (3, 12)
 
@@ -84,13 +86,15 @@ def run_rounds(rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]
     return medians, missing
 
 
-def row(name: str, ours: float, peer: float, target: float | None = None) -> dict[str, object]:
+def row(
+    name: str, ours: float, peer: float, target: float | None = None, unit: str = "ns"
+) -> dict[str, object]:
     """One row of the table."""
     return {
         "name": name,
         "ours": round(ours, 2),
         "peer": round(peer, 2),
-        "unit": "ns",
+        "unit": unit,
         "ratio": round(ours / peer, 3),
         "target": target,
     }
@@ -98,7 +102,7 @@ def row(name: str, ours: float, peer: float, target: float | None = None) -> dic
 
 def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
     """Ours by each peer's, operation by operation."""
-    ours, off, calls = (figures[name] for name in OURS)
+    ours, off, calls, saved = (figures[name] for name in OURS)
     clock = figures["clock"]["clock"]
     rows = [row(f"{name}/clock", ours[name], clock, top) for name, top in CLOCK_TARGETS.items()]
     rows.append(row("disabled_instant/empty", off["disabled_instant"], off["empty"], 1.3))
@@ -108,6 +112,13 @@ def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
         rows += [
             row(f"{name}/viztracer", calls[name], peer[name], target)
             for name in ("function_call", "functions_100")
+        ]
+    if peer := figures.get("viztracer_saving"):
+        plain, packed = saved["call_bytes"], saved["call_bytes_compressed"]
+        rows += [
+            row("call_bytes/viztracer", plain, peer["call_bytes"], 0.333, "B"),
+            row("call_bytes_compressed/viztracer", packed, peer["call_bytes"], 0.1, "B"),
+            row("call_saving/viztracer", saved["call_saving"], peer["call_saving"], 0.1),
         ]
     for name in ("viztracer", "perfetto_builder", "opentelemetry", "perfnetto"):
         for operation, ns in figures.get(name, {}).items():
@@ -133,9 +144,8 @@ def main() -> int:
             print(json.dumps(line))
         else:
             goal = f"  (target {line['target']})" if line["target"] else ""
-            print(
-                f"{line['name']:32} {line['ours']:>9} {line['peer']:>9} ns  x{line['ratio']}{goal}"
-            )
+            figures_text = f"{line['ours']:>9} {line['peer']:>9} {line['unit']:2}"
+            print(f"{line['name']:32} {figures_text}  x{line['ratio']}{goal}")
     return 0
 
 
