@@ -239,6 +239,19 @@ class TestEnd:
         assert daemon.popen.poll() is None
 
 
+class TestLog:
+    def test_says_whom_it_hangs_up_on(self, daemon):
+        for kind, path in (
+            ("producer", daemon.producer_socket),
+            ("consumer", daemon.consumer_socket),
+        ):
+            peer = UnixSocket.connect(path)
+            peer.send(b"\xff" * 4)
+            line = daemon.log()
+            assert f"hung up on a {kind}, process {os.getpid()}: the peer announced" in line
+            peer.close()
+
+
 class TestSecondDaemon:
     def test_is_refused_while_the_first_one_lives(self, daemon, opened):
         second = subprocess.run(

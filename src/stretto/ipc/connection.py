@@ -42,6 +42,10 @@ RECEIVES_PER_TURN = 4
 """Then other connections get their turn."""
 
 
+def _nothing(_reason: str = "") -> None:
+    pass
+
+
 class Connection:
     """One connected socket. Itself the outbox of its machine.
 
@@ -50,11 +54,13 @@ class Connection:
         runner: Where everything runs.
         queue: On the same socket.
         on_closed: Called once, when the connection has ended from whatever side.
+        on_cut_off: Called with the reason before we hang up on a peer that doesn't keep to the
+            protocol, or doesn't read.
     """
 
     __slots__ = (
-        "_end", "_fast_path", "_machine", "_on_closed", "_on_drained", "_queue", "_reader",
-        "_runner", "_writing",
+        "_end", "_fast_path", "_machine", "_on_closed", "_on_cut_off", "_on_drained", "_queue",
+        "_reader", "_runner", "_writing",
     )  # fmt: skip
 
     def __init__(
@@ -63,11 +69,13 @@ class Connection:
         runner: TaskRunner,
         queue: SocketOutbox,
         on_closed: Callable[[], object],
+        on_cut_off: Callable[[str], object] = _nothing,
     ) -> None:
         self._end: StreamSocket | None = end
         self._runner = runner
         self._queue = queue
         self._on_closed = on_closed
+        self._on_cut_off = on_cut_off
         self._reader = FrameReader()
         self._machine: Machine | None = None
         self._fast_path: Callable[[memoryview], int] | None = None
@@ -118,7 +126,7 @@ class Connection:
         self._reader.close()
         machine, on_closed = self._machine, self._on_closed
         self._machine = self._fast_path = self._on_drained = None
-        self._on_closed = _nothing
+        self._on_closed = self._on_cut_off = _nothing
         if machine is not None:
             machine.close()
         on_closed()
@@ -132,6 +140,13 @@ class Connection:
     def close_soon(self) -> None:
         """Hang up when the caller's caller is done: it may be looping over connections."""
         self._runner.post(self.close)
+
+    def give_up(self) -> None:
+        """Hang up soon: the outbox takes no more."""
+        if self._end is not None and not self._queue.broken:
+            tell, self._on_cut_off = self._on_cut_off, _nothing
+            tell("it doesn't read what it is sent")
+        self.close_soon()
 
     # --- outbox
 
@@ -181,7 +196,10 @@ class Connection:
             for _ in range(RECEIVES_PER_TURN):
                 if not self._receive():
                     break
-        except (RemoteProtocolError, TransportError):
+        except RemoteProtocolError as error:
+            self._on_cut_off(str(error))
+            self.close()
+        except TransportError:
             self.close()
 
     def _receive(self) -> bool:
@@ -210,7 +228,3 @@ class Connection:
             if payload is None or self._end is None:
                 return
             machine.receive(payload)
-
-
-def _nothing() -> None:
-    """Nobody is to be told."""

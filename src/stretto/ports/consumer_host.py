@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.connection import Connection
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostConnection, HostedService
@@ -120,13 +121,15 @@ class ConsumerHost:
             streams.close()
             consumer.disconnected()
 
+        def on_cut_off(reason: str) -> None:
+            who = f"process {peer.pid}" if peer else "the network"
+            self._on_error(RemoteProtocolError(f"hung up on a consumer, {who}: {reason}"))
+
         queue = self._make_queue(end.fileno())
-        connection = Connection(end, self._runner, queue, on_closed)
+        connection = Connection(end, self._runner, queue, on_closed, on_cut_off)
         streams = ReplyStreams(self._runner, connection)
         consumer = HostedConsumer(self._connect, peer.uid if peer else NOBODY, streams)
-        machine = HostConnection(
-            [consumer.service], connection, connection.close_soon, end=connection
-        )
+        machine = HostConnection([consumer.service], connection, connection.give_up, end=connection)
         consumer.take_fd = machine.take_fd
         self._connections.add(connection)
         connection.start(machine, on_drained=streams.resume)

@@ -150,11 +150,15 @@ class ProducerHost:
             for each in hosted:
                 each.disconnected()
 
+        def on_cut_off(reason: str) -> None:
+            who = f"process {peer.pid}" if peer.pid else "the network"
+            self._on_error(RemoteProtocolError(f"hung up on a producer, {who}: {reason}"))
+
         queue = self._make_queue(end.fileno())
-        connection = Connection(end, self._runner, queue, on_closed)
+        connection = Connection(end, self._runner, queue, on_closed, on_cut_off)
         services = [each.service for each in hosted]
         machine = HostConnection(
-            services, connection, connection.close_soon, peer.introduce, connection
+            services, connection, connection.give_up, peer.introduce, connection
         )
         producer.take_fd = machine.take_fd
         self._connections.add(connection)

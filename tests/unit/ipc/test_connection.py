@@ -35,9 +35,12 @@ class HostEnd:
         self.far, near = UnixSocket.pair()
         self.near_fd = near.fileno()
         self.closed = 0
+        self.cut_off: list[str] = []
         self.greeter = Greeter()
-        self.connection = Connection(near, runner, PlainQueue(near, limit), self._on_closed)
-        machine = HostConnection([self.greeter.hosted], self.connection, self.connection.close_soon)
+        self.connection = Connection(
+            near, runner, PlainQueue(near, limit), self._on_closed, self.cut_off.append
+        )
+        machine = HostConnection([self.greeter.hosted], self.connection, self.connection.give_up)
         self.greeter.take_fd = machine.take_fd
         self.connection.start(machine, fast_path)
 
@@ -121,6 +124,7 @@ class TestEnd:
         runner.run_until_idle()
         assert host.greeter.calls == [b"you"]
         assert host.closed == 1
+        assert not host.cut_off
         assert host.connection.closed
         assert not runner.watched
         host.connection.close()
@@ -141,6 +145,8 @@ class TestEnd:
         host.far.send(b"\xff\xff\xff\x7f" + hello())
         runner.run_until_idle()
         assert host.closed == 1
+        assert len(host.cut_off) == 1
+        assert "announced a frame of 2147483647 bytes" in host.cut_off[0]
         assert drain(host.far) == b""
         host.far.close()
 
@@ -151,6 +157,7 @@ class TestEnd:
                 host.far.send(hello(bytes(100_000), number))
                 runner.run_until_idle()
         assert host.closed == 1
+        assert host.cut_off == ["it doesn't read what it is sent"]
         host.far.close()
 
     def test_a_handler_may_close(self, runner: FakeTaskRunner) -> None:
