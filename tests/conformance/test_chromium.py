@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from typing import NamedTuple
 
 import pytest
 
-from stretto.protos.config import DataSourceConfig, TraceConfig
 from tests.support.oracle import Oracle
 from tests.support.reference_service import ReferenceService, missing
 from tests.support.system_consumer import SystemConsumer
@@ -39,7 +39,12 @@ PAGE = (
     "data:text/html,<script>setInterval(()=>"
     "{let x=0;for(let i=0;i<1e5;i++)x+=i;document.title=x},10)</script>"
 )
-SESSION_MS = 3000
+CONFIG = """
+buffers { size_kb: 65536 }
+data_sources { config { name: "track_event" } }
+data_sources { config { name: "org.chromium.trace_metadata" } }
+duration_ms: 3000
+"""
 SETTLED_MS = 1500
 """So long no process has come: they all are there."""
 RUNS = 3
@@ -91,41 +96,36 @@ def wait_for_all(consumer: SystemConsumer) -> None:
         consumer.sleep(50)
 
 
-def session(consumers: str) -> bytes:
-    """A trace of what the browser does for some seconds."""
-    sources = [
-        TraceConfig.DataSource(config=DataSourceConfig(name=name))
-        for name in ("track_event", "org.chromium.trace_metadata")
-    ]
-    config = TraceConfig(
-        buffers=[TraceConfig.BufferConfig(size_kb=64 << 10)],
-        data_sources=sources,
-        duration_ms=SESSION_MS,
-    )
-    consumer = SystemConsumer(consumers)
+def session(folder: Path, environment: dict[str, str]) -> bytes:
+    """What `stretto trace` records of some seconds of the browser."""
+    consumer = SystemConsumer(environment["PERFETTO_CONSUMER_SOCK_NAME"])
     try:
         wait_for_all(consumer)
-        consumer.enable(config)
-        consumer.wait(lambda: consumer.ended)
-        assert consumer.error == ""
-        return consumer.read()
     finally:
         consumer.close()
+    trace = folder / "trace.pftrace"
+    command = [sys.executable, "-m", "stretto", "trace", "-c", "-", "--txt", "-o", str(trace)]
+    done = subprocess.run(
+        command, input=CONFIG, env=environment, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return trace.read_bytes()
 
 
 def record(folder: Path, *, reference: bool) -> Recorded:
     """One session on one of the services."""
     folder.mkdir()
     environment = daemon_environment(folder)
-    producers, consumers = folder / "producer", folder / "consumer"
     if reference:
-        with ReferenceService(producers, consumers), chromium(folder, environment):
-            trace = session(str(consumers))
+        sockets = folder / "producer", folder / "consumer"
+        with ReferenceService(*sockets), chromium(folder, environment):
+            trace = session(folder, environment)
     else:
         daemon = Daemon(folder)
         try:
             with chromium(folder, environment):
-                trace = session(str(consumers))
+                trace = session(folder, environment)
         finally:
             daemon.close()
     loaded = Oracle(trace)

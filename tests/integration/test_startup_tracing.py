@@ -30,8 +30,11 @@ app = stretto.Category("app")
 ends = []
 def descriptors():
     import os
-    paths = ["/proc/self/fd/" + name for name in os.listdir("/proc/self/fd")]
-    return sorted(os.readlink(path) for path in paths if os.path.exists(path))
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try: found.append(os.readlink("/proc/self/fd/" + name))
+        except OSError: pass  # closed meanwhile
+    return sorted(found)
 def threads():
     import os
     return len(os.listdir("/proc/self/task"))

@@ -15,6 +15,7 @@ from stretto.base.errors import ConfigError, SessionError, TransportError
 from stretto.client.recording import parse_size
 from stretto.service.limits import MAX_SESSIONS_PER_UID
 from tests.support.recorded_events import events_of
+from tests.support.tasks import expect_new_tasks, tasks
 from tests.support.traced import wait_until
 
 CATEGORY = stretto.Category("test.recording")
@@ -183,12 +184,12 @@ def test_a_refused_session_leaves_nothing_open(path, monkeypatch):
 def test_descriptors_and_threads_do_not_grow(path):
     with stretto.recording(path):
         pass
-    descriptors, tasks = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    descriptors, before = len(os.listdir("/proc/self/fd")), tasks()
     for _ in range(30):
         with stretto.recording(path):
             CATEGORY.instant("x")
     assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert len(os.listdir("/proc/self/task")) == tasks
+    expect_new_tasks(before, 0)
 
 
 MODULES = """

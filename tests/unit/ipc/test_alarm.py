@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stretto.ipc.alarm import Alarm
+from tests.support.tasks import expect_new_tasks, tasks
 
 DEADLINE = 30.0
 NEVER_MS = 3_600_000
@@ -43,16 +44,16 @@ def alarm(rings: Rings) -> Iterator[Alarm]:
     alarm.close()
 
 
-def threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+@pytest.fixture
+def before() -> set[str]:
+    return tasks()
 
 
-def test_it_rings_once_on_a_thread_of_its_own(alarm: Alarm, rings: Rings) -> None:
-    before = threads()
+def test_it_rings_once_on_a_thread_of_its_own(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(1)
     rings.wait_for(1)
     alarm.suspend()  # waits for its thread
-    assert threads() == before
+    expect_new_tasks(before, 0)
     assert rings.threads[0] != threading.get_ident()
     assert len(rings.threads) == 1
 
@@ -87,17 +88,16 @@ def test_set_by_what_it_calls() -> None:
         alarm.close()
 
 
-def test_around_a_fork_it_has_no_thread(alarm: Alarm, rings: Rings) -> None:
-    before = threads()
+def test_around_a_fork_it_has_no_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(NEVER_MS)
-    assert threads() == before + 1
+    expect_new_tasks(before, 1)
     alarm.suspend()
-    assert threads() == before
+    expect_new_tasks(before, 0)
     alarm.resume()
-    assert threads() == before + 1
+    expect_new_tasks(before, 1)
     alarm.suspend()
     alarm.set(1)
-    assert threads() == before
+    expect_new_tasks(before, 0)
     assert rings.threads == []
     alarm.resume()
     rings.wait_for(1)
@@ -112,12 +112,13 @@ def test_the_program_closes_every_descriptor(alarm: Alarm, rings: Rings) -> None
     rings.wait_for(1)
 
 
-def test_closed_it_leaves_nothing(rings: Rings) -> None:
-    before = threads(), len(os.listdir("/proc/self/fd"))
+def test_closed_it_leaves_nothing(rings: Rings, before: set[str]) -> None:
+    descriptors = set(os.listdir("/proc/self/fd"))
     alarm = Alarm(rings)
     alarm.set(NEVER_MS)
     alarm.close()
     alarm.close()
     del alarm
-    assert (threads(), len(os.listdir("/proc/self/fd"))) == before
+    expect_new_tasks(before, 0)
+    assert set(os.listdir("/proc/self/fd")) <= descriptors
     assert rings.threads == []

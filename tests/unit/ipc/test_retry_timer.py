@@ -12,6 +12,7 @@ import pytest
 from stretto import _native
 from stretto.ipc import retry_timer
 from stretto.ipc.retry_timer import RetryTimer
+from tests.support.tasks import expect_new_tasks, tasks
 
 DEADLINE = 30.0
 
@@ -70,10 +71,6 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def thread_count() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE
     while not condition():
@@ -99,11 +96,11 @@ def test_pauses_grow_up_to_a_limit(
 
 
 def test_success_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
-    before = thread_count()
+    before = tasks()
     attempts.success = True
     timer.start()
     attempts.wait_for(1)
-    wait_until(lambda: thread_count() <= before)
+    expect_new_tasks(before, 0)
     assert attempts.count == 1
 
 
@@ -157,11 +154,11 @@ def test_start_while_it_tries_changes_nothing(
 
 
 def test_nothing_is_tried_while_suspended(timer: RetryTimer, attempts: Attempts) -> None:
-    before = thread_count()
+    before = tasks()
     timer.start()
     attempts.wait_for(1)
     timer.suspend()
-    assert thread_count() == before
+    expect_new_tasks(before, 0)
     count = attempts.count
     _native.set_timer_fd(timer._fd, 0)
     assert attempts.count == count
@@ -170,17 +167,17 @@ def test_nothing_is_tried_while_suspended(timer: RetryTimer, attempts: Attempts)
 
 
 def test_a_start_while_suspended_waits_for_the_end(timer: RetryTimer, attempts: Attempts) -> None:
-    before = thread_count()
+    before = tasks()
     timer.suspend()
     timer.start()
-    assert thread_count() == before
+    expect_new_tasks(before, 0)
     timer.resume()
     attempts.wait_for(1)
 
 
 def test_close_ends_it(attempts: Attempts) -> None:
     gc.collect()
-    before, descriptors = thread_count(), len(os.listdir("/proc/self/fd"))
+    before, descriptors = tasks(), len(os.listdir("/proc/self/fd"))
     timer = RetryTimer(attempts)
     timer.start()
     attempts.wait_for(1)
@@ -188,7 +185,7 @@ def test_close_ends_it(attempts: Attempts) -> None:
     timer.close()
     timer.start()
     timer.resume()
-    assert thread_count() == before
+    expect_new_tasks(before, 0)
     del timer
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == descriptors
@@ -219,7 +216,7 @@ def test_an_abandoned_timer_leaves_the_parents_alone(timer: RetryTimer, attempts
         timer.abandon()
         timer.start()
         timer.resume()
-        os._exit(0 if thread_count() == 1 else 1)
+        os._exit(0 if len(tasks()) == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     timer.resume()
     attempts.wait_for(attempts.count + 1)
