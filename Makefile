@@ -13,6 +13,7 @@ $(error "$(PYTHON)" does not run: name a CPython 3.11 or later with PYTHON=...)
 endif
 VENV := build/venv-$(TAG)
 RESULTS := build/results
+PYTEST = STRETTO_TEST_INSTALLED=1 $(VENV)/bin/python -m pytest -o cache_dir=$(RESULTS)/cache-$(TAG)
 
 # scikit-build-core finds cmake and ninja, and we find all tools, in the venv.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -76,8 +77,12 @@ test: test-native test-python ## all tests on one CPython
 .PHONY: test-python
 test-python: install
 	@mkdir -p $(RESULTS)
-	STRETTO_TEST_INSTALLED=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS) \
-	    --junitxml=$(RESULTS)/python-$(TAG).xml
+	$(PYTEST) $(PYTEST_ARGS) --junitxml=$(RESULTS)/python-$(TAG).xml
+
+.PHONY: retest-python
+retest-python: ## the tests that failed last time, one after the other
+	$(PYTEST) --last-failed --last-failed-no-failures=none \
+	    --junitxml=$(RESULTS)/again/python-$(TAG).xml
 
 .PHONY: endurance
 endurance: install ## the long form of the endurance tests: what the project promises

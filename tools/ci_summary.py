@@ -16,21 +16,33 @@ from collections import Counter
 from pathlib import Path
 
 
-def count_tests(path: Path) -> Counter[str]:
-    """Passed, failed and skipped tests of one JUnit file."""
-    counts: Counter[str] = Counter()
-    for case in ET.parse(path).iter("testcase"):
+def outcomes(path: Path) -> dict[str, str]:
+    """What became of each test of a JUnit file: `passed`, `failed` or `skipped`."""
+    found = {}
+    for case in ET.parse(path).iter("testcase") if path.exists() else ():
         children = {child.tag for child in case}
-        if children & {"failure", "error"}:
-            counts["failed"] += 1
-        else:
-            counts["skipped" if "skipped" in children else "passed"] += 1
-    return counts
+        failed = "failed" if children & {"failure", "error"} else "passed"
+        name = f"{case.get('classname', '')}::{case.get('name')}"
+        found[name] = "skipped" if "skipped" in children else failed
+    return found
+
+
+def flaky_tests(folder: Path) -> list[str]:
+    """Tests that failed in a run and passed in its second one, with the run's name."""
+    return [
+        f"{path.stem} {name}"
+        for path in sorted(folder.glob("again/*.xml"))
+        for name, outcome in outcomes(path).items()
+        if outcome == "passed"
+    ]
 
 
 def summarize(folder: Path) -> Counter[str]:
     """All tests and steps of a run."""
-    tests = {path.stem: count_tests(path) for path in folder.glob("*.xml")}
+    tests = {
+        path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
+        for path in folder.glob("*.xml")
+    }
     total = sum(tests.values(), Counter[str]())
     for line in (folder / "steps.txt").read_text().splitlines():
         outcome, name = line.split(maxsplit=1)
@@ -42,5 +54,7 @@ def summarize(folder: Path) -> Counter[str]:
 
 
 if __name__ == "__main__":
+    for test in flaky_tests(Path(sys.argv[1])):
+        print(f"FLAKY: {test} failed, and passed when run again")
     total = summarize(Path(sys.argv[1]))
     print(f"total: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")

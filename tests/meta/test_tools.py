@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.sources import ROOT
 from tools.bench_table import cell
-from tools.ci_summary import summarize
+from tools.ci_summary import flaky_tests, summarize
 from tools.requirements import requirements
 
 JUNIT = """<testsuites><testsuite>
@@ -33,6 +33,20 @@ def test_a_step_that_fails_after_its_tests_passed_is_a_failure(tmp_path: Path) -
     (tmp_path / "steps.txt").write_text("failed native\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"]) == (1, 1)
+
+
+def test_a_test_that_passes_when_run_again_is_flaky(tmp_path: Path) -> None:
+    (tmp_path / "python-3.12.xml").write_text(JUNIT)
+    (tmp_path / "steps.txt").write_text("ok python-3.12\n")
+    again = tmp_path / "again" / "python-3.12.xml"
+    again.parent.mkdir()
+    again.write_text("<testsuite><testcase name='c'/></testsuite>")
+    total = summarize(tmp_path)
+    assert (total["passed"], total["failed"], total["skipped"]) == (3, 0, 1)
+    assert flaky_tests(tmp_path) == ["python-3.12 ::c"]
+    again.write_text(again.read_text().replace("/><", "><failure/></testcase><"))
+    assert summarize(tmp_path)["failed"] == 1
+    assert flaky_tests(tmp_path) == []
 
 
 def test_extras_are_read_without_installing() -> None:

@@ -84,8 +84,8 @@ def test_compressed_packets_that_are_none(data: bytes, monkeypatch: pytest.Monke
 
 
 def test_a_torn_file_ends_with_damage(trace: bytes) -> None:
-    events = read(trace[: len(trace) // 2])
-    assert 0 < len(list(events)) < 1800
+    events = read(trace[:-1])  # never at the end of a packet
+    assert 0 < len(list(events)) <= 1800
     assert events.damaged == 1
 
 
