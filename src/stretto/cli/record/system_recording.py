@@ -24,6 +24,7 @@ from stretto.cli.record.recording import (
     OWN_SHM_SIZE,
     STOP_TIMEOUT_MS,
 )
+from stretto.cli.trace.snapshot import session_named
 from stretto.ports.consumer_client import ConsumerClient
 from stretto.ports.producer_client import ProducerClient, ProducerHints
 from stretto.protos.ipc import CloneSessionRequest
@@ -247,9 +248,13 @@ class Snapshot:
     ) -> None:
         self._file = file
         self._on_done: Callable[[str], object] | None = on_done
+        self._session_name = session_name
         self._endpoint = _connect(self, runner)
-        request = CloneSessionRequest(unique_session_name=session_name)
-        self._endpoint.clone_session(request, None, self._on_cloned)
+        self._endpoint.query_service_state(self._clone, sessions_only=True)
+
+    def _clone(self, state: TracingServiceState) -> None:
+        number = session_named(self._session_name, state)
+        self._endpoint.clone_session(CloneSessionRequest(session_id=number), None, self._on_cloned)
 
     def _on_cloned(self, response: CloneSessionResponse) -> None:
         if response.success:
