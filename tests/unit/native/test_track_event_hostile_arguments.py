@@ -1,0 +1,299 @@
+"""Whatever the methods of arguments do, the program never notices."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import weakref
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import record
+from tests.support.shown_argument import CATEGORY, shown
+
+
+class Raises:
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        raise self.error
+
+
+class RaisesStr(Raises):
+    __str__ = Raises.__repr__
+    __repr__ = object.__repr__
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), RecursionError(), SystemExit(3), GeneratorExit(), StopIteration(), OSError()],
+)
+def test_a_repr_that_raises_is_counted_and_shown(error):
+    before = _native.argument_errors()
+    assert shown(Raises(error)) == f"<{type(error).__name__} in repr>"
+    assert shown([Raises(error)]) == [f"<{type(error).__name__} in repr>"]
+    assert shown({RaisesStr(error): 1}) == {"?": 1}
+    assert _native.argument_errors() == before + 18
+
+
+def test_a_repr_that_returns_no_str():
+    class Odd:
+        def __repr__(self):
+            return 5
+
+    assert shown(Odd()) == "<TypeError in repr>"
+
+
+def test_an_interrupt_during_a_repr_is_the_programs():
+    class Interrupted:
+        def __repr__(self):
+            signal.raise_signal(signal.SIGINT)
+            return "never"
+
+    with record() as recorded:
+        with pytest.raises(KeyboardInterrupt):
+            CATEGORY.instant("x", value=Interrupted())
+            # the interrupt comes at one of the next instructions
+        CATEGORY.instant("after")
+    assert [event.name for event in recorded.events] == ["x", "after"]
+
+
+def test_an_index_that_raises_shows_the_repr():
+    class Index:
+        def __index__(self):
+            raise ValueError
+
+        def __repr__(self):
+            return "index"
+
+    assert shown(Index()) == "index"
+
+
+def test_a_repr_that_traces():
+    class Traces:
+        def __repr__(self):
+            with CATEGORY.slice("inner", value=[1]):
+                CATEGORY.instant("deep", value="x" * 1000)
+            return "traced"
+
+    with record() as recorded:
+        CATEGORY.instant("outer", first="f" * 50, value=Traces(), last=[1, Traces()])
+    assert [event.name for event in recorded.events] == [
+        *["inner", "deep", ""] * 2,
+        "outer",
+    ]
+    assert recorded.one("outer").args == {
+        "first": "f" * 50,
+        "value": "traced",
+        "last": [1, "traced"],
+    }
+
+
+def test_a_repr_that_traces_itself_ends_in_a_recursion_error():
+    class Deep:
+        def __repr__(self):
+            CATEGORY.instant("deep", value=self)
+            return "done"
+
+    with record() as recorded:
+        CATEGORY.instant("outer", value=Deep())
+        CATEGORY.instant("after", value=1)
+    assert recorded.one("after").args == {"value": 1}
+
+
+def test_a_repr_that_changes_the_containers_around_it():
+    class Clears:
+        def __init__(self, *containers):
+            self.containers = containers
+
+        def __repr__(self):
+            for container in self.containers:
+                container.clear()
+            gc.collect()
+            return "cleared"
+
+    def fresh():
+        return "".join(["f", "resh"]) * 10
+
+    top, inner, values = {}, {}, []
+    clears = Clears(top, inner, values)
+    top.update({"a": clears, fresh(): [fresh()], "dict": inner, "list": values, "b": fresh()})
+    inner.update(a=clears, b=[fresh()], c=fresh())
+    values.extend([clears, [fresh()], fresh()])
+    with record() as recorded:
+        CATEGORY.instant("top", args=top)
+        inner.update(a=clears, b=[fresh()], c=fresh())
+        CATEGORY.instant("inner", inner=inner)
+        values.extend([clears, [fresh()], fresh()])
+        CATEGORY.instant("list", values=values)
+    assert recorded.one("top").args == {
+        "a": "cleared", "fresh" * 10: ["fresh" * 10], "dict": "{}", "list": "[]", "b": "fresh" * 10,
+    }  # fmt: skip
+    expected = {"a": "cleared", "b": ["fresh" * 10], "c": "fresh" * 10}
+    assert recorded.one("inner").args == {"inner": expected}
+    assert recorded.one("list").args == {"values": list(expected.values())}
+
+
+def test_a_repr_that_ends_the_session():
+    with stretto.TracingSession(configured()) as session:
+
+        class Ends:
+            def __repr__(self):
+                session.stop()
+                return "ended"
+
+        CATEGORY.instant("x", value=Ends())
+        slice_ = CATEGORY.slice("y", value=Ends())
+        with slice_:
+            pass
+        session.read()
+
+
+def configured():
+    from tests.support.recorded_events import config
+
+    return config()
+
+
+def test_a_repr_that_starts_a_session():
+    """The event that is being made belongs to the sessions that ran when it was written."""
+
+    class Starts:
+        def __repr__(self):
+            recordings.enter_context(record())
+            return "started"
+
+    with (
+        contextlib.ExitStack() as recordings,
+        record() as recorded,
+        CATEGORY.slice("x", value=Starts()),
+    ):
+        pass
+    assert recorded.kinds == "BE"
+
+
+def test_the_collector_may_run_at_any_moment():
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            CATEGORY.instant("collected", value=["x", {"y": 1}])
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with record() as recorded:
+            for number in range(200):
+                Cycle()
+                with CATEGORY.slice("slice", number=number, values=[number, {"n": number}]):
+                    CATEGORY.instant(f"fresh {number}", args={f"k{number}": (number,)})
+    finally:
+        gc.set_threshold(*threshold)
+    events = [event for event in recorded.events if event.name != "collected"]
+    assert len(events) == 600
+    assert len(recorded.events) - len(events) > 150
+    begins = [event for event in events if event.kind == 1]
+    assert [event.args for event in begins] == [
+        {"number": number, "values": [number, {"n": number}]} for number in range(200)
+    ]
+
+
+def test_a_signal_handler_that_traces():
+    hits = []
+
+    def handler(_number, _frame):
+        with CATEGORY.slice("signal", values=[1, 2]):
+            hits.append(1)
+
+    class Slow:
+        def __repr__(self):
+            return str(sum(range(200)))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        with record() as recorded:
+            number, first = 0, len(hits)
+            while len(hits) < first + 50:
+                number += 1
+                with CATEGORY.slice("main", slow=Slow(), values=[number]):
+                    CATEGORY.instant("inside", number=number)
+            last = len(hits)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    names = [event.name for event in recorded.events if event.kind == 1]
+    assert names.count("main") == number
+    assert last - first <= names.count("signal") <= len(hits)
+    depth = 0
+    for event in recorded.events:
+        depth += {1: 1, 2: -1}.get(event.kind, 0)
+        assert depth >= 0
+    assert depth == 0
+
+
+def test_weakref_callbacks_that_trace():
+    """The last reference to a name's object may be the one that a cache of ours held."""
+
+    def make(number):
+        namespace = {}
+        exec(f"def function{number}(): pass", namespace)
+        return namespace.pop(f"function{number}")
+
+    dead = []
+    with record() as recorded:
+        references = []
+        for number in range(300):
+            function = make(number)
+
+            def callback(_reference):
+                dead.append(1)
+                CATEGORY.instant("callback", value=[len(dead)])
+
+            references.append(weakref.ref(function.__code__, callback))
+            with CATEGORY.slice_for_code(function.__code__):
+                pass
+            del function
+    assert len(dead) == 300
+    assert [event.name for event in recorded.events if event.kind == 1] == [
+        f"function{number}" for number in range(300)
+    ]
+
+
+def test_exceptions_under_way_are_left_alone():
+    class Traces:
+        def __del__(self):
+            CATEGORY.instant("del", value=Raises(ValueError()))
+
+    def fails():
+        keep = [Traces()]
+        keep.append(keep.clear())  # dies in the middle of it
+        try:
+            raise KeyError("mine")
+        finally:
+            Traces()
+
+    with record() as recorded:
+        with pytest.raises(KeyError) as caught:
+            fails()
+        assert caught.value.args == ("mine",)
+    shown = [event.args for event in recorded.events]
+    assert shown == [{"value": "<ValueError in repr>"}] * 2
+
+
+def test_objects_live_no_longer_for_having_been_arguments():
+    class Argument:
+        pass
+
+    with record():
+        for _ in range(3):
+            argument = Argument()
+            gone = weakref.ref(argument)
+            CATEGORY.instant("x", a=argument, b=[argument], args={"c": argument})
+            del argument
+            assert gone() is None
