@@ -1,6 +1,7 @@
 /* Python type DecodedField: a field as it stands on the wire.
  *
  * Fields come by the million, so dead ones are kept for the next. */
+#include "errors.h"
 #include "message_decoder.h"
 #include "message_value.h"
 

@@ -1,8 +1,6 @@
 /* Python type Decoder: iterates the fields of a message where they lie. */
 #include "message_decoder.h"
 
-#include <stdarg.h>
-
 typedef struct {
   PyObject_HEAD
   struct byte_range range;
@@ -13,20 +11,6 @@ static PyTypeObject* decoder_type;
 
 static DecoderObject* cast(PyObject* self) {
   return (DecoderObject*)self;
-}
-
-void set_decode_error(const char* format, ...) {
-  PyObject* errors = PyImport_ImportModule("stretto.base.errors");
-  PyObject* type =
-      errors ? PyObject_GetAttrString(errors, "DecodeError") : NULL;
-  if (type) {
-    va_list arguments;
-    va_start(arguments, format);
-    PyErr_FormatV(type, format, arguments);
-    va_end(arguments);
-  }
-  Py_XDECREF(type);
-  Py_XDECREF(errors);
 }
 
 /* --- life --- */

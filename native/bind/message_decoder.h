@@ -10,9 +10,6 @@
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field);
 
-/* Sets stretto.base.errors.DecodeError. */
-void set_decode_error(const char* format, ...);
-
 /* Takes over the range. */
 PyObject* decoder_new_for(struct byte_range range);
 

@@ -1,27 +1,12 @@
 #include "message_output.h"
 
-#include <stdarg.h>
-
+#include "errors.h"
 #include "trace_writer.h"
 
 enum { FIRST_SLICE = 4096, MAX_FREE = 8 };
 
 static struct output* free_outputs;
 static int free_count;
-
-void set_protocol_error(const char* format, ...) {
-  PyObject* errors = PyImport_ImportModule("stretto.base.errors");
-  PyObject* type =
-      errors ? PyObject_GetAttrString(errors, "LocalProtocolError") : NULL;
-  if (type) {
-    va_list arguments;
-    va_start(arguments, format);
-    PyErr_FormatV(type, format, arguments);
-    va_end(arguments);
-  }
-  Py_XDECREF(type);
-  Py_XDECREF(errors);
-}
 
 /* --- destinations --- */
 

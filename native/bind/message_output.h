@@ -57,7 +57,4 @@ struct st_arena_message* output_begin_nested(struct output* output,
                                              struct st_arena_message* parent,
                                              uint32_t field);
 
-/* Sets stretto.base.errors.LocalProtocolError. */
-void set_protocol_error(const char* format, ...);
-
 #endif /* STRETTO_BIND_MESSAGE_OUTPUT_H_ */

@@ -8,6 +8,7 @@
  */
 #include "message_writer.h"
 
+#include "errors.h"
 #include "message_field.h"
 
 enum { MAX_FREE = 64 };

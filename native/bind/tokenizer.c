@@ -5,6 +5,7 @@
  * of the garbage collector; `busy` keeps that from moving the tokenizer on. */
 #include "tokenizer.h"
 
+#include "errors.h"
 #include "message_decoder.h"
 #include "message_output.h"
 
