@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from stretto import flows
@@ -23,9 +23,11 @@ TRACED = ServiceDescriptor(
 
 
 @contextmanager
-def flows_installed(scheme: str = "anchored", *, own_ports: bool = False) -> Iterator[None]:
+def flows_installed(
+    scheme: str = "anchored", *, own_ports: bool = False, bodies: bool | Sequence[str] = False
+) -> Iterator[None]:
     """Flows, while the block runs."""
-    flows.install(scheme, own_ports=own_ports)
+    flows.install(scheme, own_ports=own_ports, bodies=bodies)
     try:
         yield
     finally:

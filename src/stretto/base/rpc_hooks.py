@@ -163,15 +163,25 @@ class RpcMethod:
         name: The method's; "" if unknown.
         ordinal: Its number on the wire.
         category: Under which its messages are traced; "": they aren't.
+        describe: Makes plain values of what is in a message, without what is sensitive
+            (`stretto.base.excerpts`); None: nobody here can. It may raise a StrettoError.
     """
 
-    __slots__ = ("name", "ordinal", "service", "state", "switch")
+    __slots__ = ("describe", "name", "ordinal", "service", "state", "switch")
 
-    def __init__(self, service: str, name: str, ordinal: int, category: str = "") -> None:
+    def __init__(
+        self,
+        service: str,
+        name: str,
+        ordinal: int,
+        category: str = "",
+        describe: Callable[[RpcMessage], object] | None = None,
+    ) -> None:
         self.service = service
         self.name = name
         self.ordinal = ordinal
         self.switch = switch(category) if category else NEVER
+        self.describe = describe
         self.state: object = None
         """The hooks' own."""
 
@@ -186,9 +196,10 @@ class RpcMessage:
         size: Its bytes.
         handles: Descriptors that go with it.
         answer: Of a request with several replies: how many came before this one.
+        data: Its bytes, for `RpcMethod.describe`: nobody looks at them who wasn't asked to.
     """
 
-    __slots__ = ("answer", "handles", "kind", "method", "size", "txid")
+    __slots__ = ("answer", "data", "handles", "kind", "method", "size", "txid")
 
     def __init__(
         self,
@@ -199,6 +210,7 @@ class RpcMessage:
         size: int = 0,
         handles: int = 0,
         answer: int = 0,
+        data: bytes = b"",
     ) -> None:
         self.method = method
         self.kind = kind
@@ -206,6 +218,7 @@ class RpcMessage:
         self.size = size
         self.handles = handles
         self.answer = answer
+        self.data = data
 
 
 hooks: RpcHooks | None = None

@@ -16,6 +16,8 @@ from stretto.flows.channel_state import SCHEMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from stretto.base.rpc_hooks import TraceSwitch
     from stretto.flows.tracer import FlowTracer
 
@@ -77,7 +79,13 @@ class _Installation:
 _here = _Installation()
 
 
-def install(scheme: str = "anchored", *, tcp: bool = False, own_ports: bool = False) -> None:
+def install(
+    scheme: str = "anchored",
+    *,
+    tcp: bool = False,
+    own_ports: bool = False,
+    bodies: bool | Collection[str] = False,
+) -> None:
     """Trace RPC from now on. Calling it again changes nothing until `uninstall`.
 
     Do it before the program connects: of a connection that is there already, one-way messages get
@@ -90,10 +98,15 @@ def install(scheme: str = "anchored", *, tcp: bool = False, own_ports: bool = Fa
             between them.
         own_ports: Trace this process's conversation with the tracing service, too: category
             `stretto.ipc`, tagged `debug`.
+        bodies: Record what is in the messages of these categories (True: of all), too, as the
+            argument `body`: an excerpt, without what the definition calls sensitive
+            (`@sensitive` in FIDL, `[debug_redact = true]` in .proto files).
 
     Raises:
-        ConfigError: There is no such scheme.
+        ConfigError: There is no such scheme, or `bodies` is one name alone.
     """
+    if isinstance(bodies, str):
+        raise ConfigError(f"bodies takes names of categories: [{bodies!r}]")
     if scheme not in SCHEMES:
         raise ConfigError(f"no scheme {scheme!r}; there are {', '.join(SCHEMES)}")
     if not stretto.available():
@@ -103,7 +116,7 @@ def install(scheme: str = "anchored", *, tcp: bool = False, own_ports: bool = Fa
     with _here.lock:
         if _here.tracer is not None:
             return
-        _here.tracer = tracer = FlowTracer(scheme, tcp=tcp)
+        _here.tracer = tracer = FlowTracer(scheme, tcp=tcp, bodies=bodies)
         _here.own_ports = own_ports
         if not _here.watches_forks:
             _here.watches_forks = True

@@ -8,7 +8,7 @@ A two-way call is one flow of four points. The reply has an instant of its own a
 never shares the END of the call: an arrow starts where its slice starts. A one-way message or an
 event is a flow of two points. Each of these slices and instants has the arguments `role` (`send`
 or `receive`), `method`, `service`, `kind`, `txid`, `ordinal`, `bytes`, and `handles` if any went
-along.
+along; and `body`, for who asked for it.
 
 Rules
 - A sender's slice has the time before its write, and is written after it: then its id is known.
@@ -28,6 +28,7 @@ from stretto.flows.channel_state import ChannelState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from stretto.base.rpc_hooks import RpcChannel, RpcMessage, RpcMethod
@@ -41,12 +42,19 @@ _NOTHING: dict[str, Any] = {}
 class _How:
     """What all messages of a method have in common in the trace."""
 
-    __slots__ = ("category", "name", "only_instants", "received", "sent")
+    __slots__ = ("category", "name", "only_instants", "owner", "received", "sent", "with_body")
 
     def __init__(
-        self, category: stretto.Category, method: RpcMethod, *, only_instants: bool = False
+        self,
+        owner: FlowTracer,
+        category: stretto.Category,
+        method: RpcMethod,
+        *,
+        only_instants: bool = False,
     ) -> None:
+        self.owner = owner
         self.category = category
+        self.with_body = method.describe is not None and owner.wants_bodies(category.name)
         self.name = method.name or f"ordinal {method.ordinal:#x}"
         self.only_instants = only_instants
         self.sent = [self._arguments(method, "send", kind) for kind in KIND_NAMES]
@@ -80,14 +88,22 @@ class FlowTracer:
     Args:
         scheme: How ids are made.
         tcp: Name TCP connections by their addresses.
+        bodies: Categories whose messages are recorded with what is in them; or all, or none.
     """
 
-    def __init__(self, scheme: str = "anchored", *, tcp: bool = False) -> None:
+    def __init__(
+        self,
+        scheme: str = "anchored",
+        *,
+        tcp: bool = False,
+        bodies: bool | Collection[str] = False,
+    ) -> None:
         self.now = stretto.now
         self.suppressed: dict[str, int] = {}
         """Messages without an arrow, by reason."""
         self._scheme = scheme
         self._tcp = tcp
+        self._bodies = bodies if isinstance(bodies, bool) else frozenset(bodies)
         self._states: weakref.WeakSet[ChannelState] = weakref.WeakSet()
         self._lock = allocate_lock()
         self._tracing: set[int] = set()
@@ -140,6 +156,11 @@ class FlowTracer:
         """See `RpcHooks`."""
         self._state(channel).ids.lost(outgoing)
 
+    def wants_bodies(self, category: str) -> bool:
+        """Whether what is in the messages of a category shall be recorded."""
+        bodies = self._bodies
+        return bodies if isinstance(bodies, bool) else category in bodies
+
     def after_fork_in_child(self) -> None:
         """Channels that the parent has used are its own."""
         self._lock = allocate_lock()
@@ -186,11 +207,11 @@ class FlowTracer:
         switch = method.switch
         if switch.enabled:
             how = method.state
-            if type(how) is not _How:
-                how = method.state = _How(stretto.Category(switch.category), method)
+            if type(how) is not _How or how.owner is not self:
+                how = method.state = _How(self, stretto.Category(switch.category), method)
             return how
         if self._transport.enabled:
-            return _How(self._transport, method, only_instants=True)
+            return _How(self, self._transport, method, only_instants=True)
         return None
 
     def _suppress(self, reason: str) -> None:
@@ -204,7 +225,7 @@ class FlowTracer:
     ) -> _Point | None:
         kind = message.kind
         arguments = how.sent[kind]
-        more = _handles(message) if message.handles else _NOTHING
+        more = _more(how, message) if message.handles or how.with_body else _NOTHING
         if how.only_instants or kind == REPLY:
             how.category.instant(
                 how.name, flow=flow, timestamp=stamp, args=arguments,
@@ -227,7 +248,7 @@ class FlowTracer:
         # A request's flow goes on to its reply; all others end at their receiver.
         flow = point.flow or None
         going, ending = (flow, None) if kind == REQUEST else (None, flow)
-        more = _handles(message) if message.handles else _NOTHING
+        more = _more(how, message) if message.handles or how.with_body else _NOTHING
         if how.only_instants or kind == REPLY:
             how.category.instant(
                 how.name, flow=going, terminating_flow=ending, args=how.received[kind],
@@ -241,5 +262,19 @@ class FlowTracer:
         point.slice.__enter__()
 
 
-def _handles(message: RpcMessage) -> dict[str, Any]:
-    return {"handles": int(message.handles)}
+def _more(how: _How, message: RpcMessage) -> dict[str, Any]:
+    """Arguments that most messages don't have."""
+    more: dict[str, Any] = {}
+    if message.handles:
+        more["handles"] = int(message.handles)
+    if how.with_body and (body := _body(message)) is not None:
+        more["body"] = body
+    return more
+
+
+def _body(message: RpcMessage) -> object:
+    describe = message.method.describe
+    try:
+        return None if describe is None else describe(message)
+    except Exception:  # noqa: BLE001 - whatever a peer sent: the transport complains of it
+        return "<not decodable>"

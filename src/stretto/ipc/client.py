@@ -168,7 +168,9 @@ class Client:
                     self._requests[request_id] = _Request(proxy.descriptor, name, on_reply)
             if hooks is not None and traced is not None and request_id:
                 kind = ONE_WAY if on_reply is None else REQUEST
-                message = RpcMessage(traced, kind, request_id, size=len(args), handles=fd >= 0)
+                message = RpcMessage(
+                    traced, kind, request_id, size=len(args), handles=fd >= 0, data=args
+                )
                 if (call := hooks.sent(self.channel, message, stamp)) is not None:
                     hooks.finished(call)
         if not request_id and on_reply is not None:
@@ -222,10 +224,10 @@ class Client:
         if request is None:
             return
         if not reply.success:
-            self._trace_reply(request_id, request, 0)
+            self._trace_reply(request_id, request, b"")
             request.on_reply(None, False)
             return
-        self._trace_reply(request_id, request, len(reply.reply_proto))
+        self._trace_reply(request_id, request, reply.reply_proto)
         try:
             message = request.reply_type.decode(reply.reply_proto)
         except DecodeError:
@@ -235,11 +237,13 @@ class Client:
             return
         request.on_reply(message, reply.has_more)
 
-    def _trace_reply(self, request_id: int, request: _Request, size: int) -> None:
+    def _trace_reply(self, request_id: int, request: _Request, data: bytes) -> None:
         hooks = rpc_hooks.hooks
         traced = None if hooks is None else request.descriptor.trace_of(request.name)
         if hooks is not None and traced is not None:
-            message = RpcMessage(traced, REPLY, request_id, size=size, answer=request.answers)
+            message = RpcMessage(
+                traced, REPLY, request_id, size=len(data), answer=request.answers, data=data
+            )
             if (seen := hooks.received(self.channel, message)) is not None:
                 hooks.handling(seen)
                 hooks.finished(seen)

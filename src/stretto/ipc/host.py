@@ -85,6 +85,7 @@ class Deferred:
             message = RpcMessage(
                 traced, REPLY, self._request_id,
                 size=len(reply.reply_proto), handles=fd >= 0, answer=self._answers,
+                data=reply.reply_proto,
             )  # fmt: skip
             if (token := hooks.sent(self._connection.channel, message, stamp)) is not None:
                 hooks.finished(token)
@@ -195,7 +196,9 @@ class HostConnection:
             _handle(service, method, call, deferred)
             return
         kind = ONE_WAY if call.drop_reply else REQUEST
-        message = RpcMessage(traced, kind, request_id, size=len(call.args_proto))
+        message = RpcMessage(
+            traced, kind, request_id, size=len(call.args_proto), data=call.args_proto
+        )
         self._handle_traced(
             rpc_hooks.hooks, message, lambda: _handle(service, method, call, deferred)
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from stretto.base.rpc_hooks import RpcMethod
+from stretto.base.rpc_hooks import REPLY, RpcMethod
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol, Self
+
+    from stretto.base.rpc_hooks import RpcMessage
 
     class Message(Protocol):
         """A protobuf message, or anything that is encoded like one."""
@@ -77,7 +79,9 @@ class ServiceDescriptor:
         self.methods = tuple(methods)
         self.by_name = {method.name: method for method in methods}
         self.traced = {
-            method: RpcMethod(name, method, self.method_id(method), category)
+            method: RpcMethod(
+                name, method, self.method_id(method), category, _describer(self.by_name[method])
+            )
             for method, category in (trace or {}).items()
         }
 
@@ -89,3 +93,19 @@ class ServiceDescriptor:
     def method_id(self, name: str) -> int:
         """The id under which a host offers a method."""
         return self.methods.index(self.by_name[name]) + 1
+
+
+def _describer(method: Method) -> Callable[[RpcMessage], object]:
+    """`RpcMethod.describe` of a method."""
+
+    def describe(message: RpcMessage) -> object:
+        # Few ask for it: not on the way of a program that is just traced.
+        from stretto.protozero.excerpts import excerpt_of
+        from stretto.protozero.message import Message
+
+        cls = method.reply if message.kind == REPLY else method.request
+        if not message.data or not issubclass(cls, Message):
+            return None
+        return excerpt_of(cls.decode(message.data))
+
+    return describe

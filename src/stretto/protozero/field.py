@@ -29,6 +29,7 @@ class Field:
         codec: of its values, or of the elements of a repeated one.
         implicit: proto3 without presence; the default value is the unset field.
         oneof: name of the group in which setting one field clears the others.
+        redact: `[debug_redact = true]`: nobody shall see its values in a trace.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Field:
         "oneof",
         "path",
         "proto_name",
+        "redact",
         "rivals",
         "tag",
     )
@@ -55,6 +57,7 @@ class Field:
         self.tag = tag(number, codec.wire_type)
         self.implicit = False
         self.oneof = ""
+        self.redact = False
         self.rivals: frozenset[str] = frozenset()
 
     def unset_value(self) -> Any:

@@ -4,7 +4,7 @@ A schema has a thousand messages and a program uses twenty, so a generated
 module holds only text: for each message a line per field, in the order of
 declaration ::
 
-    NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [OPTION=...]
+    NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [redact] [OPTION=...]
 
 KIND is a scalar's name, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in
 the same module, or `MODULE/PATH`. The options: `oneof`, the field's group;
@@ -181,6 +181,7 @@ class Table:
         else:
             field = Field(message, name, int(number), self._codec(kind, target))
         field.implicit = "implicit" in flags
+        field.redact = "redact" in flags
         self._set_options(field, target, dict(flag.split("=", 1) for flag in flags if "=" in flag))
         return field
 

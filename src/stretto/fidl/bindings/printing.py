@@ -1,18 +1,28 @@
-"""Values as text: all of them, or without what the definition calls `@sensitive`."""
+"""Values as text, or as plain values; whole, or without what the definition calls `@sensitive`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stretto.base.excerpts import SENSITIVE, excerpt
 from stretto.fidl.codec import types
+from stretto.fidl.codec.handle import Handle, type_name
 
-REDACTED = "<sensitive>"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REDACTED = SENSITIVE
 
 
 def redacted(value: Any) -> str:
     """Return a value's text with `<sensitive>` for each sensitive member, and for each value
     of a sensitive type."""
     return printed(value, hide=True)
+
+
+def excerpt_of(value: Any) -> Any:
+    """Return a value's excerpt (`stretto.base.excerpts`), never with what is sensitive."""
+    return excerpt(value, _parts)
 
 
 def printed(value: Any, hide: bool = False) -> str:
@@ -56,8 +66,12 @@ def _union_members(value: Any, type_: types.Union, hide: bool) -> list[str]:
 
 
 def _member(member: types.Member, value: Any, hide: bool) -> str:
-    hidden = hide and (member.sensitive or _is_of_sensitive_type(member.type))
+    hidden = hide and _is_hidden(member)
     return f"{member.python_name}={REDACTED if hidden else printed(value, hide)}"
+
+
+def _is_hidden(member: types.Member) -> bool:
+    return member.sensitive or _is_of_sensitive_type(member.type)
 
 
 def _is_of_sensitive_type(type_: types.Type) -> bool:
@@ -66,3 +80,46 @@ def _is_of_sensitive_type(type_: types.Type) -> bool:
         return _is_of_sensitive_type(type_.element)
     type_, _ = types.resolve(type_)
     return isinstance(type_, types.Named) and type_.sensitive
+
+
+# --- excerpts
+
+
+def _parts(value: Any) -> Iterable[tuple[str, Any]] | str | None:
+    """See `stretto.base.excerpts.Parts`."""
+    if isinstance(value, Handle):
+        return f"<{type_name(value.object_type)}>"
+    type_ = getattr(value, "TYPE", None)
+    if not isinstance(type_, types.Named):
+        return None
+    if type_.sensitive:
+        return REDACTED
+    if isinstance(type_, types.Union):
+        return _union_parts(value, type_)
+    if isinstance(type_, types.Struct):
+        return _struct_parts(value, type_)
+    return repr(value)
+
+
+def _struct_parts(value: Any, type_: types.Struct) -> Iterable[tuple[str, Any]]:
+    is_table = isinstance(type_, types.Table)
+    for member in type_.members:
+        inner = getattr(value, member.python_name)
+        if inner is not None or not is_table:
+            yield member.name, _SECRET if _is_hidden(member) else inner
+
+
+def _union_parts(value: Any, type_: types.Union) -> Iterable[tuple[str, Any]] | str:
+    for member in type_.members:
+        if member.ordinal == value.ordinal:
+            return [(member.name, _SECRET if _is_hidden(member) else value.value)]
+    return f"<unknown {value.ordinal}>"
+
+
+class _Secret:
+    """Stands where a sensitive value stood."""
+
+    TYPE = types.Named("", sensitive=True)
+
+
+_SECRET = _Secret()

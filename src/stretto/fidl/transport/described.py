@@ -3,6 +3,9 @@
 `@trace("CATEGORY")` on a method, or on its protocol for all its methods, names what its messages
 are traced under; `@trace("off")` on a method excepts it. Methods that a protocol composes keep
 what their own protocol says.
+
+What is in a message is decoded once more for who asks for it (`RpcMethod.describe`), with nothing
+in the places of its handles: theirs have one owner.
 """
 
 from __future__ import annotations
@@ -10,14 +13,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from stretto.base.rpc_hooks import RpcMethod
-from stretto.fidl.bindings.protocols import Protocol
+from stretto.base.excerpts import SENSITIVE
+from stretto.base.rpc_hooks import REPLY, RpcMethod
+from stretto.fidl.bindings.printing import excerpt_of
+from stretto.fidl.bindings.protocols import EVENT, Protocol
+from stretto.fidl.codec.handle import ANY, SAME_RIGHTS, Handle
+from stretto.fidl.codec.headers import decode_header
+from stretto.fidl.codec.message import decode_body
 from stretto.fidl.ordinals import EPITAPH_ORDINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from stretto.base.rpc_hooks import RpcMessage
     from stretto.fidl.bindings.protocols import Method
 
 OFF = "off"
@@ -36,7 +45,11 @@ class Described:
         self._service = protocol.NAME
         self.methods = {
             method.ordinal: RpcMethod(
-                protocol.NAME, method.name, method.ordinal, category(protocol, method)
+                protocol.NAME,
+                method.name,
+                method.ordinal,
+                category(protocol, method),
+                _describer(protocol, method),
             )
             for method in protocol.METHODS
         }
@@ -84,3 +97,41 @@ def _definer(ordinal: int) -> type[Protocol] | None:
         if method is not None and not method.composed:
             return each
     return None
+
+
+# --- what is in a message
+
+
+class _NoHandle(Handle):
+    """Stands where a message has a handle: whatever is expected there."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(-1, ANY, SAME_RIGHTS)
+
+    def check(self, object_type: int, rights: int) -> None:
+        del rights
+        self.object_type = object_type
+
+
+def _is_sensitive(protocol: type[Protocol], method: Method) -> bool:
+    """Whether nobody shall see anything of a method's messages."""
+    definer = _definer(method.ordinal) if method.composed else None
+    where = [each.ATTRIBUTES for each in (protocol, definer) if each is not None]
+    return any("sensitive" in attributes for attributes in (method.attributes, *where))
+
+
+def _describer(protocol: type[Protocol], method: Method) -> Callable[[RpcMessage], object]:
+    """`RpcMethod.describe` of a method."""
+    hidden = _is_sensitive(protocol, method)
+
+    def describe(message: RpcMessage) -> object:
+        if hidden:
+            return SENSITIVE
+        answers = message.kind == REPLY or method.kind == EVENT
+        payload = method.response if answers else method.request
+        handles = [_NoHandle() for _ in range(message.handles)]
+        return excerpt_of(decode_body(decode_header(message.data), payload, message.data, handles))
+
+    return describe

@@ -127,7 +127,7 @@ class Endpoint:
         stamp = hooks.now()
         self.socket.write(message, flags)
         size, handles = len(message.data), len(message.handles)
-        facts = RpcMessage(method, kind, txid, size=size, handles=handles)
+        facts = RpcMessage(method, kind, txid, size=size, handles=handles, data=message.data)
         token = hooks.sent(self.channel, facts, stamp)
         return None if token is None else Told(hooks, token)
 
@@ -160,7 +160,7 @@ class Endpoint:
             return Incoming(header, data, handles, None)
         facts = RpcMessage(
             self._described.of(header.ordinal), self._kind(header), header.txid,
-            size=len(data), handles=len(handles),
+            size=len(data), handles=len(handles), data=data,
         )  # fmt: skip
         token = hooks.received(self.channel, facts)
         return Incoming(header, data, handles, None if token is None else Told(hooks, token))

@@ -172,9 +172,10 @@ def _field(node: Node, oneofs: list[str], proto3: bool) -> Field:
     optional = bool(node.integer(17))
     oneof = oneofs[node.integer(9)] if node.has(9) and not optional else ""
     scalar = kind not in (MESSAGE, "string", "bytes")
-    packed = proto3 and repeated and scalar
+    packed, redact = proto3 and repeated and scalar, False
     for options in node.nodes(8):
         packed = bool(options.integer(2, packed))
+        redact = bool(options.integer(16, redact))
     extendee = node.text(2).lstrip(".")
     return Field(
         name=node.text(1),
@@ -185,6 +186,7 @@ def _field(node: Node, oneofs: list[str], proto3: bool) -> Field:
         packed=packed,
         implicit=proto3 and not (repeated or optional or oneof or extendee or kind == MESSAGE),
         oneof=oneof,
+        redact=redact,
         default=_unescaped(node.text(7)) if kind == "bytes" else node.text(7),
         json_name="" if node.text(10) == json_name(node.text(1)) else node.text(10),
         extendee=extendee,

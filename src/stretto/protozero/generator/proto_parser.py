@@ -1,7 +1,7 @@
 """Front end: .proto files, without protoc.
 
 Understands proto2 and proto3: messages, enums, oneofs, maps, extensions,
-services, imports, and the options `packed`, `default`, `json_name` and our own
+services, imports, and the options `packed`, `default`, `json_name`, `debug_redact` and our own
 `(stretto.trace)`. Other options are read over. Groups and edition syntax are
 errors, as everywhere here: ProtoZero has no groups.
 """
@@ -272,6 +272,8 @@ class _Parser:
                 value = self._take()
                 if name == "packed":
                     field.packed = value == "true"
+                elif name == "debug_redact":
+                    field.redact = value == "true"
                 elif name == "default":
                     field.default = value if (n := _integer(value)) is None else str(n)
             if (mark := self._take()) == "]":

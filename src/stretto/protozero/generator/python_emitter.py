@@ -110,6 +110,8 @@ def _description(field: Field, module: Module) -> str:
         parts.append("repeated")
     if field.implicit:
         parts.append("implicit")
+    if field.redact:
+        parts.append("redact")
     if field.oneof:
         parts.append(f"oneof={field.oneof}")
     if field.json_name:

@@ -41,6 +41,7 @@ class Field:
     packed: bool = False
     implicit: bool = False
     oneof: str = ""
+    redact: bool = False
     default: str = ""
     json_name: str = ""
     extendee: str = ""

@@ -1,0 +1,164 @@
+"""What is in messages: never recorded unless asked, and never what is sensitive."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.base.errors import ConfigError
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.fidl.bindings import load
+from stretto.fidl.bindings.generator import generate
+from stretto.flows import install
+from stretto.flows.tracer import FlowTracer
+from stretto.ipc.client import Client
+from stretto.ipc.host import HostConnection, HostedService
+from stretto.ipc.service import Method, ServiceDescriptor
+from stretto.testing.connection_pair import ConnectionPair
+from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support import fidl_bank
+from tests.support.generated import load as load_proto
+from tests.support.generated import load_text, module_of
+from tests.support.recorded_events import END, Event, record
+from tests.support.traced_greeter import flows_installed
+
+SENSITIVE = "<sensitive>"
+LOGIN = {"user": "me", "password": SENSITIVE}
+MANY = [*range(32), "... 7968 more"]
+EXPECTED = {
+    ("request", "Login"): [LOGIN],
+    ("reply", "Login"): [{"response": {"token": SENSITIVE, "valid": 60}}],
+    ("request", "Pay"): [
+        {"amount": [12], "how": {"card": SENSITIVE}, "known": SENSITIVE},
+        {"amount": [12, 1], "how": {"iban": SENSITIVE}, "known": SENSITIVE},
+        {"amount": MANY, "how": {"cash": 7}, "known": SENSITIVE},
+    ],
+    ("reply", "Pay"): [{"response": "{}"}] * 2 + [{"err": "Reason.BROKE"}],
+    ("one-way", "Send"): [{"what": "<vmo>"}],
+    ("one-way", "Whisper"): [SENSITIVE],
+    ("event", "OnBalance"): [{"amount": -5, "owner": SENSITIVE}],
+}
+
+
+def bodies(events: list[Event], role: str) -> dict[tuple[str, str], list[Any]]:
+    """By kind and method, in their order."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for event in events:
+        args = event.args
+        if event.kind != END and args["role"] == role and "body" in args:
+            found.setdefault((args["kind"], args["method"]), []).append(args["body"])
+    return found
+
+
+@pytest.fixture(params=["loaded", "generated"])
+def bank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if request.param == "loaded":
+        return load(fidl_bank.IR)
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    return load_text(generate(fidl_bank.IR)["test_bank.py"], "test_bank")
+
+
+class TestFidl:
+    @pytest.mark.parametrize("wanted", [True, ["test.other", "test.bank"]])
+    def test_where_asked_without_what_is_sensitive(
+        self, bank: Any, wanted: bool | list[str]
+    ) -> None:
+        with flows_installed(bodies=wanted), record() as recorded:
+            fidl_bank.talk(bank)
+        events = recorded.events
+        assert bodies(events, "send") == bodies(events, "receive") == EXPECTED
+        assert fidl_bank.SECRET.encode() not in recorded.trace
+
+    @pytest.mark.parametrize("wanted", [False, [], ["test.other"]])
+    def test_never_unless_asked(self, bank: Any, wanted: bool | list[str]) -> None:
+        with flows_installed(bodies=wanted), record() as recorded:
+            fidl_bank.talk(bank)
+        assert len(recorded.events) > 20
+        assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {}
+
+    def test_who_asks_anew_gets_something_else(self, bank: Any) -> None:
+        for wanted in (True, False, True):
+            with flows_installed(bodies=wanted), record() as recorded:
+                fidl_bank.talk(bank)
+            assert bool(bodies(recorded.events, "send")) == wanted
+
+    def test_of_every_message_of_a_channel(self, bank: Any) -> None:
+        with (
+            flows_installed(bodies=["rpc.transport"]),
+            record(enabled=["rpc.transport"], disabled=["*"]) as recorded,
+        ):
+            fidl_bank.talk(bank)
+        assert bodies(recorded.events, "receive") == EXPECTED
+
+
+ACCOUNT = """
+syntax = "proto3";
+package test;
+message Account {
+  enum Level { LOW = 0; HIGH = 1; }
+  string user = 1;
+  string password = 2 [debug_redact = true];
+  Level level = 3;
+  repeated Level levels = 4;
+  repeated Account friends = 5;
+  map<string, int32> limits = 6 [debug_redact = true];
+  map<string, Level> others = 7;
+}
+"""
+
+
+def test_protobuf(tmp_path: Path) -> None:
+    (tmp_path / "account.proto").write_text(ACCOUNT)
+    account_type = load_proto(module_of(tmp_path / "account.proto", "test_account")[1]).Account
+    service = ServiceDescriptor(
+        "Bank", [Method("Open", account_type, account_type)], {"Open": "test.bank"}
+    )
+    account = account_type(
+        user="me", password=fidl_bank.SECRET, level=1, levels=[0, 1], limits={"a": 1},
+        others={"b": 1}, friends=[account_type(user="you", password=fidl_bank.SECRET)],
+    )  # fmt: skip
+    with flows_installed(bodies=True), record() as recorded:
+        runner = FakeTaskRunner()
+        pair = ConnectionPair(runner)
+        client = Client(pair.client_outbox, None)
+        handlers = {"Open": lambda request, deferred: deferred.resolve(request)}
+        host = HostConnection([HostedService(service, handlers)], pair.host_outbox, lambda: None)
+        pair.connect(client, host)
+        bound: list[Any] = []
+        client.bind(service, bound.append, flow_key=7)
+        runner.run_until_idle()
+        for each in (account, account_type()):
+            bound[0].invoke("Open", each, lambda *_: None)
+        runner.run_until_idle()
+    body = {
+        "user": "me", "password": SENSITIVE, "level": "HIGH", "levels": ["LOW", "HIGH"],
+        "friends": [{"user": "you", "password": SENSITIVE}], "limits": SENSITIVE,
+        "others": {"b": 1},
+    }  # fmt: skip
+    expected = {("request", "Open"): [body], ("reply", "Open"): [body]}
+    assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == expected
+    assert fidl_bank.SECRET.encode() not in recorded.trace
+
+
+def test_what_a_peer_says_wrongly_is_not_shown() -> None:
+    bank = load(fidl_bank.IR)
+    from stretto.fidl.transport.described import described
+
+    login = described(bank.Bank).of(bank.Bank.BY_NAME["Login"].ordinal)
+    broken = RpcMethod("x", "Broken", 1, "test.bank", lambda _message: 1 // 0)
+    with flows_installed(), record() as recorded:
+        hooks = FlowTracer(bodies=True)
+        channel = RpcChannel(None, is_server=True, key=5)
+        for method in (login, broken):
+            seen = hooks.received(channel, RpcMessage(method, ONE_WAY, 0, data=b"nonsense"))
+            hooks.handling(seen)
+            hooks.finished(seen)
+    assert [e.args["body"] for e in recorded.events if e.kind != END] == ["<not decodable>"] * 2
+
+
+def test_one_name_alone_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match=r"bodies takes names of categories: \['bank'\]"):
+        install(bodies="bank")
