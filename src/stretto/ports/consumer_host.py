@@ -21,16 +21,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stretto.base.errors import RemoteProtocolError
-from stretto.ipc.connection import Connection
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import Listener, ignore
+from stretto.ipc.listener import ignore
 from stretto.ipc.reply_streams import ReplyStreams
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.encoded_message import split_message, without_field
 from stretto.ports.peer_rule import PeerRule
+from stretto.ports.port_host import PortHost
 from stretto.ports.trace_slices import pack_slices
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
@@ -69,7 +68,7 @@ _NO_BUGREPORTS = (
 )
 
 
-class ConsumerHost:
+class ConsumerHost(PortHost):
     """Accepts consumers.
 
     Args:
@@ -81,10 +80,7 @@ class ConsumerHost:
         on_error: Told when nobody can be accepted for a while, and why.
     """
 
-    __slots__ = (
-        "_allow_network", "_connect", "_connections", "_listeners", "_make_queue", "_may_connect",
-        "_on_error", "_runner",
-    )  # fmt: skip
+    __slots__ = ("_allow_network", "_connect", "_may_connect")
 
     def __init__(
         self,
@@ -96,18 +92,14 @@ class ConsumerHost:
         allow_network: bool = False,
         on_error: Callable[[StrettoError], object] = ignore,
     ) -> None:
-        self._runner = runner
+        super().__init__(runner, make_queue, on_error)
         self._connect = connect
-        self._make_queue = make_queue or _native_queue
         self._may_connect = may_connect or PeerRule()
         self._allow_network = allow_network
-        self._on_error = on_error
-        self._listeners: list[Listener] = []
-        self._connections: set[Connection] = set()
 
     def listen(self, socket: StreamListener) -> None:
         """Accept consumers on one more socket, which belongs to this object from now on."""
-        self._listeners.append(Listener(socket, self._runner, self.add_connection, self._on_error))
+        self._accept_from(socket, self.add_connection)
 
     def add_connection(self, end: StreamSocket) -> None:
         """Serve a consumer on a connected socket, which belongs to this object from now on."""
@@ -117,35 +109,15 @@ class ConsumerHost:
             return
 
         def on_closed() -> None:
-            self._connections.discard(connection)
             streams.close()
             consumer.disconnected()
 
-        def on_cut_off(reason: str) -> None:
-            who = f"process {peer.pid}" if peer else "the network"
-            self._on_error(RemoteProtocolError(f"hung up on a consumer, {who}: {reason}"))
-
-        queue = self._make_queue(end.fileno())
-        connection = Connection(end, self._runner, queue, on_closed, on_cut_off)
+        connection = self._connection(end, "consumer", peer.pid if peer else 0, on_closed)
         streams = ReplyStreams(self._runner, connection)
         consumer = HostedConsumer(self._connect, peer.uid if peer else NOBODY, streams)
         machine = HostConnection([consumer.service], connection, connection.give_up, end=connection)
         consumer.take_fd = machine.take_fd
-        self._connections.add(connection)
         connection.start(machine, on_drained=streams.resume)
-
-    @property
-    def connection_count(self) -> int:
-        """Connections that are open now."""
-        return len(self._connections)
-
-    def close(self) -> None:
-        """Accept nobody any more, and hang up on everybody."""
-        for listener in self._listeners:
-            listener.close()
-        self._listeners.clear()
-        for connection in tuple(self._connections):
-            connection.close()
 
 
 class HostedConsumer:
@@ -353,9 +325,3 @@ class HostedConsumer:
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         """Never called: the trace is pulled."""
-
-
-def _native_queue(fd: int) -> SocketOutbox:
-    from stretto import _native
-
-    return _native.SendQueue(fd)

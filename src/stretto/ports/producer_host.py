@@ -25,10 +25,10 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
-from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import Listener, ignore
+from stretto.ipc.listener import ignore
 from stretto.ports.peer import Peer, peer_of
+from stretto.ports.port_host import PortHost
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.ports.relay_host import HostedRelay
 from stretto.protos import ipc
@@ -87,7 +87,7 @@ _SCRAPING = {
 }
 
 
-class ProducerHost:
+class ProducerHost(PortHost):
     """Accepts producers.
 
     Args:
@@ -100,10 +100,7 @@ class ProducerHost:
         on_error: Told when nobody can be accepted for a while, and why.
     """
 
-    __slots__ = (
-        "_connect", "_connect_relay", "_connections", "_listeners", "_make_queue", "_on_error",
-        "_runner", "_scrape_by_default",
-    )  # fmt: skip
+    __slots__ = ("_connect", "_connect_relay", "_scrape_by_default")
 
     def __init__(
         self,
@@ -115,14 +112,10 @@ class ProducerHost:
         connect_relay: ConnectRelay | None = None,
         on_error: Callable[[StrettoError], object] = ignore,
     ) -> None:
-        self._runner = runner
+        super().__init__(runner, make_queue, on_error)
         self._connect = connect
         self._connect_relay = connect_relay
         self._scrape_by_default = scrape_by_default
-        self._make_queue = make_queue or _native_queue
-        self._on_error = on_error
-        self._listeners: list[Listener] = []
-        self._connections: set[Connection] = set()
 
     def listen(self, socket: StreamListener, *, relays: bool = False) -> None:
         """Accept producers on one more socket, which belongs to this object from now on.
@@ -135,7 +128,7 @@ class ProducerHost:
         def accept(end: StreamSocket) -> None:
             self.add_connection(end, relays=relays)
 
-        self._listeners.append(Listener(socket, self._runner, accept, self._on_error))
+        self._accept_from(socket, accept)
 
     def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
         """Serve a producer on a connected socket, which belongs to this object from now on."""
@@ -146,36 +139,16 @@ class ProducerHost:
             hosted.append(HostedRelay(self._connect_relay, peer))
 
         def on_closed() -> None:
-            self._connections.discard(connection)
             for each in hosted:
                 each.disconnected()
 
-        def on_cut_off(reason: str) -> None:
-            who = f"process {peer.pid}" if peer.pid else "the network"
-            self._on_error(RemoteProtocolError(f"hung up on a producer, {who}: {reason}"))
-
-        queue = self._make_queue(end.fileno())
-        connection = Connection(end, self._runner, queue, on_closed, on_cut_off)
+        connection = self._connection(end, "producer", peer.pid, on_closed)
         services = [each.service for each in hosted]
         machine = HostConnection(
             services, connection, connection.give_up, peer.introduce, connection
         )
         producer.take_fd = machine.take_fd
-        self._connections.add(connection)
         connection.start(machine, producer.commit_frames)
-
-    @property
-    def connection_count(self) -> int:
-        """Connections that are open now."""
-        return len(self._connections)
-
-    def close(self) -> None:
-        """Accept nobody any more, and hang up on everybody."""
-        for listener in self._listeners:
-            listener.close()
-        self._listeners.clear()
-        for connection in tuple(self._connections):
-            connection.close()
 
 
 class HostedProducer:
@@ -428,9 +401,3 @@ class HostedProducer:
     def _command(self, command: ipc.GetAsyncCommandResponse, fd: int = -1) -> None:
         if self._commands is not None:
             self._commands.resolve(command, has_more=True, fd=fd)
-
-
-def _native_queue(fd: int) -> SocketOutbox:
-    from stretto import _native
-
-    return _native.SendQueue(fd)

@@ -1,0 +1,92 @@
+"""What accepts the connections of a port: its listeners, the connections, who is hung up on.
+
+`ProducerHost` and `ConsumerHost` say what becomes of a connection that is accepted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import RemoteProtocolError
+from stretto.ipc.connection import Connection
+from stretto.ipc.listener import Listener, ignore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.errors import StrettoError
+    from stretto.base.stream_socket import StreamListener, StreamSocket
+    from stretto.base.task_runner import TaskRunner
+    from stretto.ipc.connection import SocketOutbox
+
+
+class PortHost:
+    """Listeners, and the connections that came from them.
+
+    Args:
+        runner: The service's.
+        make_queue: Makes the outgoing queue on a socket: by default `_native.SendQueue`.
+        on_error: Told when nobody can be accepted for a while, and who is hung up on, and why.
+    """
+
+    __slots__ = ("_connections", "_listeners", "_make_queue", "_on_error", "_runner")
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        make_queue: Callable[[int], SocketOutbox] | None = None,
+        on_error: Callable[[StrettoError], object] = ignore,
+    ) -> None:
+        self._runner = runner
+        self._make_queue = make_queue or _native_queue
+        self._on_error = on_error
+        self._listeners: list[Listener] = []
+        self._connections: set[Connection] = set()
+
+    def _accept_from(
+        self, socket: StreamListener, accept: Callable[[StreamSocket], object]
+    ) -> None:
+        self._listeners.append(Listener(socket, self._runner, accept, self._on_error))
+
+    def _connection(
+        self, end: StreamSocket, kind: str, pid: int, on_closed: Callable[[], object]
+    ) -> Connection:
+        """A connection that is ours until it closes.
+
+        Args:
+            end: Its socket.
+            kind: What the peer is: a producer, a consumer.
+            pid: The peer's process; 0: it comes over a network.
+            on_closed: Called when it has closed.
+        """
+
+        def closed() -> None:
+            self._connections.discard(made)
+            on_closed()
+
+        def on_cut_off(reason: str) -> None:
+            who = f"process {pid}" if pid else "the network"
+            self._on_error(RemoteProtocolError(f"hung up on a {kind}, {who}: {reason}"))
+
+        made = Connection(end, self._runner, self._make_queue(end.fileno()), closed, on_cut_off)
+        self._connections.add(made)
+        return made
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._connections)
+
+    def close(self) -> None:
+        """Accept nobody any more, and hang up on everybody."""
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        for connection in tuple(self._connections):
+            connection.close()
+
+
+def _native_queue(fd: int) -> SocketOutbox:
+    from stretto import _native
+
+    return _native.SendQueue(fd)
