@@ -44,6 +44,10 @@ class CompileError(FidlError, ValueError):
         self.errors: Sequence[CompileError] = (self,)
         super().__init__(self.text())
 
+    def at(self, reason: str) -> CompileError:
+        """An error at the same place, with another reason."""
+        return CompileError(reason, self.filename, self.line, self.column, self.source_line)
+
     def text(self) -> str:
         """This error alone, without those in `errors`."""
         if not self.filename:

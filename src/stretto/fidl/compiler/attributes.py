@@ -170,10 +170,9 @@ def _name(attribute: Attribute, argument: AttributeArgument, schema: Schema) -> 
 def _version(argument: AttributeArgument) -> Value:
     """Checked already, by `availability`."""
     value = argument.value
-    if isinstance(value, Literal) and value.kind == "numeric":
-        return Value(value, int(value.text), "uint64")
-    assert isinstance(value, Identifier)
-    return Value(value, parse_version(str(value.reference)) or 0, "uint64")
+    assert isinstance(value, Identifier | Literal)
+    text = value.text if isinstance(value, Literal) else str(value.reference)
+    return Value(value, parse_version(text) or 0, "uint64")
 
 
 def _check_values(attribute: CompiledAttribute) -> None:

@@ -27,6 +27,9 @@ FOREVER = 1 << 40
 _SPECIAL = {"NEXT": NEXT, "HEAD": HEAD}
 _ARGUMENTS = ("platform", "added", "deprecated", "removed", "replaced", "renamed", "note")
 _PLATFORM = re.compile("[a-z][a-z0-9]*")
+_NUMBER = re.compile("0x[0-9a-f]{1,8}|0b[01]{1,32}|[0-9]{1,10}", re.IGNORECASE)
+UNVERSIONED = "unversioned"
+"""What the IR calls the platform of libraries without versions."""
 
 
 class Availability:
@@ -47,6 +50,44 @@ class Availability:
 ALWAYS = Availability()
 
 
+class Ending:
+    """How an element says that it ends: `removed=5`, `replaced=5, renamed="other"`.
+
+    Attributes:
+        word: `removed` or `replaced`.
+        version: The first one without it.
+        renamed: Its name from then on; None if it has no other.
+        span: Of the attribute.
+    """
+
+    __slots__ = ("renamed", "span", "version", "word")
+
+    def __init__(self, word: str, version: int, renamed: str | None, span: Span) -> None:
+        self.word = word
+        self.version = version
+        self.renamed = renamed
+        self.span = span
+
+
+def ending_of(attributes: list[Attribute]) -> Ending | None:
+    """What the attributes of one element say; None if it inherits its end, or has none."""
+    attribute = find(attributes)
+    given = {argument.name: argument for argument in attribute.arguments} if attribute else {}
+    for word in ("removed", "replaced"):
+        if attribute is not None and word in given:
+            renamed = given["renamed"].value if "renamed" in given else None
+            name = renamed.value if isinstance(renamed, Literal) else None
+            text = name if isinstance(name, str) else None
+            return Ending(word, version_in(given[word]), text, attribute.span)
+    return None
+
+
+def version_name(version: int) -> str:
+    """As people write it."""
+    names = {number: name for name, number in _SPECIAL.items()}
+    return names.get(version, str(version))
+
+
 def find(attributes: list[Attribute]) -> Attribute | None:
     """The `@available` among attributes."""
     return next((a for a in attributes if a.name == "available"), None)
@@ -56,9 +97,10 @@ def parse_version(text: str) -> int | None:
     """A version by its number or name; None if it is none."""
     if text in _SPECIAL:
         return _SPECIAL[text]
-    if re.fullmatch("[1-9][0-9]{0,9}", text) and int(text) <= MAX_NORMAL:
-        return int(text)
-    return None
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = int(text, 0 if text[1:2].isalpha() else 10)
+    return number if 1 <= number <= MAX_NORMAL or number in _SPECIAL.values() else None
 
 
 def platform_of(library: str, attribute: Attribute | None) -> str | None:
@@ -74,6 +116,8 @@ def platform_of(library: str, attribute: Attribute | None) -> str | None:
             name = argument.value.value if isinstance(argument.value, Literal) else None
             if not isinstance(name, str) or not _PLATFORM.fullmatch(name):
                 raise argument.span.error("a platform's name is lower case letters and digits")
+            if name == UNVERSIONED:
+                raise argument.span.error(f"no platform can be named `{name}`: that means none")
             return name
     return library.split(".")[0]
 
@@ -94,7 +138,8 @@ def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availa
     added = versions.get("added", parent.added)
     deprecated = versions.get("deprecated", max(parent.deprecated, added))
     _check_order(attribute.span, versions, added, deprecated, removed)
-    if added < parent.added or removed > parent.removed:
+    ends_too_late = removed > parent.removed or versions.get("replaced") == parent.removed
+    if added < parent.added or ends_too_late or versions.get("deprecated", 0) > parent.deprecated:
         raise attribute.span.error(
             "this exists when what it is a part of doesn't: change its versions"
         )
@@ -116,9 +161,13 @@ def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
         if argument.name == "platform" and not is_library:
             raise argument.span.error("`platform` stands on the library only")
         if argument.name in ("added", "deprecated", "removed", "replaced"):
-            versions[argument.name] = _version(argument)
+            versions[argument.name] = version_in(argument)
     if is_library and "added" not in versions:
         raise attribute.span.error("a library's `@available` must say `added`")
+    if is_library and "replaced" in versions:
+        raise attribute.span.error("a library can't be `replaced`: write `removed`")
+    if is_library and "renamed" in names:
+        raise attribute.span.error("a library can't be `renamed`, only members can")
     if "removed" in versions and "replaced" in versions:
         raise attribute.span.error("`removed` and `replaced` exclude each other")
     if "note" in names and not {"deprecated", "removed", "replaced"} & versions.keys():
@@ -128,7 +177,12 @@ def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
     return versions
 
 
-def _version(argument: AttributeArgument) -> int:
+def version_in(argument: AttributeArgument) -> int:
+    """The version that an argument names.
+
+    Raises:
+        CompileError: It names none.
+    """
     value = argument.value
     text = ""
     if isinstance(value, Literal) and value.kind == "numeric":

@@ -25,6 +25,7 @@ from stretto.fidl.compiler.declarations import (
     ServiceDecl,
 )
 from stretto.fidl.compiler.dependencies import Dependencies
+from stretto.fidl.compiler.deprecations import deprecated_uses
 from stretto.fidl.compiler.resourceness import check_resources
 from stretto.fidl.compiler.scope import Scope
 from stretto.fidl.compiler.shapes import compute_shapes
@@ -79,7 +80,7 @@ class LibraryCompiler:
         check_resources(self.library)
         check_transports(self.library)
         compute_shapes(layout_decls)
-        self._check_imports()
+        self.errors += deprecated_uses(self.library, self.scope)
         self._report()
 
     def _library_attributes(self) -> None:
@@ -101,15 +102,6 @@ class LibraryCompiler:
             first = self.errors[0]
             first.errors = self.errors
             raise first
-
-    def _check_imports(self) -> None:
-        for imported in self.library.all_imports():
-            if not imported.used:
-                self.errors.append(
-                    imported.span.error(
-                        f"`{imported.library.name}` is imported, but not used: remove the `using`"
-                    )
-                )
 
     # For the parts.
 

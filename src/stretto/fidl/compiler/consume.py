@@ -67,6 +67,8 @@ class Consumer:
         Raises:
             CompileError: A name is taken, a modifier wrong.
         """
+        if not self._library.present:
+            return
         for declaration in file.declarations:
             present = self._available(declaration.attributes, self._library.availability)
             if present is not None:

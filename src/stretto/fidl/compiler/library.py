@@ -32,6 +32,12 @@ class Library:
     """Args:
     name: `fuchsia.io`.
     span: Of the name, in the first file.
+
+    Attributes:
+        availability: By its `@available`.
+        present: It exists in the version that is compiled.
+        platform: Whose versions it has; None if it has none.
+        lenient: Names are found however they are spelled.
     """
 
     def __init__(self, name: str, span: Span) -> None:
@@ -42,6 +48,7 @@ class Library:
         self.availability = availability.ALWAYS
         self.platform: str | None = None
         self.lenient = False
+        self.present = True
         self.declarations: dict[str, Decl] = {}
         self.order: list[Decl] = []
         self._canonical: dict[str, Decl] = {}

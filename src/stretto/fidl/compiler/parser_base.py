@@ -39,6 +39,7 @@ class ParserBase:
 
     def __init__(self, tokens: TokenStream) -> None:
         self._tokens = tokens
+        self._versions: list[AttributeArgument] = []
 
     def file(self) -> File:
         """The whole file.
@@ -53,7 +54,7 @@ class ParserBase:
         self._tokens.expect_word("library", "at the top of the file, then its name")
         library = self._library_name()
         self._tokens.expect(";", "after the library's name")
-        result = File(library.span, str(library), attributes, [], [])
+        result = File(library.span, str(library), attributes, [], [], self._versions)
         while not self._tokens.at(END):
             self._statement(result)
         return result
@@ -139,7 +140,10 @@ class ParserBase:
             name = self._tokens.take().text
             self._tokens.take()
         value = self._constant()
-        return AttributeArgument(self._tokens.since(first), name, value)
+        argument = AttributeArgument(self._tokens.since(first), name, value)
+        if name in ("added", "deprecated", "removed", "replaced"):
+            self._versions.append(argument)
+        return argument
 
     def _doc_comment(self) -> Attribute:
         first = self._tokens.current

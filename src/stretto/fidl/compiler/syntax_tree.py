@@ -278,6 +278,7 @@ class File:
         library: The name.
         span: Of the name.
         attributes: Of the library.
+        versions: Arguments `added`, `deprecated`, `removed`, `replaced`, wherever they stand.
     """
 
     span: Span
@@ -285,3 +286,4 @@ class File:
     attributes: list[Attribute]
     using: list[Using]
     declarations: list[Declaration]
+    versions: list[AttributeArgument]

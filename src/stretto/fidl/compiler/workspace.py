@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from stretto.fidl.compiler import availability, zx_library
-from stretto.fidl.compiler.compiler import LibraryCompiler
-from stretto.fidl.compiler.consume import Consumer
-from stretto.fidl.compiler.declarations import ResourceDecl
+from stretto.fidl.compiler.build import ZX, Build
 from stretto.fidl.compiler.graph import Cycle, post_order
 from stretto.fidl.compiler.ir_writer import library_ir
-from stretto.fidl.compiler.library import GeneratedNames, Import, Library
-from stretto.fidl.compiler.names import canonical
 from stretto.fidl.compiler.parser import parse
 from stretto.fidl.compiler.source import SourceFile
+from stretto.fidl.compiler.timeline import Timeline
 from stretto.fidl.errors import CompileError
 
 TYPE_CHECKING = False
@@ -19,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stretto.fidl.compiler.ir_parts import Json
+    from stretto.fidl.compiler.library import Library
     from stretto.fidl.compiler.syntax_tree import File
-
-ZX = "zx"
 
 
 class Workspace:
@@ -33,10 +29,10 @@ class Workspace:
 
     def __init__(self, versions: Mapping[str, str]) -> None:
         self._asked = versions
-        self._versions = {platform: _version(text) for platform, text in versions.items()}
         self._files: dict[str, list[File]] = {}
-        self._libraries: dict[str, Library] = {}
-        self._names = GeneratedNames()
+        self._build = Build(
+            self._files, {platform: _version(text) for platform, text in versions.items()}
+        )
 
     def add(self, sources: Iterable[SourceFile]) -> list[str]:
         """Parse files, and return the names of their libraries, each once.
@@ -60,7 +56,7 @@ class Workspace:
         return list(names)
 
     def compile(self, name: str) -> Library:
-        """Compile a library and all that it needs.
+        """Compile a library and all that it needs, and check it in all its versions.
 
         Raises:
             CompileError: Something is wrong.
@@ -75,9 +71,10 @@ class Workspace:
                 f"these libraries need each other: {' -> '.join(cycle.path)}"
             ) from None
         for each in order:
-            if each not in self._libraries:
-                self._libraries[each] = self._compile(each)
-        return self._libraries[name]
+            if each not in self._build.libraries:
+                self._build.compile(each)
+        Timeline(self._files, order[: order.index(name) + 1], self._build).check()
+        return self._build.libraries[name]
 
     def ir(self, library: Library, experiments: Sequence[str]) -> Json:
         """The IR of a library that was compiled."""
@@ -95,55 +92,9 @@ class Workspace:
                 found.append(using.library)
         return found
 
-    def _compile(self, name: str) -> Library:
-        files = self._files[name]
-        library = Library(name, files[0].span)
-        library.lenient = files[0].span.source.text is zx_library.TEXT
-        for file in files:
-            library.syntax_attributes += file.attributes
-        attribute = availability.find(library.syntax_attributes)
-        library.platform = availability.platform_of(name, attribute)
-        if attribute is not None:
-            library.availability = availability.read(
-                attribute, availability.ALWAYS, is_library=True
-            )
-        for file in files:
-            self._import(library, file)
-        version = self._versions.get(library.platform or "", availability.HEAD)
-        consumer = Consumer(library, version, self._names)
-        for file in files:
-            consumer.consume(file)
-        _check_import_names(library)
-        LibraryCompiler(library, self._builtin_handle()).compile()
-        return library
-
-    def _import(self, library: Library, file: File) -> None:
-        for using in file.using:
-            other = self._libraries[using.library]
-            imported = Import(other, using.alias or using.library, using.span)
-            library.import_into(file.span.source.name, imported)
-
-    def _builtin_handle(self) -> ResourceDecl | None:
-        zx = self._libraries.get(ZX)
-        if zx is None:
-            return None
-        decl = zx.find("handle") or zx.find("Handle")
-        return decl if isinstance(decl, ResourceDecl) else None
-
 
 def _version(text: str) -> int:
     version = availability.parse_version(text)
     if version is None:
         raise CompileError(f"{text!r} is no version: use a number, NEXT or HEAD")
     return version
-
-
-def _check_import_names(library: Library) -> None:
-    names = {canonical(name): decl for name, decl in library.declarations.items()}
-    for imported in library.all_imports():
-        decl = names.get(canonical(imported.name))
-        if decl is not None:
-            raise decl.span.error(
-                f"`{decl.name}` is also the name of an imported library: "
-                "import it under another name by `as`"
-            )

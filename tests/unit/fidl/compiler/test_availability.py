@@ -22,7 +22,7 @@ type C = table {
     2: stays bool;
 };
 protocol P {
-    @available(removed=2)
+    @available(replaced=2)
     M();
     @available(added=2)
     M(struct { a bool; });
@@ -83,6 +83,20 @@ def test_head_is_the_default() -> None:
     assert ("available" in ir, ir["platform"], shapes) == (False, "test", [1, 2, 1])
 
 
+def test_a_library_is_empty_where_it_does_not_exist() -> None:
+    text = "@available(added=2, removed=4)\nlibrary test.example;\ntype T = struct {};\n"
+    for version, count in [("1", 0), ("2", 1), ("3", 1), ("4", 0), ("HEAD", 0)]:
+        ir = compile_sources({"a.fidl": text}, versions={"test": version})
+        assert len(ir["declarations"]) == count, version
+
+
+def test_numbers_of_versions() -> None:
+    for number in ("0x7fffffff", "0xFFD00000", "4292870144", "0b101"):
+        ir = compiled(f"@available(added={number})\nlibrary test.example;")
+        (argument,) = ir["maybe_attributes"][0]["arguments"]
+        assert argument["value"]["value"] == str(int(number, 0))
+
+
 def test_platforms() -> None:
     assert compiled("type A = struct {};")["platform"] == "unversioned"
     ir = compiled('@available(platform="mine", added=1)\nlibrary a.b;')
@@ -101,6 +115,8 @@ def test_platforms() -> None:
         ("(1)", "no such argument"),
         ("(added=0)", "invalid version"),
         ("(added=2147483648)", "invalid version"),
+        ("(added=0x80000000)", "invalid version"),
+        ("(added=010000000000)", "invalid version"),
         ('(added="1")', "invalid version"),
         ("(added=SOON)", "invalid version"),
         ("(nope=1)", "no such argument"),
@@ -112,11 +128,13 @@ def test_platforms() -> None:
         ('(renamed="x")', "`renamed` needs"),
         ("(added=1)", "when what it is a part of doesn't"),
         ("(removed=11)", "when what it is a part of doesn't"),
+        ("(replaced=10)", "when what it is a part of doesn't"),
+        ("(deprecated=9)", "when what it is a part of doesn't"),
     ],
 )
 def test_errors(attribute: str, reason: str) -> None:
     text = (
-        "@available(added=2, removed=10)\nlibrary test.example;\n"
+        "@available(added=2, deprecated=8, removed=10)\nlibrary test.example;\n"
         f"@available{attribute}\ntype T = struct {{}};"
     )
     assert reason in error_of(text).reason
@@ -134,6 +152,11 @@ def test_errors_of_modifiers() -> None:
 def test_errors_of_libraries() -> None:
     assert "not on the library" in error_of("@available(added=1)\ntype T = struct {};").reason
     assert "must say `added`" in error_of("@available(deprecated=1)\nlibrary a;").reason
+    assert "can't be `replaced`" in error_of("@available(added=1, replaced=2)\nlibrary a;").reason
+    text = '@available(added=1, removed=2, renamed="b")\nlibrary a;'
+    assert "can't be `renamed`" in error_of(text).reason
+    text = '@available(platform="unversioned", added=1)\nlibrary a;'
+    assert "means none" in error_of(text).reason
     text = '@available(platform="A", added=1)\nlibrary a;'
     assert "platform's name" in error_of(text).reason
     with pytest.raises(CompileError, match="'x' is no version"):
