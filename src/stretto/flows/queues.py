@@ -9,8 +9,7 @@ pickled. What is put is numbered by a counter in shared memory under the queue's
 what is got by another one under its read lock: the n-th that is put is the n-th that is got,
 whoever does it.
 
-`multiprocessing.Queue` writes from a thread of its own, behind `put`, which would have to be
-hooked to count there (docs/flows.md).
+`multiprocessing.Queue`, which writes from a thread of its own, is in `process_queue`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,184 @@
+"""Flows through `multiprocessing.Queue` and `JoinableQueue`; no byte is added.
+
+    queue = TracedQueue(category="jobs")
+    Process(target=work, args=(queue,)).start()
+
+`put` only leaves an item to a thread of its process, the feeder, which pickles and writes it later.
+So an item has its number from `put`, and the number has to get to whoever reads the item:
+
+    put      buffer: (item, number) ...                      a number: pid, and a count
+    feeder   numbers[written % SIZE] = number; write         under the queue's write lock
+             written += 1
+    get      read; number = numbers[read % SIZE]             under its read lock
+             read += 1
+
+`numbers` is shared memory. It has room for more items than a pipe holds: if a pipe was made larger
+by someone and the room didn't suffice, the item has no arrow.
+
+The buffer and the functions that write and read are attributes that the queue's `_reset` sets:
+there they are exchanged. The sender doesn't know an item's size.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from ctypes import c_uint64
+from multiprocessing.queues import JoinableQueue, Queue
+from typing import TYPE_CHECKING
+
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.flows.channel_key import nonce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from ctypes import Array
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+    from typing import Any
+
+SIZE = 1 << 14
+"""A pipe holds 64 KiB; a message has four bytes of length, and a pickle no less than four."""
+
+_WRITTEN, _READ, _FIRST = 0, 1, 2
+
+
+class _Buffer(deque):  # type: ignore[type-arg]  # of (item, number)
+    """Items that wait for the feeder.
+
+    Attributes:
+        current: The number of the item that the feeder has in its hands.
+        last: The number of the item that was put last, by thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current = 0
+        self.last = threading.local()
+        self._next = os.getpid() << 32
+
+    def append(self, item: Any) -> None:
+        """Called under the lock of the buffer."""
+        self._next += 1
+        self.last.number = self._next
+        super().append((item, self._next))
+
+    def popleft(self) -> Any:
+        """Called by the feeder only."""
+        item, self.current = super().popleft()
+        return item
+
+
+class _Feed:
+    """What the feeder thread calls; it must not keep the queue alive."""
+
+    def __init__(self, writer: Connection, numbers: Array[c_uint64], buffer: _Buffer) -> None:
+        self._writer = writer
+        self._numbers = numbers
+        self._buffer = buffer
+
+    def send(self, data: bytes) -> None:
+        """Write an item, under the write lock."""
+        numbers = self._numbers
+        written = int(numbers[_WRITTEN])
+        numbers[_FIRST + written % SIZE] = self._buffer.current
+        self._writer.send_bytes(data)
+        numbers[_WRITTEN] = written + 1
+
+
+class _Traced:
+    """What both kinds of queue have in common; goes before them in the bases.
+
+    Args:
+        category: Under which items are traced.
+        name: The method: what an item is called.
+        maxsize: As of the queue.
+        context: As `multiprocessing.get_context()` gives it.
+    """
+
+    # Of Queue.
+    _buffer: Any
+    _reader: Connection
+    _writer: Connection
+    _send_bytes: Callable[[bytes], None]
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        *,
+        category: str,
+        name: str = "item",
+        context: BaseContext | None = None,
+    ) -> None:
+        context = context or multiprocessing.get_context()
+        self._trace(context.RawArray(c_uint64, _FIRST + SIZE), category, name, nonce())
+        super().__init__(maxsize, ctx=context)  # type: ignore[call-arg]
+
+    def _trace(self, numbers: Array[c_uint64], category: str, name: str, key: int) -> None:
+        self._numbers = numbers
+        self._category = category
+        self._method = RpcMethod("Queue", name, 0, category)
+        self._key = key
+        self._got = threading.local()
+
+    def __getstate__(self) -> Any:
+        own = (self._numbers, self._category, self._method.name, self._key)
+        return super().__getstate__(), own
+
+    def __setstate__(self, state: Any) -> None:
+        inherited, own = state
+        self._trace(*own)
+        super().__setstate__(inherited)  # type: ignore[misc]
+
+    def _reset(self, after_fork: bool = False) -> None:
+        super()._reset(after_fork)  # type: ignore[misc]
+        self._channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
+        self._buffer = _Buffer()
+        self._send_bytes = _Feed(self._writer, self._numbers, self._buffer).send
+        del self._recv_bytes  # our own
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put an item; blocks while the queue is full."""
+        hooks = rpc_hooks.hooks
+        stamp = 0 if hooks is None else hooks.now()
+        super().put(obj, block, timeout)  # type: ignore[misc]
+        if hooks is not None:
+            message = RpcMessage(self._method, ONE_WAY, self._buffer.last.number)
+            if (token := hooks.sent(self._channel, message, stamp)) is not None:
+                hooks.finished(token)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Wait for an item, and take it."""
+        self._got.seen = None
+        item = super().get(block, timeout)  # type: ignore[misc]
+        hooks, seen = rpc_hooks.hooks, self._got.seen
+        if hooks is not None and seen is not None:
+            hooks.handling(seen)
+            hooks.finished(seen)
+        return item
+
+    def _recv_bytes(self) -> bytes:
+        """Read an item, under the read lock."""
+        data = self._reader.recv_bytes()
+        numbers = self._numbers
+        read = int(numbers[_READ])
+        numbers[_READ] = read + 1
+        number = int(numbers[_FIRST + read % SIZE])
+        if numbers[_WRITTEN] - read >= SIZE:
+            number = 0  # it may be another item's by now
+        hooks = rpc_hooks.hooks
+        if hooks is not None:
+            message = RpcMessage(self._method, ONE_WAY, number, size=len(data))
+            self._got.seen = hooks.received(self._channel, message)
+        return data
+
+
+class TracedQueue(_Traced, Queue):  # type: ignore[type-arg]  # generic for type checkers only
+    """A Queue whose items are flows."""
+
+
+class TracedJoinableQueue(_Traced, JoinableQueue):  # type: ignore[type-arg]
+    """A JoinableQueue whose items are flows."""
