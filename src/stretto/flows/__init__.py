@@ -14,6 +14,14 @@ is never drawn. docs/flows.md has the rules, and the wrappers for other transpor
 
 from __future__ import annotations
 
-from stretto.flows.installation import disable, enable, install, installed, stats, uninstall
+from stretto.flows.installation import (
+    disable,
+    enable,
+    incoming,
+    install,
+    installed,
+    stats,
+    uninstall,
+)
 
-__all__ = ["disable", "enable", "install", "installed", "stats", "uninstall"]
+__all__ = ["disable", "enable", "incoming", "install", "installed", "stats", "uninstall"]

@@ -150,6 +150,18 @@ def disable(category: str) -> None:
         _here.update_all()
 
 
+def incoming() -> int:
+    """The flow of the message that is being handled by this thread or task; 0: none is.
+
+    Tasks that a handler starts, and threads that it starts by `asyncio.to_thread`, have it too.
+    Give it to a slice, `stretto.slice("work", flow=stretto.flows.incoming() or None)`, and the
+    message's arrow goes there.
+    """
+    from stretto.flows import tracer
+
+    return tracer.incoming.get()
+
+
 def stats() -> dict[str, int]:
     """Messages that were traced and have no arrow, by reason.
 

@@ -10,6 +10,9 @@ event is a flow of two points. Each of these slices and instants has the argumen
 or `receive`), `method`, `service`, `kind`, `txid`, `ordinal`, `bytes`, and `handles` if any went
 along; and `body`, for who asked for it.
 
+What a handler sends on, from its own task or from others that it starts, has the argument
+`incoming`: the flow of the message that is being handled. A context variable holds it.
+
 Rules
 - A sender's slice has the time before its write, and is written after it: then its id is known.
 - A message that nobody wants is counted all the same.
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import weakref
 from _thread import allocate_lock, get_ident
+from contextvars import ContextVar
 
 import stretto
 from stretto.base.rpc_hooks import CONTROL, KIND_NAMES, REPLY, REQUEST
@@ -29,6 +33,7 @@ from stretto.flows.channel_state import ChannelState
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from contextvars import Token
     from typing import Any
 
     from stretto.base.rpc_hooks import RpcChannel, RpcMessage, RpcMethod
@@ -73,13 +78,19 @@ class _How:
 class _Point:
     """A message on its way into the trace: a slice that is open, or one to be opened."""
 
-    __slots__ = ("flow", "how", "message", "slice")
+    __slots__ = ("before", "flow", "how", "message", "slice")
 
     def __init__(self, how: _How, message: RpcMessage, flow: int, open_slice: Any = None) -> None:
         self.how = how
         self.message = message
         self.flow = flow
         self.slice = open_slice
+        self.before: Token[int] | None = None
+        """What was handled before in this context."""
+
+
+incoming: ContextVar[int] = ContextVar("stretto.flows.incoming", default=0)
+"""The flow of the message that is being handled here; 0: none is, or it has no flow."""
 
 
 class FlowTracer:
@@ -145,6 +156,9 @@ class FlowTracer:
 
     def finished(self, token: _Point, error: BaseException | None = None) -> None:
         """See `RpcHooks`."""
+        if token.before is not None:
+            _leave(token.before)
+            token.before = None
         open_slice, token.slice = token.slice, None
         if open_slice is not None:
             if error is None:
@@ -225,7 +239,10 @@ class FlowTracer:
     ) -> _Point | None:
         kind = message.kind
         arguments = how.sent[kind]
-        more = _more(how, message) if message.handles or how.with_body else _NOTHING
+        cause = 0 if kind == REPLY else incoming.get()
+        more = _NOTHING
+        if cause or message.handles or how.with_body:
+            more = _more(how, message, cause)
         if how.only_instants or kind == REPLY:
             how.category.instant(
                 how.name, flow=flow, timestamp=stamp, args=arguments,
@@ -248,7 +265,9 @@ class FlowTracer:
         # A request's flow goes on to its reply; all others end at their receiver.
         flow = point.flow or None
         going, ending = (flow, None) if kind == REQUEST else (None, flow)
-        more = _more(how, message) if message.handles or how.with_body else _NOTHING
+        if kind != REPLY:
+            point.before = incoming.set(point.flow)
+        more = _more(how, message, 0) if message.handles or how.with_body else _NOTHING
         if how.only_instants or kind == REPLY:
             how.category.instant(
                 how.name, flow=going, terminating_flow=ending, args=how.received[kind],
@@ -262,9 +281,19 @@ class FlowTracer:
         point.slice.__enter__()
 
 
-def _more(how: _How, message: RpcMessage) -> dict[str, Any]:
+def _leave(before: Token[int]) -> None:
+    try:
+        incoming.reset(before)
+    except ValueError:
+        pass  # the handler has ended in another context, as generators may: nobody sees this one
+
+
+def _more(how: _How, message: RpcMessage, cause: int) -> dict[str, Any]:
     """Arguments that most messages don't have."""
     more: dict[str, Any] = {}
+    if cause:
+        # As the column trace_id of the trace processor's table `flow` has it: with a sign.
+        more["incoming"] = cause - (cause >> 63 << 64)
     if message.handles:
         more["handles"] = int(message.handles)
     if how.with_body and (body := _body(message)) is not None:

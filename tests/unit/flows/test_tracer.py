@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import copy_context
 
 import pytest
 
@@ -211,6 +212,39 @@ class TestWhatIsWritten:
             tell(hooks, client, server, ONE_WAY, method=inner)
         assert len([event for event in recorded.events if event.kind == BEGIN]) == 2
         assert flows.stats() == {}
+
+
+class TestIncoming:
+    """What is sent while a message is handled names it."""
+
+    def test_handlers_may_stand_in_one_another(self, hooks: FlowTracer) -> None:
+        outer_client, outer_server = ends(5)
+        inner_client, inner_server = ends(6)
+        with record() as recorded:
+            outer = hooks.received(outer_server, RpcMessage(PING, REQUEST, 4))
+            hooks.handling(outer)
+            tell(hooks, inner_client, inner_server, ONE_WAY)
+            tell(hooks, outer_server, outer_client, REPLY, 4)
+            hooks.finished(outer)
+            assert flows.incoming() == 0
+            tell(hooks, inner_client, inner_server, ONE_WAY)
+        first = recorded.events[0].flows[0]
+        found = [e.args.get("incoming", 0) % (1 << 64) for e in recorded.events if e.kind in (1, 3)]
+        assert found == [0, first, 0, 0, 0, 0, 0]
+
+    def test_an_end_elsewhere_harms_nothing(self, hooks: FlowTracer) -> None:
+        _, server = ends()
+        with record() as recorded:
+            seen = hooks.received(server, RpcMessage(PING, REQUEST, 4))
+            copy_context().run(hooks.handling, seen)
+            hooks.finished(seen)
+        assert recorded.kinds == "BE"
+        assert flows.incoming() == 0
+
+    def test_without_a_session_nothing_is_incoming(self, hooks: FlowTracer) -> None:
+        _, server = ends()
+        assert hooks.received(server, RpcMessage(PING, REQUEST, 4)) is None
+        assert flows.incoming() == 0
 
 
 class TestSchemes:
