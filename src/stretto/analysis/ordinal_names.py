@@ -44,7 +44,8 @@ def method_names(libraries: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     return {
         int(method["ordinal"]): str(method["name"])
         for library in libraries
-        for protocol in library.get("protocol_declarations") or ()
+        for key in ("protocol_declarations", "interface_declarations")
+        for protocol in library.get(key) or ()
         for method in protocol["methods"]
     }
 

@@ -73,3 +73,5 @@ def test_names_of_methods_and_events() -> None:
     expected = {int(method["ordinal"]): method["name"] for method in protocol["methods"]}
     assert method_names([ir]) == expected
     assert sorted(expected.values()) == ["One", "Two"]
+    ir["interface_declarations"] = ir.pop("protocol_declarations")  # As until 2020.
+    assert method_names([ir]) == expected

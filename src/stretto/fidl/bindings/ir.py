@@ -2,7 +2,8 @@
 
 Both what `stretto fidl compile` writes and what Fuchsia's compiler writes is
 understood, in its older forms too: client ends as plain identifiers, server
-ends as requests, payloads by name, attributes in CamelCase.
+ends as requests, payloads by name, attributes in CamelCase, protocols as
+interfaces.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class LibraryReader:
 
     def declarations(self, kind: str) -> list[IR]:
         """The definitions of a kind, in the order of the document."""
-        return list(self.ir.get(f"{kind}_declarations") or [])
+        found = self.ir.get(f"{kind}_declarations")
+        if found is None and kind == "protocol":
+            found = self.ir.get("interface_declarations")  # Until 2020.
+        return list(found or [])
 
     def named_types(self) -> Iterator[tuple[types.Named, IR]]:
         """Each type with its definition."""
@@ -97,7 +101,7 @@ class LibraryReader:
             for member in ir["members"]
             if not member.get("reserved", False)
         )
-        resource = bool(ir.get("resource", False))
+        resource = bool(ir.get("resource", _may_hold_handles(ir)))
         if kind == "union":
             return types.Union(name, members, ir["strict"], resource, sensitive)
         if kind == "table":
@@ -155,6 +159,12 @@ class LibraryReader:
     def methods(self, protocol: IR) -> list[MethodDefinition]:
         """The methods of a protocol's definition."""
         return [MethodDefinition(self, method) for method in protocol["methods"]]
+
+
+def _may_hold_handles(ir: IR) -> bool:
+    """Of documents from before there were resources."""
+    shape = ir.get("type_shape_v1") or {}
+    return bool(shape.get("is_resource", shape.get("max_handles")))
 
 
 def _bound(ir: IR) -> int:

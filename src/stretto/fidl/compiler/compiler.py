@@ -26,7 +26,7 @@ from stretto.fidl.compiler.declarations import (
 )
 from stretto.fidl.compiler.dependencies import Dependencies
 from stretto.fidl.compiler.deprecations import deprecated_uses
-from stretto.fidl.compiler.resourceness import check_resources
+from stretto.fidl.compiler.resourceness import check_no_resource, check_resources
 from stretto.fidl.compiler.scope import Scope
 from stretto.fidl.compiler.shapes import compute_shapes
 from stretto.fidl.compiler.transports import check_transports
@@ -78,6 +78,7 @@ class LibraryCompiler:
         layout_decls = [d for d in self.library.declarations.values() if isinstance(d, LayoutDecl)]
         self.library.order = Dependencies(self.library, self.scope).order()
         check_resources(self.library)
+        check_no_resource(self.library)
         check_transports(self.library)
         compute_shapes(layout_decls)
         self.errors += deprecated_uses(self.library, self.scope)

@@ -322,6 +322,7 @@ def _apply_modifiers(decl: LayoutDecl, layout: Layout, modifiers: list[Modifier]
             )
     if kind == "overlay" and "strict" not in names:
         raise layout.span.error("an overlay must be `strict`")
+    decl.marked = bool(names & {"strict", "flexible"})
     decl.strict = "strict" in names if kind in _CAN_BE_STRICT else kind in ("struct", "overlay")
     if kind in _CAN_BE_RESOURCE:
         decl.resource = True if "resource" in names else None if layout.old else False

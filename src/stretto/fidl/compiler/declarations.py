@@ -161,6 +161,7 @@ class LayoutDecl(Decl):
         unknown_value: Of a flexible enum.
         reserved: Ordinals of a table or union that are not to be used again.
         old: Written in the old syntax.
+        marked: `strict` or `flexible` stands there.
         shape: Sizes; None before they are computed.
     """
 
@@ -177,6 +178,7 @@ class LayoutDecl(Decl):
     unknown_value: int = 0
     reserved: list[tuple[int, Span]] = field(default_factory=list)
     old: bool = False
+    marked: bool = False
     shape: TypeShape | None = None
 
 

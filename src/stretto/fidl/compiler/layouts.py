@@ -183,7 +183,11 @@ def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
         return
     for member in decl.members:
         assert member.value is not None
-        if member.value.integer == decl.unknown_value and not decl.strict:
+        if member.value.integer != decl.unknown_value or decl.strict:
+            continue
+        if decl.old and not decl.marked:
+            decl.strict = True  # It is from when enums were strict by themselves.
+        else:
             raise member.span.error(
                 f"{decl.unknown_value} is the value for unknown members: change it, "
                 "mark the member `@unknown`, or make the enum strict"

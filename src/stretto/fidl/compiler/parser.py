@@ -1,7 +1,8 @@
 """A file's text to its syntax tree, in whichever syntax it is written.
 
 Which one is told by the first thing that only one of them has. A file may say
-it by itself: `deprecated_syntax;` at its top means the old one.
+it by itself: `deprecated_syntax;` at its top means the old one. Where a file
+has nothing of the kind, it is as the other files of its library are.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from stretto.fidl.compiler.parser_new import LAYOUTS, NewParser
 from stretto.fidl.compiler.parser_old import OldParser
 from stretto.fidl.compiler.token_stream import TokenStream
 from stretto.fidl.compiler.tokens import DOC, END, NAME, NUMBER
+from stretto.fidl.errors import CompileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stretto.fidl.compiler.source import SourceFile
     from stretto.fidl.compiler.syntax_tree import File
     from stretto.fidl.compiler.tokens import Token
@@ -29,13 +33,41 @@ def parse(source: SourceFile) -> File:
     Raises:
         CompileError: It's no FIDL.
     """
-    tokens = lex(source)
-    parser = OldParser if is_old_syntax(tokens) else NewParser
+    return parse_all([source])[0]
+
+
+def parse_all(sources: Iterable[SourceFile]) -> list[File]:
+    """The syntax trees of files, which may be of several libraries.
+
+    Raises:
+        CompileError: One is no FIDL; it has the errors of the others, too.
+    """
+    parsed: list[tuple[list[Token], bool | None, File]] = []
+    errors: list[CompileError] = []
+    for source in sources:
+        try:
+            tokens = lex(source)
+            is_old = is_old_syntax(tokens)
+            parsed.append((tokens, is_old, _parse(tokens, bool(is_old))))
+        except CompileError as error:
+            errors.append(error)
+    if errors:
+        errors[0].errors = errors
+        raise errors[0]
+    old = {file.library for _, is_old, file in parsed if is_old}
+    return [
+        _parse(tokens, True) if is_old is None and file.library in old else file
+        for tokens, is_old, file in parsed
+    ]
+
+
+def _parse(tokens: list[Token], is_old: bool) -> File:
+    parser = OldParser if is_old else NewParser
     return parser(TokenStream(tokens)).file()
 
 
-def is_old_syntax(tokens: list[Token]) -> bool:
-    """Whether a file is written in the syntax before RFC-0050."""
+def is_old_syntax(tokens: list[Token]) -> bool | None:
+    """Whether a file is written in the syntax before RFC-0050; None: it may be either."""
     words = [token for token in tokens if token.kind != DOC]
     depth = 0
     for position, token in enumerate(words):
@@ -43,7 +75,7 @@ def is_old_syntax(tokens: list[Token]) -> bool:
         if verdict is not None:
             return verdict
         depth += (token.kind == "{") - (token.kind == "}")
-    return False
+    return None
 
 
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from stretto.fidl.compiler import types
-from stretto.fidl.compiler.declarations import LayoutDecl
+from stretto.fidl.compiler.declarations import LayoutDecl, ProtocolDecl
 from stretto.fidl.compiler.shapes import layouts_in
 
 TYPE_CHECKING = False
@@ -31,6 +31,28 @@ def check_resources(library: Library) -> None:
                     f"`{decl.name}` may hold handles, by its member `{member.name}` at "
                     f"{member.span}: write `resource {decl.kind}`"
                 )
+
+
+def check_no_resource(library: Library) -> None:
+    """Protocols that are marked `@no_resource` send none, and inherit from none that may.
+
+    Raises:
+        CompileError: One does.
+    """
+    for decl in library.declarations.values():
+        if not isinstance(decl, ProtocolDecl) or decl.attribute("no_resource") is None:
+            continue
+        for composed in decl.composed:
+            if composed.protocol is None or composed.protocol.attribute("no_resource") is None:
+                raise composed.span.error(
+                    f"`{decl.name}` is `@no_resource`, but `{composed.name}` is not: mark it, too"
+                )
+        for method in decl.methods:
+            for use in (method.request, method.response):
+                if use is not None and is_resource(use.type):
+                    raise method.span.error(
+                        f"`{method.name}` may send handles, but `{decl.name}` is `@no_resource`"
+                    )
 
 
 def is_resource(type_: Type) -> bool:

@@ -1,4 +1,7 @@
-"""Which endpoints a protocol may send: those that its transport can carry."""
+"""Which endpoints and handles a protocol may send: those that its transport can carry.
+
+Handles of the library `fdf` belong to drivers; all others go everywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from stretto.fidl.compiler.declarations import MethodDecl
     from stretto.fidl.compiler.library import Library
 
+_DRIVERS = "fdf"
 _CARRIES = {
     "Banjo": ("Banjo", "Channel"),
     "Channel": ("Channel",),
@@ -36,7 +40,7 @@ def check_transports(library: Library) -> None:
             wrong = sent[layout].difference(_CARRIES[carries])
             if wrong:
                 raise method.span.error(
-                    f"`{method.name}` sends an endpoint of transport {min(wrong)}, "
+                    f"`{method.name}` sends an endpoint or handle of transport {min(wrong)}, "
                     f"which {carries}, the transport of its protocol, can't carry"
                 )
 
@@ -48,7 +52,7 @@ def _payloads(method: MethodDecl) -> Iterator[LayoutDecl]:
 
 
 def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
-    """Transports of the endpoints that values of a layout may hold, however deep."""
+    """Transports of the endpoints and handles that values of a layout may hold, however deep."""
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
         # Layouts that contain each other share one set.
@@ -72,3 +76,5 @@ def _endpoints(decl: LayoutDecl) -> Iterator[str]:
             type_ = type_.element.type
         if type_ is not None and type_.protocol is not None:
             yield type_.protocol.transport
+        elif type_ is not None and type_.resource is not None:
+            yield from ("Driver",) if type_.resource.library.name == _DRIVERS else ()

@@ -286,6 +286,8 @@ class TypeResolver:
             if self._subtype(use.type, constraint):
                 return
             raise constraint.span.error("this is no subtype of this resource")
+        if self._subtype(types.copy(use.type), constraint):
+            raise constraint.span.error("the kind of this handle is given already")
         self._rights(use, constraint)
 
     def _subtype(self, type_: Type, constraint: Constant) -> bool:

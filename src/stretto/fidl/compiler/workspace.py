@@ -6,7 +6,7 @@ from stretto.fidl.compiler import availability, zx_library
 from stretto.fidl.compiler.build import ZX, Build
 from stretto.fidl.compiler.graph import Cycle, post_order
 from stretto.fidl.compiler.ir_writer import library_ir
-from stretto.fidl.compiler.parser import parse
+from stretto.fidl.compiler.parser import parse_all
 from stretto.fidl.compiler.source import SourceFile
 from stretto.fidl.compiler.timeline import Timeline
 from stretto.fidl.errors import CompileError
@@ -40,20 +40,10 @@ class Workspace:
         Raises:
             CompileError: One can't be parsed; it has the errors of the others, too.
         """
-        names: dict[str, None] = {}
-        errors = []
-        for source in sources:
-            try:
-                file = parse(source)
-            except CompileError as error:
-                errors.append(error)
-                continue
+        files = parse_all(sources)
+        for file in files:
             self._files.setdefault(file.library, []).append(file)
-            names[file.library] = None
-        if errors:
-            errors[0].errors = errors
-            raise errors[0]
-        return list(names)
+        return list(dict.fromkeys(file.library for file in files))
 
     def compile(self, name: str) -> Library:
         """Compile a library and all that it needs, and check it in all its versions.

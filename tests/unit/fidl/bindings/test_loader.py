@@ -175,6 +175,25 @@ def test_old_forms() -> None:
     assert (server.type.role, server.type.protocol) == ("server", "test/Talk")
 
 
+def test_interfaces_are_protocols() -> None:
+    ir = library(structs={"AddRequest": "a uint8"}, protocols={"Talk": [METHODS[1]]})
+    ir["interface_declarations"] = ir.pop("protocol_declarations")
+    assert load(ir).Talk.BY_NAME["Ping"].ordinal == 22
+
+
+def test_resources_of_documents_without_the_word() -> None:
+    ir = library(tables={"A": "1: a uint8", "B": "1: a uint8", "C": "1: a uint8"})
+    for declaration, shape in zip(
+        ir["table_declarations"],
+        [{"is_resource": True}, {"is_resource": False, "max_handles": 1}, {"max_handles": 2}],
+        strict=True,
+    ):
+        declaration.pop("resource", None)
+        declaration["type_shape_v1"] = shape
+    names = load(ir)
+    assert [each.TYPE.resource for each in (names.A, names.B, names.C)] == [True, False, True]
+
+
 def test_new_types_are_what_they_name() -> None:
     ir = library(structs={"Use": "id Id"})
     ir["new_type_declarations"] = [{"name": "test/Id", "type": type_ir("uint64")}]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stretto.fidl.compiler import compile_sources
 from tests.support.fidl_source import compiled, error_of, member_type, named
 
 PAIRS = [
@@ -104,6 +105,28 @@ def test_names_of_the_old_library_zx() -> None:
     ir = compiled("using zx;\nstruct S { zx.handle:VMO a; zx.status s; };")
     assert member_type(ir, "S", "a")["obj_type"] == 3
     assert member_type(ir, "S", "s")["subtype"] == "int32"
+
+
+def test_a_file_that_may_be_either_is_like_its_library() -> None:
+    either = "library test.example;\nprotocol P { M() -> () error int32; };"
+    old = "library test.example;\nstruct S { int32 a; };"
+    new = "library test.example;\ntype S = struct { a int32; };"
+    facts = []
+    for sources in ({"a": either, "b": old}, {"b": old, "a": either}, {"a": either, "b": new}):
+        (protocol,) = compile_sources(sources)["protocol_declarations"]
+        facts.append((protocol["openness"], protocol["methods"][0]["strict"]))
+    assert facts == [("closed", True), ("closed", True), ("open", False)]
+    other = "library test.other;\nstruct S { int32 a; };"
+    ir = compile_sources({"a": either}, dependencies={"b": other})
+    assert ir["protocol_declarations"][0]["openness"] == "open"
+
+
+def test_enums_of_when_they_were_strict_by_themselves() -> None:
+    text = "%s enum E : int8 { A = 1; MAX = 0x7f; };\nenum F : int8 { A = 1; };\n"
+    ir = compiled(text % "")
+    assert (named(ir, "E")["strict"], named(ir, "F")["strict"]) == (True, False)
+    assert "the value for unknown members" in error_of(text % "flexible").reason
+    assert "maybe_unknown_value" not in named(ir, "E")
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,6 @@ def test_what_is_carried(transport: str, type_: str) -> None:
 def test_what_is_not(transport: str, type_: str) -> None:
     reason = error_of(sending(transport, type_)).reason
     assert reason == (
-        f"`M` sends an endpoint of transport Driver, which {transport}, "
+        f"`M` sends an endpoint or handle of transport Driver, which {transport}, "
         "the transport of its protocol, can't carry"
     )

@@ -162,7 +162,7 @@ def test_names_of_ones_own_come_first() -> None:
         ("zx.Handle:NOTHING", "no subtype of this resource"),
         ("zx.Handle:<VMO, 5>", "no value of type `zx/Rights`"),
         ("zx.Handle:<VMO, zx.Rights.READ, zx.Rights.WRITE>", "are given already"),
-        ("Vmo:CHANNEL", "cannot find `CHANNEL`"),
+        ("Vmo:CHANNEL", "kind of this handle is given already"),
         ("handle", "cannot find `handle`"),
     ],
 )
