@@ -64,6 +64,7 @@ int st_bind_add_ipc_thread(PyObject* module);
 int st_bind_add_arbiter(PyObject* module);
 int st_bind_add_trace_writer(PyObject* module);
 int st_bind_add_misc(PyObject* module);
+int st_bind_add_request_key(PyObject* module);
 int st_bind_add_trace_slices(PyObject* module);
 int st_bind_add_track_event(PyObject* module);
 int st_bind_add_message_writer(PyObject* module);

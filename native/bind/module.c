@@ -10,7 +10,7 @@ static const add_function kParts[] = {
     st_bind_add_trace_writer,      st_bind_add_misc,
     st_bind_add_track_event,       st_bind_add_message_filter,
     st_bind_add_message_writer,    st_bind_add_message_decoder,
-    st_bind_add_trace_slices,
+    st_bind_add_trace_slices,      st_bind_add_request_key,
 };
 
 /* A process has one set of tracing instances and threads, and they hold

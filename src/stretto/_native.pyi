@@ -721,6 +721,13 @@ def read_tsc() -> int | None:
     """The processor's time stamp counter, or None where there is none."""
 
 def boottime_ns() -> int: ...
+def request_key(pairs: Sequence[tuple[object, object]] | None, /) -> int:
+    """The 64 bits that the headers of a request name it by; 0: none.
+
+    Looks at `x-stretto-flow`, then `traceparent`, of a tuple or list of (name, value), names in
+    lower case; all else is passed over.
+    """
+
 def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -> tuple[bytes, int]:
     """Encode the packets from `start` on as slices of a ReadBuffersResponse.
 

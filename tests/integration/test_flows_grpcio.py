@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from stretto import flows
 from tests.support.recorded_events import END, Event, record
 from tests.support.traced_greeter import flows_installed
 
@@ -18,10 +20,12 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 class Service:
-    """Four kinds of methods, and one that fails; what came as metadata is kept."""
+    """Four kinds of methods, and some that don't end well; what came as metadata is kept."""
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []
+        self.done = threading.Event()
+        """Set by a client that waits no more."""
 
     def one(self, request: bytes, context: Any) -> bytes:
         self.metadata.append(dict(context.invocation_metadata()))
@@ -30,6 +34,17 @@ class Service:
     def fail(self, _request: bytes, context: Any) -> bytes:
         context.abort(grpc.StatusCode.NOT_FOUND, "none")
         raise AssertionError
+
+    def crash(self, _request: bytes, _context: Any) -> bytes:
+        raise ZeroDivisionError
+
+    def wait(self, request: bytes, _context: Any) -> bytes:
+        assert self.done.wait(60)
+        return request
+
+    def endless(self, request: bytes, _context: Any) -> Iterator[bytes]:
+        while not self.done.wait(0.001):
+            yield request
 
     def many(self, request: bytes, _context: Any) -> Iterator[bytes]:
         for letter in request:
@@ -55,6 +70,9 @@ def address(service: Service) -> Iterator[str]:
     handlers = {
         "One": grpc.unary_unary_rpc_method_handler(service.one),
         "Fail": grpc.unary_unary_rpc_method_handler(service.fail),
+        "Crash": grpc.unary_unary_rpc_method_handler(service.crash),
+        "Wait": grpc.unary_unary_rpc_method_handler(service.wait),
+        "Endless": grpc.unary_stream_rpc_method_handler(service.endless),
         "Many": grpc.unary_stream_rpc_method_handler(service.many),
         "Join": grpc.stream_unary_rpc_method_handler(service.join),
         "Each": grpc.stream_stream_rpc_method_handler(service.each),
@@ -108,6 +126,7 @@ def test_without_either_there_is_no_arrow_and_no_entry(address: str, service: Se
     with record() as recorded, intercepted(address) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     assert len(recorded.events) == 6
+    assert flows.stats() == {"no header": 4}
     assert not any(event.flows or event.terminating_flows for event in recorded.events)
     assert "x-stretto-flow" not in service.metadata[0]
 
@@ -120,8 +139,94 @@ def test_a_call_that_fails(address: str) -> None:
     assert arrows(recorded.events, "Fail") == [CALL]
 
 
-def test_futures_and_streams(address: str) -> None:
+def test_a_handler_that_raises(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary("/test.Service/Crash")(b"x")
+        assert caught.value.code() == grpc.StatusCode.UNKNOWN
+    assert arrows(recorded.events, "Crash") == [CALL]
+
+
+def test_an_unknown_method(address: str) -> None:
+    with record() as recorded, intercepted(address, add_header=True) as channel:
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary("/test.Service/None")(b"x")
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert arrows(recorded.events, "None") == [[CALL[0], CALL[3]]]
+
+
+def test_a_deadline_is_no_reply(address: str, service: Service) -> None:
+    with record() as recorded, intercepted(address, add_header=True) as channel:
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary("/test.Service/Wait")(b"x", timeout=0.2)
+        service.done.set()
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        # One thread of two has handled it: this one comes behind.
+        for _ in range(2):
+            assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
+    (points,) = arrows(recorded.events, "Wait")
+    assert points[:2] in (CALL[:2], CALL[:1])
+    assert CALL[3] not in points
+
+
+def test_nobody_there() -> None:
+    with flows_installed(), record() as recorded, intercepted("127.0.0.1:1", add_header=True) as to:
+        call = to.unary_unary("/test.Service/One")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"x")
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(grpc.RpcError):
+            call.future(b"x").result(timeout=60)
+    assert arrows(recorded.events, "One") == [CALL[:1]] * 2
+    assert recorded.kinds == "BEBE"
+
+
+def test_a_closed_channel(address: str) -> None:
+    with record() as recorded:
+        channel = intercepted(address, add_header=True)
+        call = channel.unary_unary("/test.Service/One")
+        channel.close()
+        with pytest.raises(ValueError, match="closed"):
+            call(b"x")
+        with pytest.raises(ValueError, match="closed"):
+            call.future(b"x").result()
+    assert arrows(recorded.events, "One") == [CALL[:1]] * 2
+    assert recorded.kinds == "BEBE"
+
+
+def test_a_cancelled_stream(address: str, service: Service) -> None:
+    ended = threading.Event()
+    with record() as recorded, intercepted(address, add_header=True) as channel:
+        call = channel.unary_stream("/test.Service/Endless")(b"x")
+        call.add_done_callback(lambda _call: ended.set())
+        assert next(call) == b"x"
+        call.cancel()
+        with pytest.raises(grpc.RpcError):
+            list(call)
+        assert ended.wait(60)
+        service.done.set()
+    (points,) = arrows(recorded.events, "Endless")
+    assert points[:2] == CALL[:2]
+    assert CALL[3] not in points
+
+
+def test_a_call_and_its_call_object(address: str) -> None:
+    with record() as recorded, intercepted(address, add_header=True) as channel:
+        reply, call = channel.unary_unary("/test.Service/One").with_call(b"x")
+        assert (reply, call.code()) == (b"X", grpc.StatusCode.OK)
+        reply, call = channel.stream_unary("/test.Service/Join").with_call(iter([b"a", b"b"]))
+        assert (reply, call.code()) == (b"ab", grpc.StatusCode.OK)
+    assert arrows(recorded.events, "One") == arrows(recorded.events, "Join") == [CALL]
+
+
+@pytest.mark.parametrize("single_threaded", [False, True])
+def test_futures_and_streams(address: str, *, single_threaded: bool) -> None:
+    from stretto.flows.grpcio import FlowClientInterceptor
+
+    option = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
+    plain = grpc.insecure_channel(address, options=[option] if single_threaded else [])
+    with record() as recorded, plain:
+        channel = grpc.intercept_channel(plain, FlowClientInterceptor(add_header=True))
         future = channel.unary_unary("/test.Service/One").future(b"later")
         assert future.result(timeout=60) == b"LATER"
         assert list(channel.unary_stream("/test.Service/Many")(b"abc")) == [b"a", b"b", b"c"]
@@ -134,11 +239,115 @@ def test_futures_and_streams(address: str) -> None:
         assert [*points, last] in (CALL, CALL[:3]), method
 
 
-def test_without_hooks_nothing_changes(address: str, service: Service) -> None:
-    from stretto import flows
+def test_metadata_that_can_be_read_once(address: str, service: Service) -> None:
+    with record() as recorded, intercepted(address) as channel:
+        pairs = iter([("traceparent", PARENT), ("a", "b")])
+        assert channel.unary_unary("/test.Service/One")(b"x", metadata=pairs) == b"X"
+    assert arrows(recorded.events, "One") == [CALL]
+    assert service.metadata[0]["a"] == "b"
 
+
+@pytest.mark.parametrize("metadata", [[("a", 1)], [()], [1], 5])
+def test_bad_metadata_fails_as_it_does_without_us(address: str, metadata: Any) -> None:
+    errors = []
+    with record(), grpc.insecure_channel(address) as plain, intercepted(address) as ours:
+        for channel in (plain, ours):
+            with pytest.raises(Exception) as caught:  # noqa: PT011  # gRPC's business
+                channel.unary_unary("/test.Service/One")(b"x", metadata=metadata)
+            errors.append((caught.type, str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+class OnlyMethod(grpc.ClientCallDetails):  # type: ignore[misc]
+    """Details that say as little as gRPC allows."""
+
+    def __init__(self, details: Any) -> None:
+        self.method = details.method
+        self.metadata = details.metadata
+
+
+class Neighbour(
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+):
+    """An interceptor of somebody else."""
+
+    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+        return continuation(OnlyMethod(details), request)
+
+    def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+        yield from continuation(details, request)
+
+
+def test_between_other_interceptors(address: str) -> None:
+    from stretto.flows.grpcio import FlowClientInterceptor
+
+    ours = FlowClientInterceptor(add_header=True)
+    with record() as recorded, grpc.insecure_channel(address) as plain:
+        channel = grpc.intercept_channel(plain, Neighbour(), ours, Neighbour())
+        assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
+        assert list(channel.unary_stream("/test.Service/Many")(b"ab")) == [b"a", b"b"]
+    assert arrows(recorded.events, "One") == [CALL]
+    # Of an iterator nobody learns when it ends.
+    ((first, *_),) = arrows(recorded.events, "Many")
+    assert first == CALL[0]
+
+
+def test_without_hooks_nothing_changes(address: str, service: Service) -> None:
     flows.uninstall()
     with record() as recorded, intercepted(address, add_header=True) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     assert recorded.events == []
     assert "x-stretto-flow" not in service.metadata[0]
+
+
+class TestServersInterceptor:
+    """What gRPC's server gets of ours."""
+
+    class Called:
+        """grpc.HandlerCallDetails."""
+
+        method = "/test.Service/One"
+        invocation_metadata = ()
+
+    @staticmethod
+    def one(request: bytes, _context: Any) -> bytes:
+        return request
+
+    def handler_for(self, handler: Any, interceptor: Any) -> Any:
+        return interceptor.intercept_service(lambda _details: handler, self.Called())
+
+    def test_a_handler_is_wrapped_once(self) -> None:
+        from stretto.flows.grpcio import FlowServerInterceptor
+
+        with flows_installed(), record():
+            interceptor = FlowServerInterceptor()
+            handler, other = (grpc.unary_unary_rpc_method_handler(self.one, str, repr),) * 2
+            other = grpc.unary_unary_rpc_method_handler(self.one, int, repr)
+            wrapped = self.handler_for(handler, interceptor)
+            assert wrapped is not handler
+            assert wrapped is self.handler_for(handler, interceptor)
+            assert wrapped.request_deserializer is str
+            assert self.handler_for(other, interceptor).request_deserializer is int
+            assert self.handler_for(None, interceptor) is None
+        assert self.handler_for(handler, interceptor) is handler
+
+    def test_what_grpc_looks_for_in_functions_is_kept(self) -> None:
+        from stretto.flows.grpcio import FlowServerInterceptor
+
+        def pooled(request: bytes, _context: Any) -> bytes:
+            return request
+
+        def non_blocking(*_: Any) -> None:
+            raise AssertionError
+
+        pooled.experimental_thread_pool = "a pool"  # type: ignore[attr-defined]
+        non_blocking.experimental_non_blocking = True  # type: ignore[attr-defined]
+        with flows_installed(), record():
+            interceptor = FlowServerInterceptor()
+            handler = grpc.unary_unary_rpc_method_handler(pooled)
+            wrapped = self.handler_for(handler, interceptor)
+            assert wrapped.unary_unary is not pooled
+            assert wrapped.unary_unary.experimental_thread_pool == "a pool"
+            handler = grpc.unary_stream_rpc_method_handler(non_blocking)
+            assert self.handler_for(handler, interceptor) is handler

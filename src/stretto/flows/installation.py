@@ -168,9 +168,17 @@ def stats() -> dict[str, int]:
     `not synchronised`: one-way messages of a connection that was there before `install()`, or
     after a loss, until the next two-way call. `forked`: the connection is the parent's. The
     others tell why the kernel didn't name the connection: `peer not found` (another network
-    namespace, or netlink is forbidden), `not a unix socket`, `not accepted`, `no socket`.
+    namespace, or netlink is forbidden), `not a unix socket`, `not accepted`, `no socket`; or that a
+    request of HTTP or gRPC has `no header` that names it.
     """
     return {} if _here.tracer is None else dict(_here.tracer.suppressed)
+
+
+def suppress(reason: str) -> None:
+    """Count a message that was traced and has no arrow."""
+    tracer = _here.tracer
+    if tracer is not None:
+        tracer.suppress(reason)
 
 
 def _after_fork_in_child() -> None:

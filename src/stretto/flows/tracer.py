@@ -175,6 +175,11 @@ class FlowTracer:
         bodies = self._bodies
         return bodies if isinstance(bodies, bool) else category in bodies
 
+    def suppress(self, reason: str) -> None:
+        """Count a message that has no arrow."""
+        with self._lock:
+            self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
+
     def after_fork_in_child(self) -> None:
         """Channels that the parent has used are its own."""
         self._lock = allocate_lock()
@@ -213,7 +218,7 @@ class FlowTracer:
             return None
         flow = state.ids.next(outgoing, kind, txid, message.method.ordinal, answer)
         if not flow:
-            self._suppress(state.why_not())
+            self.suppress(state.why_not())
         return flow
 
     def _how(self, method: RpcMethod) -> _How | None:
@@ -227,10 +232,6 @@ class FlowTracer:
         if self._transport.enabled:
             return _How(self, self._transport, method, only_instants=True)
         return None
-
-    def _suppress(self, reason: str) -> None:
-        with self._lock:
-            self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
     # --- writing
 

@@ -198,8 +198,33 @@ class TestKeys:
         assert key != key_of({"traceparent": PARENT.replace("b7ad", "b7ae")})
         assert key != key_of({"traceparent": PARENT.replace("0af7", "0af8")})
 
+    def test_of_a_later_version(self) -> None:
+        later = PARENT.replace("00-", "01-", 1)
+        assert key_of({"traceparent": later + "-more"}) == key_of({"traceparent": f" {PARENT} "})
+
+    def test_of_spans_that_are_counted_or_take_the_number_of_their_trace(self) -> None:
+        pairs = [(trace, span) for trace in range(1, 40) for span in {*range(1, 40), trace}]
+        texts = [f"00-{trace:032x}-{span:016x}-00" for trace, span in pairs]
+        keys = {key_of({"traceparent": text}) for text in texts}
+        assert len(keys) == len(set(pairs))
+        assert 0 not in keys
+
     @pytest.mark.parametrize(
-        "text", ["", "00-1-2-3", PARENT.upper(), f"00-{'0' * 32}-{'1' * 16}-01", PARENT + "x"]
+        "text",
+        [
+            "",
+            "00-1-2-3",
+            PARENT.upper(),
+            PARENT + "x",
+            PARENT[:-1],
+            PARENT.replace("-", "_"),
+            PARENT.replace("b7", "+7"),
+            PARENT.replace("b7", "_7"),
+            PARENT.replace("0af7", "0xf7"),
+            PARENT.replace("b7", "\u0661\u0662"),
+            f"00-{'0' * 32}-{'1' * 16}-01",
+            f"00-{'1' * 32}-{'0' * 16}-01",
+        ],
     )
     def test_of_what_is_none(self, text: str) -> None:
         assert key_of({"traceparent": text}) == 0
@@ -207,7 +232,8 @@ class TestKeys:
     def test_of_our_own_header(self) -> None:
         text, key = new_flow()
         assert key_of({"x-stretto-flow": text, "traceparent": PARENT}) == key
-        assert key_of({"x-stretto-flow": "nonsense"}) == 0
+        for bad in ("nonsense", text[1:], text + "0", "0x" + text[2:], "+" + text[1:]):
+            assert key_of({"x-stretto-flow": bad}) == 0
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -271,7 +297,7 @@ class TestHttpClient:
             assert connection.getresponse().read() == b"ok"
             connection.close()
         assert not any(event.flows or event.terminating_flows for event in recorded.events)
-        assert flows.stats() == {"no socket": 4}
+        assert flows.stats() == {"no header": 4}
 
     def test_a_request_without_an_answer_ends(self, port: int) -> None:
         with record() as recorded:
