@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stretto import flows
-from tests.support.recorded_events import END, Event, record
+from tests.support.recorded_events import BEGIN, END, Event, record
 from tests.support.traced_greeter import flows_installed
 
 grpc = pytest.importorskip("grpc", reason="grpcio is not installed")
@@ -24,11 +24,13 @@ class Service:
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []
+        self.incoming: list[int] = []
         self.done = threading.Event()
         """Set by a client that waits no more."""
 
     def one(self, request: bytes, context: Any) -> bytes:
         self.metadata.append(dict(context.invocation_metadata()))
+        self.incoming.append(flows.incoming())
         return request.upper()
 
     def fail(self, _request: bytes, context: Any) -> bytes:
@@ -48,6 +50,7 @@ class Service:
 
     def many(self, request: bytes, _context: Any) -> Iterator[bytes]:
         for letter in request:
+            self.incoming.append(flows.incoming())
             yield bytes([letter])
 
     def join(self, requests: Iterator[bytes], _context: Any) -> bytes:
@@ -291,6 +294,14 @@ def test_between_other_interceptors(address: str) -> None:
     # Of an iterator nobody learns when it ends.
     ((first, *_),) = arrows(recorded.events, "Many")
     assert first == CALL[0]
+
+
+def test_a_handler_knows_what_it_handles(address: str, service: Service) -> None:
+    with record() as recorded, intercepted(address, add_header=True) as channel:
+        assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
+        assert len(list(channel.unary_stream("/test.Service/Many")(b"abc"))) == 3
+    called = {e.name: e.flows for e in recorded.events if e.kind == BEGIN}
+    assert service.incoming == called["One"] + called["Many"] * 3
 
 
 def test_without_hooks_nothing_changes(address: str, service: Service) -> None:

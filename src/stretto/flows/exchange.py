@@ -44,7 +44,7 @@ _MAX_METHODS = 1024
 """Paths of HTTP are as many as peers like."""
 
 _NO_KEY = "no header"
-_NOTHING: dict[str, int] = {}
+_NOTHING: dict[str, Any] = {}
 
 
 def key_of(headers: Mapping[str, str]) -> int:
@@ -102,7 +102,7 @@ def no_flow() -> int | None:
     return None
 
 
-def cause() -> dict[str, int]:
+def cause() -> dict[str, Any]:
     """The argument `incoming` of what is sent here; see `stretto.flows.tracer`."""
     flow = incoming.get()
     return {"incoming": flow - (flow >> 63 << 64)} if flow else _NOTHING
@@ -148,8 +148,7 @@ class Exchange:
             self._before = incoming.set(self._key)
             self._slice = method.slice(method.name, flow=flow, args=method.received_request)
         else:
-            more: dict[str, Any] = cause()
-            self._slice = method.slice(method.name, flow=flow, args=method.sent_request, **more)
+            self._slice = method.slice(method.name, flow=flow, args=method.sent_request, **cause())
         self._slice.__enter__()
         return self
 

@@ -31,12 +31,12 @@ from stretto.flows.exchange import (
     TracedMethod,
     cause,
     handled,
-    incoming,
     new_flow,
     no_flow,
     request_key,
     traced_method,
 )
+from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

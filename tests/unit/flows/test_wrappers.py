@@ -236,6 +236,36 @@ class TestKeys:
             assert key_of({"x-stretto-flow": bad}) == 0
 
 
+class TestExchange:
+    @staticmethod
+    def end(key: int, *, is_server: bool) -> Exchange:
+        return Exchange(
+            category="test.x", service="s", method=str(key), key=key, is_server=is_server
+        )
+
+    def test_what_a_handler_asks_for_names_what_it_handles(self) -> None:
+        keys = (7, (1 << 64) - 1)
+        with record() as recorded:
+            for key in keys:
+                with self.end(key, is_server=True) as served:
+                    assert flows.incoming() == key
+                    with self.end(3, is_server=False) as call:
+                        call.reply(size=9)
+                    served.reply()
+                assert flows.incoming() == 0
+            with self.end(4, is_server=False):
+                pass
+        named = [event.args.get("incoming") for event in recorded.events if event.kind != END]
+        assert named == [None, 7, None, None, None, -1, None, None, None]
+        assert [e.args["bytes"] for e in recorded.events if "bytes" in e.args] == [9, 9]
+
+    def test_an_exchange_that_was_begun_untraced_stays_so(self) -> None:
+        with self.end(1, is_server=True) as early, record() as recorded:
+            early.reply()
+            assert flows.incoming() == 0
+        assert recorded.events == []
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers through the WSGI middleware's neighbour: by hand."""
 
