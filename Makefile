@@ -86,7 +86,8 @@ retest-python: ## the tests that failed last time, one after the other
 
 .PHONY: endurance
 endurance: install ## the long form of the endurance tests: what the project promises
-	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py
+	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py \
+	    tests/conformance/test_fidl_many.py
 
 .PHONY: test-native
 test-native: $(VENV)/.ready
