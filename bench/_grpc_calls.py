@@ -1,0 +1,129 @@
+"""Calls of one gRPC server over one connection, for bench/flows.py.
+
+A state has its own service, and its own chain of interceptors on the same channel.
+
+    bare      none
+    no-op     a class of interceptors with the methods of ours, at each end, that do nothing
+    off       ours, while its category isn't recorded
+    flows     ours, with the `traceparent` that calls carry; `parent` is no-op with such calls
+    header    ours, where calls carry nothing: an entry of our own is added
+    otel      opentelemetry-instrumentation-grpc, as its instrumentors wrap channel and server;
+              spans go through a batch processor into an exporter that forgets them
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from _rounds import State, timed
+from opentelemetry.instrumentation.grpc import client_interceptor, server_interceptor
+from opentelemetry.instrumentation.grpc.grpcext import intercept_channel as otel_channel
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from stretto import flows
+from stretto.flows.grpcio import FlowClientInterceptor, FlowServerInterceptor
+
+BODY = b"x" * 32
+PARENT = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
+OFF = "bench.grpc_off"
+
+
+class Nowhere(SpanExporter):
+    """Takes spans, and forgets them."""
+
+    def export(self, _spans: Any) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+class NoClient(
+    grpc.UnaryUnaryClientInterceptor,
+    grpc.UnaryStreamClientInterceptor,
+    grpc.StreamUnaryClientInterceptor,
+    grpc.StreamStreamClientInterceptor,
+):
+    """Does nothing."""
+
+    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+        return continuation(details, request)
+
+    intercept_unary_stream = intercept_unary_unary
+    intercept_stream_unary = intercept_unary_unary
+    intercept_stream_stream = intercept_unary_unary
+
+
+class NoServer(grpc.ServerInterceptor):
+    """Does nothing."""
+
+    def intercept_service(self, continuation: Any, details: Any) -> Any:
+        return continuation(details)
+
+
+class ByService(grpc.ServerInterceptor):
+    """The interceptors of the state that a call belongs to."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, Any] = {}
+
+    def intercept_service(self, continuation: Any, details: Any) -> Any:
+        return self.states[details.method](continuation, details)
+
+
+class GrpcCalls:
+    """A server and a client of it in this process, over loopback."""
+
+    def __init__(self) -> None:
+        self._provider = TracerProvider(shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(Nowhere()))
+        self._pool = ThreadPoolExecutor(1)
+        self._by_service = ByService()
+        self._server = grpc.server(self._pool, interceptors=[self._by_service])
+        port = self._server.add_insecure_port("127.0.0.1:0")
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        with_no_op = grpc.intercept_channel(self._channel, NoClient())
+        ours = FlowServerInterceptor()
+        self.states = {
+            "bare": self._state("Bare", self._channel, None),
+            "no-op": self._state("NoOp", with_no_op, NoServer()),
+            "parent": self._state("Parent", with_no_op, NoServer(), PARENT),
+            "off": self._state(
+                "Off",
+                self._ours(FlowClientInterceptor(category=OFF)),
+                FlowServerInterceptor(category=OFF),
+            ),
+            "flows": self._state("Flows", self._ours(FlowClientInterceptor()), ours, PARENT),
+            "header": self._state(
+                "Header", self._ours(FlowClientInterceptor(add_header=True)), ours
+            ),
+            "otel": self._state(
+                "Otel",
+                otel_channel(self._channel, client_interceptor(self._provider)),
+                server_interceptor(self._provider),
+            ),
+        }
+        flows.disable(OFF)
+        self._server.start()
+
+    def _ours(self, interceptor: FlowClientInterceptor) -> Any:
+        return grpc.intercept_channel(self._channel, interceptor)
+
+    def _state(self, name: str, channel: Any, interceptor: Any, metadata: Any = None) -> State:
+        service, path = f"bench.{name}", f"/bench.{name}/Echo"
+        handler = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
+        generic = grpc.method_handlers_generic_handler(service, {"Echo": handler})
+        self._server.add_generic_rpc_handlers((generic,))
+        self._by_service.states[path] = (
+            (lambda continuation, details: continuation(details))
+            if interceptor is None
+            else interceptor.intercept_service
+        )
+        call = channel.unary_unary(path)
+        return State(timed(lambda: call(BODY, metadata=metadata)), flows.install)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._server.stop(None).wait()
+        self._pool.shutdown()
+        self._provider.shutdown()
