@@ -18,7 +18,7 @@ static PyObject* option_names[EVENT_OPTIONS]; /* interned */
 
 /* ---- arguments of events ---- */
 
-static int find_option(PyObject* name) {
+int find_event_option(PyObject* name) {
   for (int i = 0; i < EVENT_OPTIONS; i++) {
     if (name == option_names[i])
       return i;
@@ -33,7 +33,7 @@ static int find_option(PyObject* name) {
 }
 
 bool is_event_option(PyObject* name) {
-  return find_option(name) >= 0;
+  return find_event_option(name) >= 0;
 }
 
 static bool take_track(struct event_request* r, PyObject* value) {
@@ -84,8 +84,8 @@ static bool take_args(struct event_request* r, PyObject* value) {
   return true;
 }
 
-static bool take_option(struct event_request* r, enum event_part option,
-                        PyObject* value) {
+bool take_event_option(struct event_request* r, enum event_part option,
+                       PyObject* value) {
   switch (option) {
     case PART_TRACK:
       return take_track(r, value);
@@ -108,12 +108,12 @@ static bool take_keywords(struct event_request* r, PyObject* const* values,
   r->argument_names = kwnames;
   r->argument_values = values;
   for (Py_ssize_t i = 0; i < count; i++) {
-    int option = find_option(PyTuple_GET_ITEM(kwnames, i));
+    int option = find_event_option(PyTuple_GET_ITEM(kwnames, i));
     if (option < 0)
       continue;
     if (i < 32)
       r->skip_names |= 1u << i;
-    if (!take_option(r, (enum event_part)option, values[i]))
+    if (!take_event_option(r, (enum event_part)option, values[i]))
       return false;
   }
   return true;
@@ -236,6 +236,11 @@ static PyObject* category_counter(PyObject* self, PyObject* const* args,
   st_emit(&r, mask);
   Py_DECREF(track);
   Py_RETURN_NONE;
+}
+
+static PyObject* category_template(PyObject* self, PyObject* const* args,
+                                   Py_ssize_t count, PyObject* kwnames) {
+  return template_new((CategoryObject*)self, args, count, kwnames);
 }
 
 /* ---- begin and end ---- */
@@ -496,6 +501,9 @@ static PyMethodDef kMethods[] = {
      "end(*, track=None, flow=None, terminating_flow=None, timestamp=None,\n"
      "    args={}, **arguments)\n--\n\n"
      "End the innermost slice that begin() opened on the track."},
+    {"template", FAST(category_template),
+     "template(name, /, *names, args={}, **constants)\n--\n\n"
+     "Prepare events that differ in the values of `names` only."},
     {"traced", category_traced, METH_O,
      "traced(target, /)\n--\n\n"
      "Decorate a function, method or class: every call becomes a slice."},

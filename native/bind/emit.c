@@ -72,6 +72,8 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     PyObject* name = PyTuple_GET_ITEM(r->argument_names, i);
     if (i < 32 ? r->skip_names & (1u << i) : is_event_option(name))
       continue;
+    if (r->template && r->argument_values[i] == Py_None)
+      continue;
     add_argument(t, e, name, r->argument_values[i]);
   }
   PyObject *name, *value;
@@ -391,7 +393,9 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   out->interned = t->interned.data;
   out->interned_size = t->interned.size;
   bool ok = st_sequence_write(&s->core, out);
-  if (ok && r->argument_names && !r->skip_names && !r->more_arguments)
+  if (ok && r->template)
+    remember_template(s, r->template);
+  else if (ok && r->argument_names && !r->skip_names && !r->more_arguments)
     remember_keywords(t, s, r->argument_names);
   t->scratch.size = base;
   return ok;
@@ -492,7 +496,7 @@ static unsigned count_arguments(const struct thread_state* t,
   return count < MAX_ARGUMENTS ? (unsigned)count : MAX_ARGUMENTS;
 }
 
-uint32_t st_emit(const struct event_request* r, uint32_t mask) {
+static uint32_t emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
     return 0;
@@ -525,5 +529,14 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   Py_XDECREF(e.more_arguments);
   Py_XDECREF(e.name);
   PyErr_Restore(error, error_value, traceback);
+  return written;
+}
+
+_Thread_local unsigned st_events_underway;
+
+uint32_t st_emit(const struct event_request* r, uint32_t mask) {
+  st_events_underway++;
+  uint32_t written = emit(r, mask);
+  st_events_underway--;
   return written;
 }

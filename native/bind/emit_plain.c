@@ -28,7 +28,7 @@ static uint8_t* put_string(uint8_t* p, const uint8_t* limit, PyObject* value) {
     PyErr_Clear();
     return NULL;
   }
-  if (size > limit - p - 2)
+  if (size > limit - p - 2 || size > MAX_PACKET)
     return NULL;
   *p++ = FIELD_STRING;
   *p++ = (uint8_t)size;
@@ -63,21 +63,31 @@ static uint8_t* put_value(uint8_t* p, const uint8_t* limit, PyObject* value) {
   return p;
 }
 
+static inline uint8_t* put_argument(uint8_t* p, const uint8_t* limit,
+                                    uint32_t name_iid, PyObject* value) {
+  if (limit - p < 8)
+    return NULL;
+  *p++ = FIELD_DEBUG_ANNOTATIONS;
+  uint8_t* size = p++;
+  *p++ = FIELD_NAME_IID;
+  p = st_put_varint(p, name_iid);
+  p = put_value(p, limit, value);
+  if (!p || p - size > MAX_PACKET)
+    return NULL;
+  *size = (uint8_t)(p - size - 1);
+  return p;
+}
+
+uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
+                            PyObject* value) {
+  return put_argument(p, limit, name_iid, value);
+}
+
 static uint8_t* put_annotations(uint8_t* p, const uint8_t* limit,
                                 const struct keyword_entry* k,
                                 PyObject* const* values) {
-  for (unsigned i = 0; i < k->count; i++) {
-    if (limit - p < 8)
-      return NULL;
-    *p++ = FIELD_DEBUG_ANNOTATIONS;
-    uint8_t* size = p++;
-    *p++ = FIELD_NAME_IID;
-    p = st_put_varint(p, k->iids[i]);
-    p = put_value(p, limit, values[i]);
-    if (!p)
-      return NULL;
-    *size = (uint8_t)(p - size - 1);
-  }
+  for (unsigned i = 0; p && i < k->count; i++)
+    p = put_argument(p, limit, k->iids[i], values[i]);
   return p;
 }
 

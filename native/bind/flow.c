@@ -49,6 +49,17 @@ static bool append_one(struct bytes_builder* out, uint32_t field,
   return append_flow_id(out, field, id);
 }
 
+bool single_flow(PyObject* flow, uint64_t* id) {
+  if (Py_TYPE(flow) == st_flow_type) {
+    *id = ((FlowObject*)flow)->id;
+    return true;
+  }
+  if (!PyLong_CheckExact(flow))
+    return false;
+  *id = PyLong_AsUnsignedLongLongMask(flow);
+  return true;
+}
+
 static bool is_iterable(PyObject* value) {
   return Py_TYPE(value)->tp_iter || PySequence_Check(value);
 }
@@ -123,6 +134,26 @@ static PyObject* flow_reduce(PyObject* self, PyObject* unused) {
                        ((FlowObject*)self)->id);
 }
 
+/* The `index`th number of the stream that `key` names. */
+static PyObject* flow_id(PyObject* module, PyObject* const* args,
+                         Py_ssize_t count) {
+  (void)module;
+  if (count != 2 || !PyLong_Check(args[0]) || !PyLong_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "flow_id(key, index) takes two ints");
+    return NULL;
+  }
+  uint64_t key = PyLong_AsUnsignedLongLongMask(args[0]);
+  uint64_t index = PyLong_AsUnsignedLongLongMask(args[1]);
+  return PyLong_FromUnsignedLongLong(mix(key + 0x9E3779B97F4A7C15u * index));
+}
+
+static PyMethodDef kFunctions[] = {
+    {"flow_id", (PyCFunction)(void (*)(void))flow_id, METH_FASTCALL,
+     "flow_id(key, index, /)\n--\n\n"
+     "The id that two processes give the index-th message between them, if "
+     "both know the key:\n64 bits, different for each index."},
+    {NULL, NULL, 0, NULL}};
+
 static PyMemberDef kMembers[] = {{"id", T_ULONGLONG, offsetof(FlowObject, id),
                                   READONLY, "The 64-bit id in the trace."},
                                  {NULL, 0, 0, 0, NULL}};
@@ -148,5 +179,7 @@ int add_flow_type(PyObject* module) {
   st_flow_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   if (!st_flow_type)
     return -1;
-  return PyModule_AddType(module, st_flow_type);
+  if (PyModule_AddType(module, st_flow_type) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, kFunctions);
 }

@@ -20,6 +20,7 @@ struct entry {
 typedef struct {
   PyObject_HEAD
   CategoryObject* category;
+  EventTemplateObject* template;
   PyObject* name;
   PyObject* code;
   TrackObject* track;
@@ -30,6 +31,7 @@ typedef struct {
   PyObject* more_arguments;
   uint64_t timestamp;
   uint32_t skip_names;
+  uint8_t type; /* ST_INSTANT: recorded when it is entered, and no END */
   bool has_timestamp;
   uint8_t left_out;  /* as in event_request */
   bool may_be_quick; /* nothing but a name and maybe plain arguments */
@@ -68,6 +70,7 @@ PyObject* slice_new(const struct event_request* r) {
   if (!s)
     return NULL;
   s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
+  s->template = (EventTemplateObject*)Py_XNewRef((PyObject*)r->template);
   s->name = Py_XNewRef(r->name);
   s->code = Py_XNewRef(r->code);
   s->track = (TrackObject*)Py_XNewRef((PyObject*)r->track);
@@ -75,6 +78,7 @@ PyObject* slice_new(const struct event_request* r) {
   s->terminating_flow = Py_XNewRef(r->terminating_flow);
   s->more_arguments = Py_XNewRef(r->more_arguments);
   s->names = s->values = NULL;
+  s->type = (uint8_t)r->type;
   s->timestamp = r->timestamp;
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
@@ -95,6 +99,7 @@ static void slice_dealloc(PyObject* self) {
   SliceObject* s = (SliceObject*)self;
   PyTypeObject* type = Py_TYPE(self);
   Py_CLEAR(s->category);
+  Py_CLEAR(s->template);
   Py_CLEAR(s->name);
   Py_CLEAR(s->code);
   Py_CLEAR(s->track);
@@ -132,10 +137,11 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-static uint32_t begin_slowly(SliceObject* s, uint32_t mask) {
+static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   struct event_request r = {
-      .type = ST_SLICE_BEGIN,
+      .type = (enum st_event_type)s->type,
       .category = s->category,
+      .template = s->template,
       .name = s->name,
       .code = s->code,
       .track = s->track,
@@ -150,6 +156,8 @@ static uint32_t begin_slowly(SliceObject* s, uint32_t mask) {
   };
   if (s->values)
     r.argument_values = &PyTuple_GET_ITEM(s->values, 0);
+  if (s->template && emit_template(&r, mask))
+    return mask;
   return st_emit(&r, mask);
 }
 
@@ -174,7 +182,7 @@ static bool begin_quickly(SliceObject* s, uint32_t mask) {
 
 /* Looks the entry up again: an argument's repr may have entered the slice. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
-  uint32_t written = begin_quickly(s, mask) ? mask : begin_slowly(s, mask);
+  uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
   if (index >= s->depth)
     return;
   struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
@@ -190,7 +198,9 @@ static PyObject* slice_enter(PyObject* self, PyObject* unused) {
     return PyErr_NoMemory();
   *e = (struct entry){0, 0, 0};
   uint32_t mask = s->category->enabled;
-  if (mask)
+  if (mask && s->type == ST_INSTANT)
+    write_begin(s, mask);
+  else if (mask)
     begin(s, mask, s->depth - 1);
   return Py_NewRef(self);
 }

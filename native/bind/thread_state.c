@@ -68,6 +68,7 @@ static void sequence_free(struct thread_sequence* s) {
   identity_cache_free(&s->codes);
   identity_cache_free(&s->locations);
   call_cache_free(s->calls);
+  template_cache_free(s->templates);
   for (int i = 0; i < KEYWORD_ENTRIES; i++)
     Py_XDECREF(s->keywords[i].names);
   PyMem_RawFree(s->categories);

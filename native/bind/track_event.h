@@ -115,6 +115,8 @@ extern PyTypeObject* st_flow_type;
  * code: what an iterator gives is seen when it is recorded. */
 bool may_be_flows(PyObject* value);
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
+/* The id, where it is one Flow or int. */
+bool single_flow(PyObject* flow, uint64_t* id);
 
 /* What end() has to know (open_begins.c): begin() was called on the track, for
  * the slots in mask; it was written to those in `written`. */
@@ -137,7 +139,11 @@ struct identity_cache {
   uint32_t mask, conflicts;
 };
 
-enum { MAX_PLAIN_ARGUMENTS = 6, KEYWORD_ENTRIES = 32 };
+enum {
+  MAX_PLAIN_ARGUMENTS = 6,
+  KEYWORD_ENTRIES = 32,
+  MAX_TEMPLATE_VALUES = 6,
+};
 
 /* The names of one call site, none of them an option, with their ids. */
 struct keyword_entry {
@@ -156,9 +162,10 @@ struct thread_sequence {
   uint32_t described_epoch; /* in which the thread's name was looked at */
   struct identity_cache names;
   struct identity_cache argument_names;
-  struct identity_cache codes;     /* code object -> name iid */
-  struct identity_cache locations; /* code object -> source location iid */
-  struct call_cache* calls;        /* or NULL: see call_cache.h */
+  struct identity_cache codes;      /* code object -> name iid */
+  struct identity_cache locations;  /* code object -> source location iid */
+  struct call_cache* calls;         /* or NULL: see call_cache.h */
+  struct template_cache* templates; /* or NULL: see event_template.c */
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
     uint32_t epoch, iid;
@@ -271,15 +278,27 @@ enum event_part {
 };
 extern const char* const st_part_names[EVENT_PARTS];
 
+/* What the events of a template have in common (event_template.c). */
+typedef struct {
+  PyObject_HEAD
+  uint64_t number; /* of no other template, ever */
+  CategoryObject* category;
+  PyObject* name;      /* exact str */
+  PyObject* constants; /* dict of plain values, unchanged since */
+  unsigned count;      /* of values that differ */
+  PyObject* names[MAX_TEMPLATE_VALUES + 1]; /* tuple of the first n names */
+} EventTemplateObject;
+
 /* Everything a caller may say about an event; unset: NULL / 0. */
 struct event_request {
   enum st_event_type type;
   CategoryObject* category;
-  PyObject* name;       /* str */
-  PyObject* code;       /* instead of name: named and located by it */
-  TrackObject* track;   /* explicit track */
-  uint64_t track_uuid;  /* instead: a track described elsewhere */
-  bool on_thread_track; /* instead: the thread's, even inside a task */
+  EventTemplateObject* template; /* where category, name and args come from */
+  PyObject* name;                /* str */
+  PyObject* code;                /* instead of name: named and located by it */
+  TrackObject* track;            /* explicit track */
+  uint64_t track_uuid;           /* instead: a track described elsewhere */
+  bool on_thread_track;          /* instead: the thread's, even inside a task */
   uint32_t since; /* of an END: st_start_counter at its BEGIN; a session that
                      started later, while Python ran, gets nothing */
   bool has_timestamp;
@@ -297,6 +316,9 @@ struct event_request {
 /* Writes the event to the slots in mask.  Returns the slots that got it.
  * Never raises: what can't be converted is counted. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
+/* Events that the calling thread is recording, one within the other: Python
+ * that runs now was called by one of them. */
+extern _Thread_local unsigned st_events_underway;
 
 /* Counts wrong use of an event call, and leaves that part of it out.  False:
  * it is to be raised instead, and set (python -X dev; misuse.c). */
@@ -306,6 +328,11 @@ __attribute__((cold)) bool forgive(struct event_request* request,
 
 /* Whether a keyword is one of ours (`track`, `flow`, ...), no argument. */
 bool is_event_option(PyObject* name);
+/* Which one it is; -1: none. */
+int find_event_option(PyObject* name);
+/* False: wrong, and to be raised. */
+bool take_event_option(struct event_request* request, enum event_part option,
+                       PyObject* value);
 
 /* The category's cached id, or 0. */
 static inline uint32_t known_category(const struct thread_sequence* s,
@@ -365,6 +392,20 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
 
+/* Events of a template (event_template.c).  False: take st_emit. */
+bool emit_template(const struct event_request* request, uint32_t mask);
+/* Lets emit_template know a template whose names are interned now. */
+void remember_template(struct thread_sequence* s,
+                       const EventTemplateObject* template);
+void template_cache_free(struct template_cache* cache);
+PyObject* template_new(CategoryObject* category, PyObject* const* args,
+                       Py_ssize_t count, PyObject* kwnames);
+
+/* An annotation with an exact int, float, bool or str; NULL: something else,
+ * or no room (emit_plain.c). */
+uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
+                            PyObject* value);
+
 /* With plain arguments from one call site (emit_plain.c). */
 bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
@@ -403,6 +444,7 @@ int add_category_type(PyObject* module);
 int add_slice_type(PyObject* module);
 int add_track_type(PyObject* module);
 int add_flow_type(PyObject* module);
+int add_event_template_type(PyObject* module);
 int add_misuse_functions(PyObject* module);
 int add_instance_functions(PyObject* module);
 int add_track_event_api(PyObject* module);

@@ -130,10 +130,9 @@ static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
 
 void st_trace_writer_return_full_chunk(struct st_trace_writer* w);
 
-/* Ends the packet whose payload lies between reserve()'s result and `end`. */
-static inline void st_trace_writer_commit(struct st_trace_writer* w,
-                                          uint8_t* end) {
-  *w->cur = (uint8_t)(end - w->cur - 1);
+/* The packet that begins at `cur`, size and all, is complete. */
+static inline void st_trace_writer_end_packet_at(struct st_trace_writer* w,
+                                                 uint8_t* end) {
   w->cur = end;
   w->packets_written++;
   if (end == w->end) {
@@ -142,6 +141,27 @@ static inline void st_trace_writer_commit(struct st_trace_writer* w,
   }
   w->packets++;
   atomic_store_explicit(&w->header->packets, w->packets, memory_order_release);
+}
+
+/* Ends the packet whose payload lies between reserve()'s result and `end`. */
+static inline void st_trace_writer_commit(struct st_trace_writer* w,
+                                          uint8_t* end) {
+  *w->cur = (uint8_t)(end - w->cur - 1);
+  st_trace_writer_end_packet_at(w, end);
+}
+
+/* The same for up to 16383 bytes, with a size of two. */
+static inline uint8_t* st_trace_writer_reserve_wide(struct st_trace_writer* w,
+                                                    size_t max) {
+  return st_trace_writer_reserve(w, max + 1) ? w->cur + 2 : NULL;
+}
+
+static inline void st_trace_writer_commit_wide(struct st_trace_writer* w,
+                                               uint8_t* end) {
+  size_t size = (size_t)(end - w->cur - 2);
+  w->cur[0] = (uint8_t)(size | 0x80);
+  w->cur[1] = (uint8_t)(size >> 7);
+  st_trace_writer_end_packet_at(w, end);
 }
 
 /* --- B: a finished packet of any size up to ST_MAX_PACKET_SIZE --- */

@@ -113,6 +113,33 @@ static void test_bytes_of_a_chunk(void) {
   CHECK_EQ(got.count, 3);
 }
 
+/* Packets with a size of two bytes, up to what the chunk holds. */
+static void test_wide_packets(void) {
+  start(2, ST_DROP);
+  CHECK(!st_trace_writer_reserve_wide(&writer, 1)); /* no chunk yet */
+  CHECK(append(4));
+  size_t sizes[] = {0, 1, 127, 128, 300};
+  for (int i = 0; i < 5; i++) {
+    uint8_t* p = st_trace_writer_reserve_wide(&writer, sizes[i]);
+    CHECK(p);
+    memcpy(p, bytes, sizes[i]);
+    st_trace_writer_commit_wide(&writer, p + sizes[i]);
+  }
+  size_t left = st_trace_writer_room(&writer);
+  CHECK(!st_trace_writer_reserve_wide(&writer, left - 1));
+  uint8_t* last = st_trace_writer_reserve_wide(&writer, left - 2);
+  CHECK(last);
+  memcpy(last, bytes, left - 2);
+  st_trace_writer_commit_wide(&writer, last + left - 2);
+  CHECK_EQ(writer.chunk.size, 0); /* full: returned at once */
+  CHECK_EQ(writer.packets_written, 7);
+  CHECK_EQ(finish(), 0);
+  CHECK_EQ(got.count, 7);
+  for (int i = 0; i < 5; i++)
+    CHECK_EQ(got.sizes[i + 1], sizes[i]);
+  CHECK_EQ(got.sizes[6], left - 2);
+}
+
 static void test_finished_packet_is_scrapable(void) {
   start(1, ST_DROP);
   st_message_append_varint(st_trace_writer_begin_packet(&writer), 1, 1);
@@ -497,6 +524,7 @@ static void test_random_scripts(void) {
 int main(void) {
   RUN(test_only_the_first_packet_says_so);
   RUN(test_bytes_of_a_chunk);
+  RUN(test_wide_packets);
   RUN(test_finished_packet_is_scrapable);
   RUN(test_full_chunk_is_returned_at_once);
   RUN(test_few_bytes_are_left_unused);

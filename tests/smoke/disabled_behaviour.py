@@ -92,6 +92,17 @@ class Events(unittest.TestCase):
         with category.slice("to", terminating_flow=flow):
             pass
 
+    def test_templates(self) -> None:
+        template = category.template("echo", "txid", "bytes", role="send", args={"args": 1})
+        template.instant(1, 2, flow=stretto.Flow(), timestamp=stretto.now())
+        with template.slice(1), template.instant_at_entry(2, 3, terminating_flow=7):
+            pass
+
+    def test_flow_ids(self) -> None:
+        self.assertEqual(stretto.flow_id(0, 1), 0xE220A8397B1DCDAF)
+        self.assertEqual(stretto.flow_id(2**64 - 1, 2**64 - 1), stretto.flow_id(-1, -1))
+        self.assertFalse(stretto.in_event())
+
     def test_arguments_that_cannot_be_shown_are_left_alone(self) -> None:
         class Unshowable:
             def __repr__(self) -> str:

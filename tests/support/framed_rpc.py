@@ -17,11 +17,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import stretto
 from stretto import flows
 from stretto.base import rpc_hooks
-from stretto.base.rpc_hooks import EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage, RpcMethod
+from stretto.base.rpc_hooks import EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMethod
 
 CATEGORY = "test.framed"
 FRAME = struct.Struct("=IIII")
@@ -42,7 +43,7 @@ class FramedChannel:
     def send(self, kind: int, serial: int, txid: int = 0) -> int:
         """Send a message; the transaction of a request."""
         hooks = rpc_hooks.hooks
-        token = None
+        told = None
         with self._write_lock:
             if kind == REQUEST:
                 self._txid += 1
@@ -50,35 +51,31 @@ class FramedChannel:
             stamp = hooks.now() if hooks is not None else 0
             self.end.sendall(FRAME.pack(kind, txid, serial, 0))
             if hooks is not None:
-                token = hooks.sent(self.channel, message(kind, serial, txid), stamp)
-        if hooks is not None and token is not None:
-            hooks.finished(token)
+                told = hooks.sent(self.channel, stamp, method(kind, serial), kind, txid, FRAME.size)
+        if told is not None:
+            with told:
+                pass
         return txid
 
     def receive(self, handle: Callable[[int, int, int], object]) -> bool:
         """Receive a message, and handle it; False: the peer has gone."""
         hooks = rpc_hooks.hooks
-        seen = None
+        told = None
         with self._read_lock:
             data = self.end.recv(FRAME.size, socket.MSG_WAITALL)
             if len(data) < FRAME.size:
                 return False
             kind, txid, serial, _ = FRAME.unpack(data)
             if hooks is not None:
-                seen = hooks.received(self.channel, message(kind, serial, txid))
-        if hooks is None or seen is None:
+                told = hooks.received(self.channel, method(kind, serial), kind, txid, FRAME.size)
+        with told or nullcontext():
             handle(kind, txid, serial)
-            return True
-        hooks.handling(seen)
-        handle(kind, txid, serial)
-        hooks.finished(seen)
         return True
 
 
-def message(kind: int, serial: int, txid: int) -> RpcMessage:
+def method(kind: int, serial: int) -> RpcMethod:
     """The serial number stands as the ordinal: so a test finds a message at both ends."""
-    method = RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
-    return RpcMessage(method, kind, txid, size=FRAME.size)
+    return RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
 
 
 class _EnableLater:

@@ -4,15 +4,14 @@ The RPC packages (`ipc`, `fidl`) never import a tracer. They look at `hooks`, an
 what they do where it isn't None; `stretto.flows.install()` puts an object there.
 
     sender                                      receiver
-    method.switch.enabled, or hooks: is it wanted?
+    hooks, or method.switch.enabled: is it wanted?
     stamp = hooks.now()
     -- write lock -----------------------       -- receive lock -------------------------
     the write                                   the read
-    call = hooks.sent(channel, message, stamp)  seen = hooks.received(channel, message)
+    told = hooks.sent(channel, stamp, ...)      told = hooks.received(channel, ...)
     -------------------------------------       -----------------------------------------
-    a two-way call waits here                   hooks.handling(seen)     where it is handled
-    hooks.finished(call, error)                 the handler
-                                                hooks.finished(seen, error)
+    with told:                                  with told:
+        a two-way call waits here                   the message is handled here
 
 Rules of a transport
 - `sent` comes after a write that succeeded, under the lock that orders the writes: what it
@@ -21,12 +20,16 @@ Rules of a transport
   a `numbered` channel only those of a method whose switch is on, and their order doesn't matter.
 - `stamp` is taken before the write: no receiver shall be earlier than its sender.
 - A reply is told like any message, by its sender and by its receiver, with its request's txid. A
-  received reply, too, goes to `handling` and `finished`, on the caller's thread or task.
-- What `sent` and `received` give is None where there is nothing to do; only what isn't None goes to
-  `handling` and `finished`, `finished` exactly once, on the same thread or task.
+  received reply is handled, too, on the caller's thread or task.
+- What `sent` gives for a REQUEST, and `received` for any message, is None where there is nothing
+  to do, else a context manager that is entered and left once: by the thread or task that has sent,
+  at once, until the call has ended (if nobody waits for that, at once); by the one that handles
+  what was received.
 - A transaction id is used once in the life of a connection. Who took over an endpoint that others
   have used (`RpcChannel(adopted=True)`) begins at a random one.
 - Hooks raise nothing, block on nothing, and don't use the channel.
+- What is told are plain arguments by position: an object for each message would cost more than
+  all that is done with it.
 """
 
 from __future__ import annotations
@@ -34,12 +37,25 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from types import TracebackType
+    from typing import Protocol
 
     class End(Protocol):
         """What a channel's key may be derived from: a socket, or whatever holds one."""
 
         def fileno(self) -> int: ...
+
+    class Told(Protocol):
+        """A message that is to be traced: its block is the call, or the handler."""
+
+        def __enter__(self) -> object: ...
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            traceback: TracebackType | None,
+            /,
+        ) -> None: ...
 
     class RpcHooks(Protocol):
         """What is told. Times are the trace clock's nanoseconds."""
@@ -47,21 +63,49 @@ if TYPE_CHECKING:
         def now(self) -> int:
             """The time for a `stamp`."""
 
-        def sent(self, channel: RpcChannel, message: RpcMessage, stamp: int) -> Any:
-            """A message was written; `stamp` is `now()` before the write.
+        def sent(  # noqa: PLR0917  # see the rules
+            self,
+            channel: RpcChannel,
+            stamp: int,
+            method: RpcMethod,
+            kind: int,
+            txid: int,
+            size: int = 0,
+            handles: int = 0,
+            answer: int = 0,
+            data: bytes = b"",
+            /,
+        ) -> Told | None:
+            """A message was written.
 
             Returns:
-                For `finished`, when the call has ended or nobody waits for it.
+                Of a REQUEST only: its block is the wait for the reply.
+
+            Args:
+                channel: To which.
+                stamp: `now()` before the write.
+                method: Its method.
+                kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.
+                txid: Its transaction; 0 where the protocol has none for it.
+                size: Its bytes.
+                handles: Descriptors that go with it.
+                answer: Of a request with several replies: how many came before this one.
+                data: Its bytes, for `RpcMethod.describe`: nobody looks at them who wasn't asked to.
             """
 
-        def received(self, channel: RpcChannel, message: RpcMessage) -> Any:
-            """A message was read. What it returns is for `handling`, then `finished`."""
-
-        def handling(self, seen: Any) -> None:
-            """The handler of a received message begins, or the waiter for a reply goes on."""
-
-        def finished(self, token: Any, error: BaseException | None = None) -> None:
-            """A call has ended, or a handler, perhaps with an exception."""
+        def received(  # noqa: PLR0917  # see the rules
+            self,
+            channel: RpcChannel,
+            method: RpcMethod,
+            kind: int,
+            txid: int,
+            size: int = 0,
+            handles: int = 0,
+            answer: int = 0,
+            data: bytes = b"",
+            /,
+        ) -> Told | None:
+            """A message was read; arguments as of `sent`."""
 
         def lost(self, channel: RpcChannel, outgoing: bool) -> None:
             """Messages of one direction went uncounted."""
@@ -164,7 +208,8 @@ class RpcMethod:
         ordinal: Its number on the wire.
         category: Under which its messages are traced; "": they aren't.
         describe: Makes plain values of what is in a message, without what is sensitive
-            (`stretto.base.excerpts`); None: nobody here can. It may raise a StrettoError.
+            (`stretto.base.excerpts`): of its kind, its bytes and how many descriptors went with
+            it. None: nobody here can. It may raise a StrettoError.
     """
 
     __slots__ = ("describe", "name", "ordinal", "service", "state", "switch")
@@ -175,7 +220,7 @@ class RpcMethod:
         name: str,
         ordinal: int,
         category: str = "",
-        describe: Callable[[RpcMessage], object] | None = None,
+        describe: Callable[[int, bytes, int], object] | None = None,
     ) -> None:
         self.service = service
         self.name = name
@@ -184,41 +229,6 @@ class RpcMethod:
         self.describe = describe
         self.state: object = None
         """The hooks' own."""
-
-
-class RpcMessage:
-    """The facts of one message.
-
-    Args:
-        method: Which.
-        kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.
-        txid: Its transaction; 0 where the protocol has none for it.
-        size: Its bytes.
-        handles: Descriptors that go with it.
-        answer: Of a request with several replies: how many came before this one.
-        data: Its bytes, for `RpcMethod.describe`: nobody looks at them who wasn't asked to.
-    """
-
-    __slots__ = ("answer", "data", "handles", "kind", "method", "size", "txid")
-
-    def __init__(
-        self,
-        method: RpcMethod,
-        kind: int,
-        txid: int,
-        *,
-        size: int = 0,
-        handles: int = 0,
-        answer: int = 0,
-        data: bytes = b"",
-    ) -> None:
-        self.method = method
-        self.kind = kind
-        self.txid = txid
-        self.size = size
-        self.handles = handles
-        self.answer = answer
-        self.data = data
 
 
 hooks: RpcHooks | None = None

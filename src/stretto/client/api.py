@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from stretto import _native
-from stretto._native import Category, Flow, Track, process_track, thread_track
+from stretto._native import Category, Flow, Track, flow_id, in_event, process_track, thread_track
 from stretto.client import track_event as _track_event  # noqa: F401  # describes the process
 
 TYPE_CHECKING = False
@@ -22,6 +22,8 @@ __all__ = [
     "begin",
     "counter",
     "end",
+    "flow_id",
+    "in_event",
     "instant",
     "now",
     "process_track",
@@ -63,6 +65,5 @@ def available() -> bool:
     return True
 
 
-def now() -> int:
-    """The trace clock: nanoseconds of CLOCK_BOOTTIME, for `timestamp=`."""
-    return _native.boottime_ns()
+now = _native.boottime_ns
+"""The trace clock: nanoseconds of CLOCK_BOOTTIME, for `timestamp=`."""

@@ -73,6 +73,9 @@ class Category:
     def slice_for_code(self, code: object, /) -> _EmptySlice:
         return _EMPTY_SLICE
 
+    def template(self, name: str, /, *names: str, **constants: Any) -> EventTemplate:
+        return _EMPTY_TEMPLATE
+
     def traced(self, target: T) -> T:
         from stretto.client.traced import trace
 
@@ -83,6 +86,24 @@ class Category:
 
     def __reduce__(self) -> tuple[type[Category], tuple[str, str, tuple[str, ...]]]:
         return Category, (self.name, self.description, self.tags)
+
+
+class EventTemplate:
+    """Events of a category."""
+
+    __slots__ = ()
+
+    def slice(self, *values: object, **options: Any) -> _EmptySlice:
+        return _EMPTY_SLICE
+
+    def instant(self, *values: object, **options: Any) -> None:
+        return None
+
+    def instant_at_entry(self, *values: object, **options: Any) -> _EmptySlice:
+        return _EMPTY_SLICE
+
+
+_EMPTY_TEMPLATE = EventTemplate()
 
 
 def _check_name(name: object) -> None:
@@ -119,6 +140,22 @@ class Flow:
 
     def __reduce__(self) -> tuple[type[Flow], tuple[int]]:
         return Flow, (self.id,)
+
+
+def flow_id(key: int, index: int, /) -> int:
+    """The index-th number of the stream that a key names: 64 bits."""
+    value = (key + index * 0x9E3779B97F4A7C15) & _U64
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _U64
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _U64
+    return value ^ (value >> 31)
+
+
+_U64 = (1 << 64) - 1
+
+
+def in_event() -> bool:
+    """Whether the calling thread is recording an event: never."""
+    return False
 
 
 python = Category("python", "events of the default category")

@@ -6,7 +6,7 @@
     new txid             anchor = txid, count = 0
     no txid, or an       count += 1
     answer's sequel
-    id = stream(key of the direction, anchor << 32 | count)
+    id = flow_id(key of the direction, anchor << 32 | count)
 
 and a first reply has the id of its request, whatever its place. So:
 
@@ -32,8 +32,9 @@ All ids are 64 bits; 0 means: no flow.
 
 from __future__ import annotations
 
+from stretto import flow_id
 from stretto.base.rpc_hooks import CONTROL, REPLY
-from stretto.flows.mixing import U64, combine, mix64, stream
+from stretto.flows.mixing import U64, combine, mix64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,9 +89,12 @@ class Direction:
         synchronised: The end has counted from the very first message on.
     """
 
-    __slots__ = ("anchor", "count", "forsaken", "synchronised")
+    __slots__ = ("anchor", "count", "forsaken", "key", "opposite_key", "synchronised")
 
     def __init__(self, *, synchronised: bool) -> None:
+        self.key = 0
+        """Of its ids; 0: not known yet."""
+        self.opposite_key = 0
         self.anchor = 0
         self.count = 0
         self.synchronised = synchronised
@@ -107,10 +111,10 @@ class Direction:
             self.anchor = txid
             self.count = 0
             self.synchronised = True
-        else:
-            self.count += 1
-            if self.count > MAX_COUNT:
-                self.synchronised = False
+            return -1 if self.forsaken else txid << 32
+        self.count += 1
+        if self.count > MAX_COUNT:
+            self.synchronised = False
         if self.forsaken or not self.synchronised:
             return -1
         return self.anchor << 32 | self.count
@@ -137,13 +141,12 @@ class AnchoredIds:
         synchronised: Nothing was sent or received before.
     """
 
-    __slots__ = ("_incoming", "_is_server", "_key", "_keys", "_outgoing")
+    __slots__ = ("_incoming", "_is_server", "_key", "_outgoing")
 
     def __init__(
         self, key: Callable[[], int], *, is_server: bool, synchronised: bool = True
     ) -> None:
         self._key = key
-        self._keys = (0, 0)
         self._is_server = is_server
         self._outgoing = Direction(synchronised=synchronised)
         self._incoming = Direction(synchronised=synchronised)
@@ -154,27 +157,20 @@ class AnchoredIds:
         return self._outgoing.used or self._incoming.used
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
-        """Count a message; gives what `identify` needs."""
-        direction = self._outgoing if outgoing else self._incoming
-        index = direction.advance(txid, answer)
-        if kind == REPLY and not answer and index >= 0:
-            return txid << 32  # its request's, which went the other way
-        return index
-
-    def identify(self, outgoing: bool, kind: int, index: int, answer: int = 0) -> int:
-        """The id of a message that was counted; 0: unknown."""
-        if index < 0:
-            return 0
-        with_request = kind == REPLY and not answer
-        to_server = (outgoing != self._is_server) != with_request
-        key = self._direction_key(to_server)
-        return key and (stream(key, index) or 1)
+        """See `FlowIds`."""
+        del kind
+        return (self._outgoing if outgoing else self._incoming).advance(txid, answer)
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
         """See `FlowIds`."""
         del ordinal
-        index = self.skip(outgoing, kind, txid, answer)
-        return 0 if kind == CONTROL else self.identify(outgoing, kind, index, answer)
+        direction = self._outgoing if outgoing else self._incoming
+        index = direction.advance(txid, answer)
+        if index < 0 or kind == CONTROL or not (direction.key or self._find_keys()):
+            return 0
+        if kind == REPLY and not answer:  # its request's, which went the other way
+            return flow_id(direction.opposite_key, txid << 32) or 1
+        return flow_id(direction.key, index) or 1
 
     def lost(self, outgoing: bool) -> None:
         """See `FlowIds`."""
@@ -185,13 +181,16 @@ class AnchoredIds:
         self._outgoing.forsake()
         self._incoming.forsake()
 
-    def _direction_key(self, to_server: bool) -> int:
-        if not self._keys[0]:
-            key = self._key()
-            if not key:
-                return 0
-            self._keys = (combine(key, TO_CLIENT), combine(key, TO_SERVER))
-        return self._keys[to_server]
+    def _find_keys(self) -> bool:
+        key = self._key()
+        if not key:
+            return False
+        to_server, to_client = combine(key, TO_SERVER), combine(key, TO_CLIENT)
+        outgoing, incoming = self._outgoing, self._incoming
+        up, down = (incoming, outgoing) if self._is_server else (outgoing, incoming)
+        up.key, up.opposite_key = to_server, to_client
+        down.key, down.opposite_key = to_client, to_server
+        return True
 
 
 class NumberedIds:
@@ -201,25 +200,25 @@ class NumberedIds:
         key: As of `AnchoredIds`.
     """
 
-    __slots__ = ("_forsaken", "_key", "_stream_key")
+    __slots__ = ("_key", "_stream_key")
 
     def __init__(self, key: Callable[[], int]) -> None:
         self._key = key
         self._stream_key = 0
-        self._forsaken = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
         """See `FlowIds`."""
         del outgoing, kind, ordinal
-        if self._forsaken or not txid:
+        if not txid or not (self._stream_key or self._find_key()):
             return 0
-        if not self._stream_key:
-            key = self._key()
-            if not key:
-                return 0
+        request = flow_id(self._stream_key, txid)
+        return (flow_id(mix64(request), answer) if answer else request) or 1
+
+    def _find_key(self) -> bool:
+        key = self._key()
+        if key:
             self._stream_key = combine(key, TO_SERVER)
-        request = stream(self._stream_key, txid)
-        return (stream(mix64(request), answer) if answer else request) or 1
+        return key != 0
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
         """Nothing rests on a count."""
@@ -229,7 +228,12 @@ class NumberedIds:
 
     def forsake(self) -> None:
         """See `FlowIds`."""
-        self._forsaken = True
+        self._stream_key = 0
+        self._key = _no_key
+
+
+def _no_key() -> int:
+    return 0
 
 
 class Rfc0035Ids:

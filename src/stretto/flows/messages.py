@@ -14,10 +14,10 @@ its block writes: the order of counting is the order on the wire. One thread, or
 from __future__ import annotations
 
 from _thread import RLock
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from stretto.base import rpc_hooks
-from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod, switch
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod, switch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +59,9 @@ class MessageFlows:
             yield
             number = self._sent
             self._sent += 2
-            token = None
             if hooks is not None:
-                token = hooks.sent(self._channel, self._message(name, number, size), stamp)
-        if hooks is not None and token is not None:
-            hooks.finished(token)
+                method = RpcMethod(self._service, name, 0, self._category)
+                hooks.sent(self._channel, stamp, method, ONE_WAY, number, size)
 
     @contextmanager
     def handling(self, name: str, *, size: int = 0) -> Iterator[None]:
@@ -71,22 +69,9 @@ class MessageFlows:
         number = self._received
         self._received += 2
         hooks = rpc_hooks.hooks
-        seen = None
+        told = None
         if hooks is not None:
-            seen = hooks.received(self._channel, self._message(name, number, size))
-        if hooks is None or seen is None:
+            method = RpcMethod(self._service, name, 0, self._category)
+            told = hooks.received(self._channel, method, ONE_WAY, number, size)
+        with told or nullcontext():
             yield
-            return
-        hooks.handling(seen)
-        error: BaseException | None = None
-        try:
-            yield
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            hooks.finished(seen, error)
-
-    def _message(self, name: str, number: int, size: int) -> RpcMessage:
-        method = RpcMethod(self._service, name, 0, self._category)
-        return RpcMessage(method, ONE_WAY, number, size=size)

@@ -18,12 +18,11 @@ def mix64(value: int) -> int:
 
 
 def stream(key: int, index: int) -> int:
-    """The `index`th number of the stream that `key` names; never repeats for 2^64 indexes."""
-    # mix64, written out: a call of its own costs a third of it.
-    value = (key + index * ODD) & U64
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & U64
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & U64
-    return value ^ (value >> 31)
+    """The `index`th number of the stream that `key` names; never repeats for 2^64 indexes.
+
+    What `stretto.flow_id` computes, in Python: its model.
+    """
+    return mix64(key + index * ODD)
 
 
 def combine(*values: int) -> int:

@@ -30,7 +30,7 @@ from multiprocessing.queues import JoinableQueue, Queue
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.flows.channel_key import nonce
 
 if TYPE_CHECKING:
@@ -146,18 +146,16 @@ class _Traced:
         stamp = 0 if hooks is None else hooks.now()
         super().put(obj, block, timeout)  # type: ignore[misc]
         if hooks is not None:
-            message = RpcMessage(self._method, ONE_WAY, self._buffer.last.number)
-            if (token := hooks.sent(self._channel, message, stamp)) is not None:
-                hooks.finished(token)
+            hooks.sent(self._channel, stamp, self._method, ONE_WAY, self._buffer.last.number)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Wait for an item, and take it."""
-        self._got.seen = None
+        self._got.told = None
         item = super().get(block, timeout)  # type: ignore[misc]
-        hooks, seen = rpc_hooks.hooks, self._got.seen
-        if hooks is not None and seen is not None:
-            hooks.handling(seen)
-            hooks.finished(seen)
+        told = self._got.told
+        if told is not None:
+            with told:
+                pass
         return item
 
     def _recv_bytes(self) -> bytes:
@@ -171,8 +169,7 @@ class _Traced:
             number = 0  # it may be another item's by now
         hooks = rpc_hooks.hooks
         if hooks is not None:
-            message = RpcMessage(self._method, ONE_WAY, number, size=len(data))
-            self._got.seen = hooks.received(self._channel, message)
+            self._got.told = hooks.received(self._channel, self._method, ONE_WAY, number, len(data))
         return data
 
 

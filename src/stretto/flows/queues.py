@@ -22,7 +22,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.flows.channel_key import nonce
 from stretto.flows.messages import MessageFlows
 
@@ -60,30 +60,27 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         """Put an item; blocks while the pipe is full."""
         hooks = rpc_hooks.hooks
         data = ForkingPickler.dumps(obj)
-        token = None
         with self._wlock:
             stamp = 0 if hooks is None else hooks.now()
             self._writer.send_bytes(data)
             self._counts[0] += 1
             if hooks is not None:
-                message = RpcMessage(self._method, ONE_WAY, self._counts[0], size=len(data))
-                token = hooks.sent(self._channel(), message, stamp)
-        if hooks is not None and token is not None:
-            hooks.finished(token)
+                number = self._counts[0]
+                hooks.sent(self._channel(), stamp, self._method, ONE_WAY, number, len(data))
 
     def get(self) -> Any:
         """Wait for an item, and take it."""
         hooks = rpc_hooks.hooks
-        seen = None
+        told = None
         with self._rlock:
             data = self._reader.recv_bytes()
             self._counts[1] += 1
             if hooks is not None:
-                message = RpcMessage(self._method, ONE_WAY, self._counts[1], size=len(data))
-                seen = hooks.received(self._channel(), message)
-        if hooks is not None and seen is not None:
-            hooks.handling(seen)
-            hooks.finished(seen)
+                number = self._counts[1]
+                told = hooks.received(self._channel(), self._method, ONE_WAY, number, len(data))
+        if told is not None:
+            with told:
+                pass
         return ForkingPickler.loads(data)
 
     def __getstate__(self) -> Any:

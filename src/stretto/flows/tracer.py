@@ -16,17 +16,20 @@ What a handler sends on, from its own task or from others that it starts, has th
 Rules
 - A sender's slice has the time before its write, and is written after it: then its id is known.
 - A message that nobody wants is counted all the same.
-- What is written while a message is being traced, on the same thread, isn't traced: a channel over
+- What is sent while an event is being recorded, on the same thread, isn't traced: a channel over
   which the trace itself leaves would never come to rest.
+- Nothing is made for a message but what the trace gets: what its method has in common
+  with all of its kind is a template.
 """
 
 from __future__ import annotations
 
 import weakref
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock
 from contextvars import ContextVar
 
 import stretto
+from stretto import in_event
 from stretto.base.rpc_hooks import CONTROL, KIND_NAMES, REPLY, REQUEST
 from stretto.flows.channel_state import ChannelState
 
@@ -34,63 +37,93 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
     from contextvars import Token
+    from types import TracebackType
     from typing import Any
 
-    from stretto.base.rpc_hooks import RpcChannel, RpcMessage, RpcMethod
+    from stretto.base.rpc_hooks import RpcChannel, RpcMethod, Told
 
 TRANSPORT_CATEGORY = "rpc.transport"
 """Every message of a channel whose method has no category that is on, as an instant."""
 
-_NOTHING: dict[str, Any] = {}
-
-
-class _How:
-    """What all messages of a method have in common in the trace."""
-
-    __slots__ = ("category", "name", "only_instants", "owner", "received", "sent", "with_body")
-
-    def __init__(
-        self,
-        owner: FlowTracer,
-        category: stretto.Category,
-        method: RpcMethod,
-        *,
-        only_instants: bool = False,
-    ) -> None:
-        self.owner = owner
-        self.category = category
-        self.with_body = method.describe is not None and owner.wants_bodies(category.name)
-        self.name = method.name or f"ordinal {method.ordinal:#x}"
-        self.only_instants = only_instants
-        self.sent = [self._arguments(method, "send", kind) for kind in KIND_NAMES]
-        self.received = [self._arguments(method, "receive", kind) for kind in KIND_NAMES]
-
-    def _arguments(self, method: RpcMethod, role: str, kind: str) -> dict[str, str | int]:
-        return {
-            "role": role,
-            "method": self.name,
-            "service": method.service,
-            "kind": kind,
-            "ordinal": method.ordinal,
-        }
-
-
-class _Point:
-    """A message on its way into the trace: a slice that is open, or one to be opened."""
-
-    __slots__ = ("before", "flow", "how", "message", "slice")
-
-    def __init__(self, how: _How, message: RpcMessage, flow: int, open_slice: Any = None) -> None:
-        self.how = how
-        self.message = message
-        self.flow = flow
-        self.slice = open_slice
-        self.before: Token[int] | None = None
-        """What was handled before in this context."""
-
 
 incoming: ContextVar[int] = ContextVar("stretto.flows.incoming", default=0)
 """The flow of the message that is being handled here; 0: none is, or it has no flow."""
+
+
+class _Points:
+    """How a method's messages are shown: templates by kind, made when first needed."""
+
+    __slots__ = ("_category", "_method", "only_instants", "received", "sent", "with_body")
+
+    def __init__(
+        self,
+        category: stretto.Category,
+        method: RpcMethod,
+        *,
+        only_instants: bool,
+        with_body: bool,
+    ) -> None:
+        self._category = category
+        self._method = method
+        self.only_instants = only_instants
+        self.with_body = with_body and method.describe is not None
+        self.sent: list[Any] = [None] * len(KIND_NAMES)
+        self.received: list[Any] = [None] * len(KIND_NAMES)
+
+    def make(self, role: str, kind: int) -> Any:
+        """The template of a kind."""
+        method = self._method
+        name = method.name or f"ordinal {method.ordinal:#x}"
+        made = self._category.template(
+            name, "txid", "bytes", "handles", "body", "incoming",
+            role=role, method=name, service=method.service,
+            kind=KIND_NAMES[kind], ordinal=method.ordinal,
+        )  # fmt: skip
+        templates = self.sent if role == "send" else self.received
+        templates[kind] = made
+        return made
+
+
+class _Shown:
+    """What a method keeps for a tracer."""
+
+    __slots__ = ("own", "owner", "transport")
+
+    def __init__(self, owner: FlowTracer) -> None:
+        self.owner = owner
+        self.own: _Points | None = None
+        """Under the method's category."""
+        self.transport: _Points | None = None
+        """Under that of the transport."""
+
+
+class _Handling:
+    """A message that is received: while it is handled, what is sent names it."""
+
+    __slots__ = ("_before", "_flow", "_shown")
+
+    _before: Token[int]
+
+    def __init__(self, shown: Told, flow: int) -> None:
+        self._shown = shown
+        self._flow = flow
+
+    def __enter__(self) -> None:
+        self._before = incoming.set(self._flow)
+        self._shown.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        try:
+            incoming.reset(self._before)
+        except ValueError:
+            pass  # in another context, as generators may end: nobody sees this one
+        self._shown.__exit__(kind, error, traceback)
 
 
 class FlowTracer:
@@ -102,6 +135,8 @@ class FlowTracer:
         bodies: Categories whose messages are recorded with what is in them; or all, or none.
     """
 
+    now = staticmethod(stretto.now)
+
     def __init__(
         self,
         scheme: str = "anchored",
@@ -109,7 +144,6 @@ class FlowTracer:
         tcp: bool = False,
         bodies: bool | Collection[str] = False,
     ) -> None:
-        self.now = stretto.now
         self.suppressed: dict[str, int] = {}
         """Messages without an arrow, by reason."""
         self._scheme = scheme
@@ -117,63 +151,100 @@ class FlowTracer:
         self._bodies = bodies if isinstance(bodies, bool) else frozenset(bodies)
         self._states: weakref.WeakSet[ChannelState] = weakref.WeakSet()
         self._lock = allocate_lock()
-        self._tracing: set[int] = set()
         self._transport = stretto.Category(
             TRANSPORT_CATEGORY, description="every message of RPC channels", tags=["slow"]
         )
 
-    def sent(self, channel: RpcChannel, message: RpcMessage, stamp: int) -> _Point | None:
+    def sent(  # noqa: PLR0917  # plain arguments: see the seam
+        self,
+        channel: RpcChannel,
+        stamp: int,
+        method: RpcMethod,
+        kind: int,
+        txid: int,
+        size: int = 0,
+        handles: int = 0,
+        answer: int = 0,
+        data: bytes = b"",
+        /,
+    ) -> Told | None:
         """See `RpcHooks`."""
-        how = self._how(message.method)
-        if how is None and channel.numbered:
+        points = self._points(method)
+        if points is None and channel.numbered:
             return None
-        ident = get_ident()
-        flow = self._count(channel, message, how, ident, outgoing=True)
-        if how is None or flow is None:
+        state = channel.state
+        if type(state) is not ChannelState or state.owner is not self:
+            state = self._state(channel)
+        state.used = True
+        if points is None or kind == CONTROL or in_event():
+            state.ids.skip(True, kind, txid, answer)
             return None
-        self._tracing.add(ident)
-        try:
-            return self._write_sent(how, message, flow or None, stamp)
-        finally:
-            self._tracing.discard(ident)
-
-    def received(self, channel: RpcChannel, message: RpcMessage) -> _Point | None:
-        """See `RpcHooks`."""
-        how = self._how(message.method)
-        if how is None and channel.numbered:
+        flow = state.ids.next(True, kind, txid, method.ordinal, answer) or None
+        if flow is None:
+            self.suppress(state.why_not())
+        template = points.sent[kind] or points.make("send", kind)
+        body = _body(method, kind, data, handles) if points.with_body else None
+        if kind == REPLY:
+            template.instant(txid, size, handles or None, body, flow=flow, timestamp=stamp)
             return None
-        flow = self._count(channel, message, how, get_ident(), outgoing=False)
-        return None if how is None or flow is None else _Point(how, message, flow)
+        # As the column trace_id of the trace processor's table `flow` has it: with a sign.
+        handled = incoming.get()
+        cause = handled - (handled >> 63 << 64) if handled else None
+        if points.only_instants:
+            template.instant(txid, size, handles or None, body, cause, flow=flow, timestamp=stamp)
+            return None
+        shown: Told = template.slice(
+            txid, size, handles or None, body, cause, flow=flow, timestamp=stamp
+        )
+        if kind == REQUEST:
+            return shown
+        with shown:
+            return None
 
-    def handling(self, seen: _Point) -> None:
+    def received(  # noqa: PLR0917  # plain arguments: see the seam
+        self,
+        channel: RpcChannel,
+        method: RpcMethod,
+        kind: int,
+        txid: int,
+        size: int = 0,
+        handles: int = 0,
+        answer: int = 0,
+        data: bytes = b"",
+        /,
+    ) -> Told | None:
         """See `RpcHooks`."""
-        ident = get_ident()
-        self._tracing.add(ident)
-        try:
-            self._write_received(seen)
-        finally:
-            self._tracing.discard(ident)
-
-    def finished(self, token: _Point, error: BaseException | None = None) -> None:
-        """See `RpcHooks`."""
-        if token.before is not None:
-            _leave(token.before)
-            token.before = None
-        open_slice, token.slice = token.slice, None
-        if open_slice is not None:
-            if error is None:
-                open_slice.__exit__(None, None, None)
-            else:
-                open_slice.__exit__(type(error), error, error.__traceback__)
+        points = self._points(method)
+        if points is None and channel.numbered:
+            return None
+        state = channel.state
+        if type(state) is not ChannelState or state.owner is not self:
+            state = self._state(channel)
+        state.used = True
+        if points is None or kind == CONTROL or in_event():
+            state.ids.skip(False, kind, txid, answer)
+            return None
+        flow = state.ids.next(False, kind, txid, method.ordinal, answer) or None
+        if flow is None:
+            self.suppress(state.why_not())
+        template = points.received[kind] or points.make("receive", kind)
+        body = _body(method, kind, data, handles) if points.with_body else None
+        if kind == REPLY:
+            reply: Told = template.instant_at_entry(
+                txid, size, handles or None, body, terminating_flow=flow
+            )
+            return reply
+        record = template.instant_at_entry if points.only_instants else template.slice
+        if kind == REQUEST:
+            # Its flow goes on to its reply; all others end at their receiver.
+            shown = record(txid, size, handles or None, body, flow=flow)
+        else:
+            shown = record(txid, size, handles or None, body, terminating_flow=flow)
+        return _Handling(shown, flow or 0)
 
     def lost(self, channel: RpcChannel, outgoing: bool) -> None:
         """See `RpcHooks`."""
         self._state(channel).ids.lost(outgoing)
-
-    def wants_bodies(self, category: str) -> bool:
-        """Whether what is in the messages of a category shall be recorded."""
-        bodies = self._bodies
-        return bodies if isinstance(bodies, bool) else category in bodies
 
     def suppress(self, reason: str) -> None:
         """Count a message that has no arrow."""
@@ -183,11 +254,8 @@ class FlowTracer:
     def after_fork_in_child(self) -> None:
         """Channels that the parent has used are its own."""
         self._lock = allocate_lock()
-        self._tracing.clear()
         for state in self._states:
             state.after_fork()
-
-    # --- counting
 
     def _state(self, channel: RpcChannel) -> ChannelState:
         state = channel.state
@@ -200,111 +268,38 @@ class FlowTracer:
         self._states.add(made)
         return made
 
-    def _count(
-        self,
-        channel: RpcChannel,
-        message: RpcMessage,
-        how: _How | None,
-        ident: int,
-        *,
-        outgoing: bool,
-    ) -> int | None:
-        """Count a message. Its flow, 0 if that isn't known; None: it isn't to be shown."""
-        state = self._state(channel)
-        state.used = True
-        kind, txid, answer = message.kind, message.txid, message.answer
-        if how is None or kind == CONTROL or ident in self._tracing:
-            state.ids.skip(outgoing, kind, txid, answer)
+    def _points(self, method: RpcMethod) -> _Points | None:
+        """How a method's messages are to be shown now; None: not at all."""
+        own = method.switch.enabled
+        if not own and not self._transport.enabled:
             return None
-        flow = state.ids.next(outgoing, kind, txid, message.method.ordinal, answer)
-        if not flow:
-            self.suppress(state.why_not())
-        return flow
+        shown = method.state
+        if type(shown) is not _Shown or shown.owner is not self:
+            shown = method.state = _Shown(self)
+        if own:
+            return shown.own or self._own_points(shown, method)
+        return shown.transport or self._transport_points(shown, method)
 
-    def _how(self, method: RpcMethod) -> _How | None:
-        """How a method's messages are to be written now; None: not at all."""
-        switch = method.switch
-        if switch.enabled:
-            how = method.state
-            if type(how) is not _How or how.owner is not self:
-                how = method.state = _How(self, stretto.Category(switch.category), method)
-            return how
-        if self._transport.enabled:
-            return _How(self, self._transport, method, only_instants=True)
-        return None
+    def _own_points(self, shown: _Shown, method: RpcMethod) -> _Points:
+        name = method.switch.category
+        shown.own = _Points(
+            stretto.Category(name), method, only_instants=False, with_body=self._wants_bodies(name)
+        )
+        return shown.own
 
-    # --- writing
+    def _transport_points(self, shown: _Shown, method: RpcMethod) -> _Points:
+        with_body = self._wants_bodies(TRANSPORT_CATEGORY)
+        shown.transport = _Points(self._transport, method, only_instants=True, with_body=with_body)
+        return shown.transport
 
-    def _write_sent(
-        self, how: _How, message: RpcMessage, flow: int | None, stamp: int
-    ) -> _Point | None:
-        kind = message.kind
-        arguments = how.sent[kind]
-        cause = 0 if kind == REPLY else incoming.get()
-        more = _NOTHING
-        if cause or message.handles or how.with_body:
-            more = _more(how, message, cause)
-        if how.only_instants or kind == REPLY:
-            how.category.instant(
-                how.name, flow=flow, timestamp=stamp, args=arguments,
-                txid=message.txid, bytes=message.size, **more,
-            )  # fmt: skip
-            return None
-        opened = how.category.slice(
-            how.name, flow=flow, timestamp=stamp, args=arguments,
-            txid=message.txid, bytes=message.size, **more,
-        )  # fmt: skip
-        opened.__enter__()
-        if kind == REQUEST:
-            return _Point(how, message, 0, opened)
-        opened.__exit__(None, None, None)
-        return None
-
-    def _write_received(self, point: _Point) -> None:
-        how, message = point.how, point.message
-        kind = message.kind
-        # A request's flow goes on to its reply; all others end at their receiver.
-        flow = point.flow or None
-        going, ending = (flow, None) if kind == REQUEST else (None, flow)
-        if kind != REPLY:
-            point.before = incoming.set(point.flow)
-        more = _more(how, message, 0) if message.handles or how.with_body else _NOTHING
-        if how.only_instants or kind == REPLY:
-            how.category.instant(
-                how.name, flow=going, terminating_flow=ending, args=how.received[kind],
-                txid=message.txid, bytes=message.size, **more,
-            )  # fmt: skip
-            return
-        point.slice = how.category.slice(
-            how.name, flow=going, terminating_flow=ending, args=how.received[kind],
-            txid=message.txid, bytes=message.size, **more,
-        )  # fmt: skip
-        point.slice.__enter__()
+    def _wants_bodies(self, category: str) -> bool:
+        bodies = self._bodies
+        return bodies if isinstance(bodies, bool) else category in bodies
 
 
-def _leave(before: Token[int]) -> None:
+def _body(method: RpcMethod, kind: int, data: bytes, handles: int) -> object:
+    describe = method.describe
     try:
-        incoming.reset(before)
-    except ValueError:
-        pass  # the handler has ended in another context, as generators may: nobody sees this one
-
-
-def _more(how: _How, message: RpcMessage, cause: int) -> dict[str, Any]:
-    """Arguments that most messages don't have."""
-    more: dict[str, Any] = {}
-    if cause:
-        # As the column trace_id of the trace processor's table `flow` has it: with a sign.
-        more["incoming"] = cause - (cause >> 63 << 64)
-    if message.handles:
-        more["handles"] = int(message.handles)
-    if how.with_body and (body := _body(message)) is not None:
-        more["body"] = body
-    return more
-
-
-def _body(message: RpcMessage) -> object:
-    describe = message.method.describe
-    try:
-        return None if describe is None else describe(message)
+        return None if describe is None else describe(kind, data, handles)
     except Exception:  # noqa: BLE001 - whatever a peer sent: the transport complains of it
         return "<not decodable>"

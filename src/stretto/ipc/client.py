@@ -17,7 +17,7 @@ from _thread import RLock
 
 from stretto.base import rpc_hooks
 from stretto.base.errors import DecodeError, LocalProtocolError
-from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage
+from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
@@ -168,11 +168,13 @@ class Client:
                     self._requests[request_id] = _Request(proxy.descriptor, name, on_reply)
             if hooks is not None and traced is not None and request_id:
                 kind = ONE_WAY if on_reply is None else REQUEST
-                message = RpcMessage(
-                    traced, kind, request_id, size=len(args), handles=fd >= 0, data=args
-                )
-                if (call := hooks.sent(self.channel, message, stamp)) is not None:
-                    hooks.finished(call)
+                told = hooks.sent(
+                    self.channel, stamp, traced, kind, request_id,
+                    len(args), 1 if fd >= 0 else 0, 0, args,
+                )  # fmt: skip
+                if told is not None:
+                    with told:
+                        pass  # nobody waits here
         if not request_id and on_reply is not None:
             on_reply(None, False)
         return request_id != 0
@@ -241,12 +243,12 @@ class Client:
         hooks = rpc_hooks.hooks
         traced = None if hooks is None else request.descriptor.trace_of(request.name)
         if hooks is not None and traced is not None:
-            message = RpcMessage(
-                traced, REPLY, request_id, size=len(data), answer=request.answers, data=data
+            told = hooks.received(
+                self.channel, traced, REPLY, request_id, len(data), 0, request.answers, data
             )
-            if (seen := hooks.received(self.channel, message)) is not None:
-                hooks.handling(seen)
-                hooks.finished(seen)
+            if told is not None:
+                with told:
+                    pass
         request.answers += 1
 
     def _forget(self, request_id: int) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.base.errors import LocalProtocolError, StrettoError
-from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel, RpcMessage
+from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.ipc.frames import decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from stretto.base.rpc_hooks import End, RpcHooks, RpcMethod
+    from stretto.base.rpc_hooks import End, RpcMethod
     from stretto.ipc.service import Message, Method, Outbox, ServiceDescriptor
 
     Handler = Callable[[Any, "Deferred"], None]
@@ -82,13 +82,10 @@ class Deferred:
         frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
         sent = self._connection.send(frame, fd)
         if hooks is not None and traced is not None and sent:
-            message = RpcMessage(
-                traced, REPLY, self._request_id,
-                size=len(reply.reply_proto), handles=fd >= 0, answer=self._answers,
-                data=reply.reply_proto,
+            hooks.sent(
+                self._connection.channel, stamp, traced, REPLY, self._request_id,
+                len(reply.reply_proto), 1 if fd >= 0 else 0, self._answers, reply.reply_proto,
             )  # fmt: skip
-            if (token := hooks.sent(self._connection.channel, message, stamp)) is not None:
-                hooks.finished(token)
         self._answers += 1
 
 
@@ -192,33 +189,16 @@ class HostConnection:
         service, method = found
         traced = service.descriptor.traced.get(method.name)
         deferred = Deferred(connection, request_id, traced)
-        if rpc_hooks.hooks is None or traced is None or not traced.switch.enabled:
+        hooks, told = rpc_hooks.hooks, None
+        if hooks is not None and traced is not None and traced.switch.enabled:
+            kind = ONE_WAY if call.drop_reply else REQUEST
+            data = call.args_proto
+            told = hooks.received(self.channel, traced, kind, request_id, len(data), 0, 0, data)
+        if told is None:
             _handle(service, method, call, deferred)
-            return
-        kind = ONE_WAY if call.drop_reply else REQUEST
-        message = RpcMessage(
-            traced, kind, request_id, size=len(call.args_proto), data=call.args_proto
-        )
-        self._handle_traced(
-            rpc_hooks.hooks, message, lambda: _handle(service, method, call, deferred)
-        )
-
-    def _handle_traced(
-        self, hooks: RpcHooks, message: RpcMessage, handle: Callable[[], StrettoError | None]
-    ) -> None:
-        seen = hooks.received(self.channel, message)
-        if seen is None:
-            handle()
-            return
-        hooks.handling(seen)
-        error: BaseException | None = None
-        try:
-            error = handle()
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            hooks.finished(seen, error)
+        else:
+            with told:
+                _handle(service, method, call, deferred)
 
     def _find(self, service_id: int, method_id: int) -> tuple[HostedService, Method] | None:
         if not 1 <= service_id <= len(self._services):
@@ -231,19 +211,16 @@ class HostConnection:
 
 def _handle(
     service: HostedService, method: Method, call: IPCFrame.InvokeMethod, deferred: Deferred
-) -> StrettoError | None:
-    """Call the handler; what it had to complain of."""
+) -> None:
     handler = service.handlers.get(method.name)
     if handler is None:
         deferred.reject()
-        return None
+        return
     try:
         handler(method.request.decode(call.args_proto), deferred)
-    except StrettoError as error:
+    except StrettoError:
         # Undecodable or senseless: the client's fault, and only it shall learn of it.
         deferred.reject()
-        return error
-    return None
 
 
 def _bind_reply(service_id: int, descriptor: ServiceDescriptor) -> IPCFrame.BindServiceReply:

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol, Self
 
-    from stretto.base.rpc_hooks import RpcMessage
-
     class Message(Protocol):
         """A protobuf message, or anything that is encoded like one."""
 
@@ -95,17 +93,18 @@ class ServiceDescriptor:
         return self.methods.index(self.by_name[name]) + 1
 
 
-def _describer(method: Method) -> Callable[[RpcMessage], object]:
+def _describer(method: Method) -> Callable[[int, bytes, int], object]:
     """`RpcMethod.describe` of a method."""
 
-    def describe(message: RpcMessage) -> object:
+    def describe(kind: int, data: bytes, handles: int) -> object:
+        del handles  # not in the bytes
         # Few ask for it: not on the way of a program that is just traced.
         from stretto.protozero.excerpts import excerpt_of
         from stretto.protozero.message import Message
 
-        cls = method.reply if message.kind == REPLY else method.request
-        if not message.data or not issubclass(cls, Message):
+        cls = method.reply if kind == REPLY else method.request
+        if not data or not issubclass(cls, Message):
             return None
-        return excerpt_of(cls.decode(message.data))
+        return excerpt_of(cls.decode(data))
 
     return describe

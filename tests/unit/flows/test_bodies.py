@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stretto.base.errors import ConfigError
-from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMessage, RpcMethod
+from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.fidl.bindings import load
 from stretto.fidl.bindings.generator import generate
 from stretto.flows import install
@@ -148,14 +148,15 @@ def test_what_a_peer_says_wrongly_is_not_shown() -> None:
     from stretto.fidl.transport.described import described
 
     login = described(bank.Bank).of(bank.Bank.BY_NAME["Login"].ordinal)
-    broken = RpcMethod("x", "Broken", 1, "test.bank", lambda _message: 1 // 0)
+    broken = RpcMethod("x", "Broken", 1, "test.bank", lambda *_: 1 // 0)
     with flows_installed(), record() as recorded:
         hooks = FlowTracer(bodies=True)
         channel = RpcChannel(None, is_server=True, key=5)
         for method in (login, broken):
-            seen = hooks.received(channel, RpcMessage(method, ONE_WAY, 0, data=b"nonsense"))
-            hooks.handling(seen)
-            hooks.finished(seen)
+            seen = hooks.received(channel, method, ONE_WAY, 0, 8, 0, 0, b"nonsense")
+            assert seen is not None
+            with seen:
+                pass
     assert [e.args["body"] for e in recorded.events if e.kind != END] == ["<not decodable>"] * 2
 
 

@@ -17,7 +17,6 @@ from stretto.base.rpc_hooks import (
     REPLY,
     REQUEST,
     RpcChannel,
-    RpcMessage,
     RpcMethod,
 )
 from stretto.flows.ids import TO_SERVER
@@ -53,12 +52,13 @@ def tell(
     method: RpcMethod = PING,
 ) -> None:
     """One message from end to end."""
-    message = RpcMessage(method, kind, txid, size=16)
-    if (call := hooks.sent(sender, message, hooks.now())) is not None:
-        hooks.finished(call)
-    if (seen := hooks.received(receiver, message)) is not None:
-        hooks.handling(seen)
-        hooks.finished(seen)
+    for told in (
+        hooks.sent(sender, hooks.now(), method, kind, txid, 16),
+        hooks.received(receiver, method, kind, txid, 16),
+    ):
+        if told is not None:
+            with told:
+                pass
 
 
 def flow_pairs(events: list[Event]) -> list[tuple[int, int]]:
@@ -148,9 +148,10 @@ class TestWhatIsWritten:
         client, _ = ends()
         with record() as recorded:
             stamp = hooks.now()
-            call = hooks.sent(client, RpcMessage(PING, REQUEST, 4, handles=2), stamp)
-            stretto.instant("waiting")
-            hooks.finished(call)
+            call = hooks.sent(client, stamp, PING, REQUEST, 4, 0, 2)
+            assert call is not None
+            with call:
+                stretto.instant("waiting")
         assert recorded.kinds == "BIE"
         assert recorded.events[0].timestamp == stamp
         assert recorded.events[0].args["handles"] == 2
@@ -158,18 +159,20 @@ class TestWhatIsWritten:
     def test_an_exception_ends_the_slice(self, hooks: FlowTracer) -> None:
         _, server = ends()
         with record() as recorded:
-            seen = hooks.received(server, RpcMessage(PING, REQUEST, 4))
-            hooks.handling(seen)
-            hooks.finished(seen, ValueError("x"))
-            hooks.finished(seen)
+            seen = hooks.received(server, PING, REQUEST, 4)
+            assert seen is not None
+            with pytest.raises(ValueError, match="x"), seen:
+                raise ValueError("x")
         assert recorded.kinds == "BE"
 
     def test_a_category_switched_on_meanwhile_leaves_no_end_alone(self, hooks: FlowTracer) -> None:
         client, _ = ends()
         with record():
-            call = hooks.sent(client, RpcMessage(PING, REQUEST, 4), hooks.now())
+            call = hooks.sent(client, hooks.now(), PING, REQUEST, 4)
+            assert call is not None
+            call.__enter__()
         with record() as recorded:
-            hooks.finished(call)
+            call.__exit__(None, None, None)
         assert recorded.events == []
 
     @pytest.mark.parametrize("both", [False, True])
@@ -221,11 +224,11 @@ class TestIncoming:
         outer_client, outer_server = ends(5)
         inner_client, inner_server = ends(6)
         with record() as recorded:
-            outer = hooks.received(outer_server, RpcMessage(PING, REQUEST, 4))
-            hooks.handling(outer)
-            tell(hooks, inner_client, inner_server, ONE_WAY)
-            tell(hooks, outer_server, outer_client, REPLY, 4)
-            hooks.finished(outer)
+            outer = hooks.received(outer_server, PING, REQUEST, 4)
+            assert outer is not None
+            with outer:
+                tell(hooks, inner_client, inner_server, ONE_WAY)
+                tell(hooks, outer_server, outer_client, REPLY, 4)
             assert flows.incoming() == 0
             tell(hooks, inner_client, inner_server, ONE_WAY)
         first = recorded.events[0].flows[0]
@@ -235,15 +238,16 @@ class TestIncoming:
     def test_an_end_elsewhere_harms_nothing(self, hooks: FlowTracer) -> None:
         _, server = ends()
         with record() as recorded:
-            seen = hooks.received(server, RpcMessage(PING, REQUEST, 4))
-            copy_context().run(hooks.handling, seen)
-            hooks.finished(seen)
+            seen = hooks.received(server, PING, REQUEST, 4)
+            assert seen is not None
+            copy_context().run(seen.__enter__)
+            seen.__exit__(None, None, None)
         assert recorded.kinds == "BE"
         assert flows.incoming() == 0
 
     def test_without_a_session_nothing_is_incoming(self, hooks: FlowTracer) -> None:
         _, server = ends()
-        assert hooks.received(server, RpcMessage(PING, REQUEST, 4)) is None
+        assert hooks.received(server, PING, REQUEST, 4) is None
         assert flows.incoming() == 0
 
 

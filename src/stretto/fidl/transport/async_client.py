@@ -9,6 +9,7 @@ A call that is cancelled frees its place; its reply is dropped when it comes.
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from stretto.base.rpc_hooks import ONE_WAY as ONE_WAY_MESSAGE
@@ -26,9 +27,10 @@ from stretto.fidl.transport.stubs import stub_class
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from stretto.base.rpc_hooks import Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Method, Protocol
-    from stretto.fidl.transport.endpoint import Incoming, Told
+    from stretto.fidl.transport.endpoint import Incoming
 
 _AT_A_TIME: Final = 64
 """Messages that are read before other things of the loop have their turn."""
@@ -104,32 +106,26 @@ class AsyncClient:
     async def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
         txid, waiter, told = await self._request(method, payload, members)
         if told is not None:
-            told.finished()
+            with told:
+                pass
         return await self._reply(txid, waiter)
 
     async def _traced_call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
         txid, waiter, told = await self._request(method, payload, members)
-        try:
-            result = await self._reply(txid, waiter)
-        except BaseException as error:
-            if told is not None:
-                told.finished(error)
-            raise
-        if told is not None:
-            told.finished()
-        return result
+        if told is None:
+            return await self._reply(txid, waiter)
+        with told:
+            return await self._reply(txid, waiter)
 
     async def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         payload = payload_of(method.request, method.name, payload, members)
         self._conversation.check_open()
         facts, message = self._endpoint.method(method.ordinal), message_of(method, 0, payload)
         try:
-            told = await self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
+            await self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
         except ClosedError:
             self._read_to_the_end()
             raise
-        if told is not None:
-            told.finished()
 
     async def _request(
         self, method: Method, payload: Any, members: Mapping[str, Any]
@@ -228,19 +224,10 @@ class AsyncClient:
             handler: As for `Client.dispatch_events`; its methods may be coroutines.
         """
         while (incoming := await self._next_event()) is not None:
-            told = incoming.told
-            if told is not None:
-                told.handling()
-            try:
+            with incoming.told or nullcontext():
                 result = call_event_handler(handler, self._decoded(incoming))
                 if asyncio.iscoroutine(result):
                     await result
-            except BaseException as error:
-                if told is not None:
-                    told.finished(error)
-                raise
-            if told is not None:
-                told.finished()
 
     async def _next_event(self) -> Incoming | None:
         conversation = self._conversation

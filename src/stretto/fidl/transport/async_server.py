@@ -132,9 +132,7 @@ class AsyncServer:
     async def _write(self, ordinal: int, kind: int, txid: int, message: Message) -> None:
         if self._closed:
             raise ClosedError(by_us=True)
-        told = await self._endpoint.write(self._endpoint.method(ordinal), kind, txid, message)
-        if told is not None:
-            told.finished()
+        await self._endpoint.write(self._endpoint.method(ordinal), kind, txid, message)
 
     # --- reading
 
@@ -188,13 +186,8 @@ class AsyncServer:
         if told is None:
             await self._answer(method, incoming)
             return
-        told.handling()
-        try:
+        with told:
             await self._answer(method, incoming)
-        except BaseException as error:
-            told.finished(error)
-            raise
-        told.finished()
 
     async def _answer(self, method: Method | None, incoming: Incoming) -> None:
         txid = incoming.header.txid

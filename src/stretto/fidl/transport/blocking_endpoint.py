@@ -15,11 +15,11 @@ from stretto.fidl.transport.message_socket import DONTWAIT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stretto.base.rpc_hooks import RpcMethod
+    from stretto.base.rpc_hooks import RpcMethod, Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Protocol
     from stretto.fidl.codec.message import Message
-    from stretto.fidl.transport.endpoint import Incoming, Told
+    from stretto.fidl.transport.endpoint import Incoming
 
 
 class BlockingEndpoint(Endpoint):

@@ -10,6 +10,7 @@ wants, it leaves that to another.
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,9 +28,10 @@ from stretto.fidl.transport.stubs import stub_class
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stretto.base.rpc_hooks import Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Method, Protocol
-    from stretto.fidl.transport.endpoint import Incoming, Told
+    from stretto.fidl.transport.endpoint import Incoming
 
 
 class _Waiter:
@@ -124,22 +126,18 @@ class Client:
     ) -> Any:
         waiter, told = self._request(method, payload, members)
         if told is not None:
-            told.finished()
+            with told:
+                pass
         return self._reply(waiter, timeout)
 
     def _traced_call(
         self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
     ) -> Any:
         waiter, told = self._request(method, payload, members)
-        try:
-            result = self._reply(waiter, timeout)
-        except BaseException as error:
-            if told is not None:
-                told.finished(error)
-            raise
-        if told is not None:
-            told.finished()
-        return result
+        if told is None:
+            return self._reply(waiter, timeout)
+        with told:
+            return self._reply(waiter, timeout)
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         payload = payload_of(method.request, method.name, payload, members)
@@ -147,12 +145,10 @@ class Client:
         self._conversation.check_open()
         try:
             facts = self._endpoint.method(method.ordinal)
-            told = self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
+            self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
         except ClosedError:
             self._read_to_the_end()
             raise
-        if told is not None:
-            told.finished()
 
     def _request(
         self, method: Method, payload: Any, members: Mapping[str, Any]
@@ -307,17 +303,8 @@ class Client:
                 is one; and `on_unknown_event(ordinal)`, if it wants to know.
         """
         while (incoming := self._next_event(None)) is not None:
-            told = incoming.told
-            if told is not None:
-                told.handling()
-            try:
+            with incoming.told or nullcontext():
                 call_event_handler(handler, self._decoded(incoming))
-            except BaseException as error:
-                if told is not None:
-                    told.finished(error)
-                raise
-            if told is not None:
-                told.finished()
 
     def _next_event(self, timeout: float | None) -> Incoming | None:
         deadline = None if timeout is None else monotonic() + timeout

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from stretto.base.rpc_hooks import RpcMessage
     from stretto.fidl.bindings.protocols import Method
 
 OFF = "off"
@@ -122,16 +121,16 @@ def _is_sensitive(protocol: type[Protocol], method: Method) -> bool:
     return any("sensitive" in attributes for attributes in (method.attributes, *where))
 
 
-def _describer(protocol: type[Protocol], method: Method) -> Callable[[RpcMessage], object]:
+def _describer(protocol: type[Protocol], method: Method) -> Callable[[int, bytes, int], object]:
     """`RpcMethod.describe` of a method."""
     hidden = _is_sensitive(protocol, method)
 
-    def describe(message: RpcMessage) -> object:
+    def describe(kind: int, data: bytes, handle_count: int) -> object:
         if hidden:
             return SENSITIVE
-        answers = message.kind == REPLY or method.kind == EVENT
+        answers = kind == REPLY or method.kind == EVENT
         payload = method.response if answers else method.request
-        handles = [_NoHandle() for _ in range(message.handles)]
-        return excerpt_of(decode_body(decode_header(message.data), payload, message.data, handles))
+        handles = [_NoHandle() for _ in range(handle_count)]
+        return excerpt_of(decode_body(decode_header(data), payload, data, handles))
 
     return describe

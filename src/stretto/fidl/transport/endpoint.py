@@ -10,46 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.base.rpc_hooks import (
-    CONTROL,
-    EVENT,
-    ONE_WAY,
-    REPLY,
-    REQUEST,
-    RpcChannel,
-    RpcMessage,
-    RpcMethod,
-)
+from stretto.base.rpc_hooks import CONTROL, EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.fidl.codec.headers import TransactionHeader, decode_header, encode_epitaph
 from stretto.fidl.codec.message import Message, close_all
 from stretto.fidl.transport.described import described
 from stretto.fidl.transport.message_socket import MessageSocket
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from stretto.base.rpc_hooks import RpcHooks
+    from stretto.base.rpc_hooks import RpcMethod, Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Protocol
     from stretto.fidl.codec.handle import Handle
-
-
-class Told:
-    """A message that the hooks want to hear more of."""
-
-    __slots__ = ("_hooks", "_token")
-
-    def __init__(self, hooks: RpcHooks, token: Any) -> None:
-        self._hooks = hooks
-        self._token = token
-
-    def handling(self) -> None:
-        """Its handler begins, or its waiter goes on."""
-        self._hooks.handling(self._token)
-
-    def finished(self, error: BaseException | None = None) -> None:
-        """All is done, on the same thread or task."""
-        self._hooks.finished(self._token, error)
 
 
 class Incoming:
@@ -59,7 +30,7 @@ class Incoming:
         header: Its header.
         data: All its bytes.
         handles: Owned by whoever decodes it.
-        told: For `handling` and `finished`; None if nobody wants to know.
+        told: Of the seam: around the handler; None if nobody wants to know.
     """
 
     __slots__ = ("data", "handles", "header", "told")
@@ -73,8 +44,8 @@ class Incoming:
         """Tell of a message that no handler will get."""
         told, self.told = self.told, None
         if told is not None:
-            told.handling()
-            told.finished()
+            with told:
+                pass
 
     def drop(self) -> None:
         """Nobody wants it: close its handles."""
@@ -115,7 +86,7 @@ class Endpoint:
             flags: For the socket.
 
         Returns:
-            What wants to be told when the call has ended, or at once if there is none.
+            Of a request that is traced: its block is the wait for the reply.
 
         Raises:
             As `MessageSocket.write`; then nothing was written.
@@ -127,16 +98,12 @@ class Endpoint:
         stamp = hooks.now()
         self.socket.write(message, flags)
         size, handles = len(message.data), len(message.handles)
-        facts = RpcMessage(method, kind, txid, size=size, handles=handles, data=message.data)
-        token = hooks.sent(self.channel, facts, stamp)
-        return None if token is None else Told(hooks, token)
+        return hooks.sent(self.channel, stamp, method, kind, txid, size, handles, 0, message.data)
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:
         """Write the last message of a channel."""
         message = Message(encode_epitaph(status), [])
-        told = self.write_now(self._described.epitaph, CONTROL, 0, message, flags)
-        if told is not None:
-            told.finished()
+        self.write_now(self._described.epitaph, CONTROL, 0, message, flags)
 
     def read_now(self, flags: int = 0) -> Incoming | None:
         """Read a message, and tell of it; None: the peer has gone.
@@ -158,12 +125,11 @@ class Endpoint:
         hooks = rpc_hooks.hooks
         if hooks is None:
             return Incoming(header, data, handles, None)
-        facts = RpcMessage(
-            self._described.of(header.ordinal), self._kind(header), header.txid,
-            size=len(data), handles=len(handles), data=data,
+        told = hooks.received(
+            self.channel, self._described.of(header.ordinal), self._kind(header), header.txid,
+            len(data), len(handles), 0, data,
         )  # fmt: skip
-        token = hooks.received(self.channel, facts)
-        return Incoming(header, data, handles, None if token is None else Told(hooks, token))
+        return Incoming(header, data, handles, told)
 
     def _kind(self, header: TransactionHeader) -> int:
         """The kind of a message that came."""

@@ -141,9 +141,7 @@ class Server:
 
     def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
         facts = self._endpoint.method(method.ordinal)
-        told = self._endpoint.write(facts, kind, txid, message)
-        if told is not None:
-            told.finished()
+        self._endpoint.write(facts, kind, txid, message)
 
     # --- requests
 
@@ -160,13 +158,8 @@ class Server:
         if told is None:
             self._answer(incoming)
             return
-        told.handling()
-        try:
+        with told:
             self._answer(incoming)
-        except BaseException as error:
-            told.finished(error)
-            raise
-        told.finished()
 
     def _answer(self, incoming: Incoming) -> None:
         header, method = incoming.header, None
@@ -199,11 +192,9 @@ class Server:
         if header.txid:
             try:
                 facts = self._endpoint.method(header.ordinal)
-                told = self._endpoint.write(facts, REPLY, header.txid, unknown_reply_of(header))
+                self._endpoint.write(facts, REPLY, header.txid, unknown_reply_of(header))
             except ClosedError:
                 return
-            if told is not None:
-                told.finished()
 
     def _reply(self, method: Method, txid: int, value: Any, error: DomainError | None) -> None:
         if method.kind != TWO_WAY:

@@ -22,38 +22,52 @@ from tests.support.fidl_async_talk import conversation as async_conversation
 from tests.support.fidl_talk import Talker, load_talk, serving, talk
 
 
+class Told:
+    """A message that is entered and left once."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._state = "told"
+        recorder.open.add(self)
+
+    def __enter__(self) -> None:
+        assert self._state == "told"
+        self._state = "entered"
+
+    def __exit__(self, kind, error, traceback) -> None:
+        assert self._state == "entered"
+        self._state = "left"
+        self._recorder.open.remove(self)
+        if kind is not None:
+            self._recorder.heard.append(("error", kind))
+
+
 class Recorder:
     """Hooks that write down what they hear."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
-        self.open: set[int] = set()
+        self.open: set[Told] = set()
         self.now = itertools.count(1).__next__
-        self._tokens = itertools.count()
 
-    def sent(self, channel, message, stamp):
+    def sent(self, channel, stamp, method, kind, txid, size=0, handles=0, answer=0, data=b""):
         assert stamp
-        return self._token("sent", channel, message)
+        told = self._told("sent", channel, kind, txid, method)
+        if kind == REQUEST:
+            return told
+        with told:
+            return None
 
-    def received(self, channel, message):
-        return self._token("received", channel, message)
-
-    def handling(self, seen) -> None:
-        assert seen in self.open
-
-    def finished(self, token, error=None) -> None:
-        self.open.remove(token)
-        if error is not None:
-            self.heard.append(("error", type(error)))
+    def received(self, channel, method, kind, txid, size=0, handles=0, answer=0, data=b""):
+        return self._told("received", channel, kind, txid, method)
 
     def lost(self, channel, outgoing) -> None:
         raise AssertionError
 
-    def _token(self, what, channel, message):
+    def _told(self, what, channel, kind, txid, method):
         side = "server" if channel.is_server else "client"
-        self.heard.append((side, what, message.kind, message.txid, message.method.name))
-        self.open.add(token := next(self._tokens))
-        return token
+        self.heard.append((side, what, kind, txid, method.name))
+        return Told(self)
 
     def of(self, side: str, what: str) -> list[tuple[Any, ...]]:
         """Kind, transaction and method of the messages."""

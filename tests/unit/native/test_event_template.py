@@ -1,0 +1,329 @@
+"""Events of a template: what a category's own methods would record."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import stretto
+from stretto import _native
+from tests.support.recorded_events import BEGIN, END, INSTANT, Event, config, events_of, record
+
+CATEGORY = stretto.Category("test.template")
+CONSTANTS = {"role": "send", "ordinal": 1 << 40, "share": 0.5, "last": True, "name": "x", "args": 1}
+
+
+def echo() -> Any:
+    return CATEGORY.template("Echo", "txid", "bytes", "handles", args=CONSTANTS, kind="one-way")
+
+
+def told(event: Event) -> tuple[Any, ...]:
+    return (
+        event.kind, event.name, event.category, event.args, event.track,
+        event.flows, event.terminating_flows,
+    )  # fmt: skip
+
+
+VALUES: list[tuple[Any, ...]] = [
+    (),
+    (1,),
+    (1, 2, 3),
+    (-1, 1.5, True),
+    (1 << 62, -(1 << 63), "text"),
+    (1, None, None),
+    (None, None, 3),
+    (None, 2),
+    (1 << 64, b"bytes", [1, {"a": None}]),
+    ("x" * 60, "y" * 200, "z" * 5000),
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"flow": 7},
+    {"flow": stretto.Flow(1 << 63), "terminating_flow": -1},
+    {"flow": [1, 2], "terminating_flow": [stretto.Flow(3)]},
+    {"track": stretto.Track("elsewhere")},
+    {"flow": None, "terminating_flow": None, "track": None, "timestamp": None},
+]
+
+
+@pytest.mark.parametrize("values", VALUES, ids=repr)
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_a_templates_events_are_the_categorys(values: Any, options: Any) -> None:
+    template = echo()
+    arguments = dict(
+        {
+            name: value
+            for name, value in zip(("txid", "bytes", "handles"), values, strict=False)
+            if value is not None
+        },
+        kind="one-way",
+        args=CONSTANTS,
+        **options,
+    )
+    with record() as recorded:
+        CATEGORY.instant("Echo", **arguments)
+        for _ in range(3):  # the first one names things
+            template.instant(*values, **options)
+        with CATEGORY.slice("Echo", **arguments):
+            pass
+        for _ in range(2):
+            with template.slice(*values, **options):
+                pass
+        with template.instant_at_entry(*values, **options):
+            pass
+    events = recorded.events
+    assert recorded.kinds == "IIIIBEBEBEI"
+    for each in (*events[1:4], events[-1]):
+        assert told(each) == told(events[0])
+    for begin, end in zip(events[6::2], events[7::2], strict=False):
+        assert told(begin) == told(events[4])
+        assert (end.kind, end.track) == (END, events[5].track)
+    times = [event.timestamp for event in events]
+    assert times == sorted(times)
+
+
+def test_given_times_are_kept_in_any_order() -> None:
+    template, now = echo(), stretto.now()
+    draw = random.Random(3)
+    given = [now + draw.randrange(-1000, 1000) * 1000 for _ in range(50)]
+    given += [0, 2**63 - 1, now]
+    with record() as recorded:
+        for time in given:
+            template.instant(1, timestamp=time)
+            CATEGORY.instant("between")
+    events = recorded.events
+    assert [event.timestamp for event in events[::2]] == given
+    between = [event.timestamp for event in events[1::2]]
+    assert between == sorted(between)
+    assert now < between[0] < between[-1] < stretto.now()
+
+
+def test_a_time_between_the_last_event_and_now_moves_no_other() -> None:
+    template = echo()
+    with record() as recorded:
+        template.instant(0)
+        for number in range(1000):
+            stamp = stretto.now()
+            CATEGORY.instant("later", n=number)
+            template.instant(number, timestamp=stamp)
+    stamps = [event.timestamp for event in recorded.events if event.name == "Echo"][1:]
+    others = [event.timestamp for event in recorded.events if event.name == "later"]
+    assert all(stamp <= other for stamp, other in zip(stamps, others, strict=True))
+    assert others == sorted(others)
+
+
+def test_many_events_of_many_templates_fill_many_chunks() -> None:
+    templates = [
+        CATEGORY.template(f"event {n}", "number", filler="f" * (n % 90)) for n in range(400)
+    ]
+    with record() as recorded:
+        for number in range(5000):
+            templates[number * number % 400].instant(number, flow=number + 1)
+    assert [event.args["number"] for event in recorded.events] == list(range(5000))
+    assert [event.name for event in recorded.events] == [
+        f"event {n * n % 400}" for n in range(5000)
+    ]
+    assert [event.flows for event in recorded.events] == [[n + 1] for n in range(5000)]
+
+
+def test_a_template_of_more_than_a_packet() -> None:
+    long = {f"argument {n}": "v" * 100 for n in range(20)}
+    template = CATEGORY.template("long", "n", args=long)
+    with record() as recorded:
+        for n in range(3):
+            template.instant(n)
+    assert [event.args for event in recorded.events] == [{"n": n, **long} for n in range(3)]
+
+
+def test_several_sessions_get_every_event() -> None:
+    template = echo()
+    with record() as one:
+        template.instant(1)
+        with record() as other:
+            template.instant(2)
+            with template.slice(3):
+                pass
+        template.instant(4)
+    assert [event.args.get("txid") for event in one.events] == [1, 2, 3, None, 4]
+    assert [event.args.get("txid") for event in other.events] == [2, 3, None]
+
+
+def test_filtered_arguments_are_left_out() -> None:
+    made = config()
+    made.data_sources[0].config.track_event_config.filter_debug_annotations = True
+    template = echo()
+    with stretto.TracingSession(made) as session:
+        for _ in range(2):
+            template.instant(1)
+        session.stop()
+        trace = session.read()
+    assert [(event.name, event.args) for event in events_of(trace)] == [("Echo", {})] * 2
+    assert b"one-way" not in trace
+
+
+def test_nobody_records() -> None:
+    template = echo()
+    assert template.instant(1, nonsense=2) is None
+    assert template.slice(1) is template.instant_at_entry(1) is _native.EMPTY_SLICE
+
+
+def test_a_slice_that_was_prepared_before_the_end_records_nothing_afterwards() -> None:
+    template = echo()
+    with record():
+        prepared = template.slice(1)
+    with record(enabled=["test.other"], disabled=["*"]) as recorded, prepared:
+        pass
+    assert recorded.events == []
+
+
+def test_tasks_have_their_own_tracks() -> None:
+    template = echo()
+
+    async def one(number: int) -> None:
+        for _ in range(3):
+            with template.slice(number):
+                await asyncio.sleep(0)
+            template.instant(number)
+
+    async def main() -> None:
+        await asyncio.gather(*(one(number) for number in range(4)))
+
+    with record() as recorded:
+        asyncio.run(main())
+    tracks: dict[int, set[int]] = {}
+    open_at: dict[int, int] = {}
+    for event in recorded.events:
+        if event.kind in (BEGIN, INSTANT):
+            tracks.setdefault(event.track, set()).add(event.args["txid"])
+        if event.kind in (BEGIN, END):
+            open_at[event.track] = open_at.get(event.track, 0) + (1 if event.kind == BEGIN else -1)
+            assert open_at[event.track] in (0, 1)
+    assert sorted(map(sorted, tracks.values())) == [[0], [1], [2], [3]]
+
+
+class Changing:
+    """Its text differs each time."""
+
+    count = 0
+
+    def __str__(self) -> str:
+        assert stretto.in_event()
+        Changing.count += 1
+        return f"text {Changing.count}"
+
+
+def test_constants_are_converted_once() -> None:
+    Changing.count = 0
+    template = CATEGORY.template("x", what=Changing(), large=1 << 64)
+    assert not stretto.in_event()
+    with record() as recorded:
+        for _ in range(2):
+            template.instant()
+    assert [event.args for event in recorded.events] == 2 * [
+        {"what": "text 1", "large": str(1 << 64)}
+    ]
+
+
+def test_a_constant_without_a_text() -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise ValueError("broken")
+
+    template = CATEGORY.template("x", what=Broken())
+    with record() as recorded:
+        template.instant()
+    assert recorded.event.args == {"what": "?"}
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: CATEGORY.template(), TypeError),  # type: ignore[call-arg]
+        (lambda: CATEGORY.template(5), TypeError),  # type: ignore[arg-type]
+        (lambda: CATEGORY.template("x", 5), TypeError),  # type: ignore[arg-type]
+        (lambda: CATEGORY.template("x", *"abcdefg"), ValueError),
+        (lambda: CATEGORY.template("x", flow=5), TypeError),
+        (lambda: CATEGORY.template("x", args=5), TypeError),  # type: ignore[arg-type]
+        (lambda: CATEGORY.template("x", args={5: 5}), TypeError),  # type: ignore[dict-item]
+    ],
+)
+def test_what_is_no_template(make: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_wrong_use_is_counted_or_raised(raises: bool) -> None:
+    template = echo()
+    calls = [
+        lambda: template.instant(1, 2, 3, 4),
+        lambda: template.instant(1, nonsense=2),
+        lambda: template.instant(1, args={}),
+        lambda: template.instant(1, timestamp=1.5),
+    ]
+    before = _native.raise_on_event_misuse(raises)
+    try:
+        with record() as recorded:
+            for call in calls:
+                if raises:
+                    with pytest.raises((TypeError, ValueError)):
+                        call()
+                else:
+                    call()
+    finally:
+        _native.raise_on_event_misuse(before)
+    marks = [event.args.get("...") for event in recorded.events]
+    expected = ["[left out: positional arguments]", None, None, "[left out: timestamp]"]
+    assert marks == ([] if raises else expected)
+
+
+def test_it_lets_go_of_what_it_holds() -> None:
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    before = len(gc.get_objects())
+    with record():
+        for n in range(1000):
+            CATEGORY.template(f"name {n}", "n", text=Text("t")).instant(n)
+    gc.collect()
+    assert len(gc.get_objects()) < before + 500
+
+
+class Nested:
+    """An argument whose text is a template's event."""
+
+    def __init__(self, template: Any) -> None:
+        self._template = template
+
+    def __repr__(self) -> str:
+        assert stretto.in_event()
+        self._template.instant(2)
+        return "nested"
+
+
+def test_an_event_within_an_event() -> None:
+    template = echo()
+    with record() as recorded:
+        template.instant(0)
+        template.instant(Nested(template))
+    assert [event.args["txid"] for event in recorded.events] == [0, 2, "nested"]
+    assert not stretto.in_event()
+
+
+def test_flow_ids_are_those_of_the_pure_side() -> None:
+    from stretto.client import pure
+    from stretto.flows.mixing import stream
+
+    draw = random.Random(1)
+    for _ in range(1000):
+        key, index = draw.getrandbits(64), draw.getrandbits(64)
+        assert stretto.flow_id(key, index) == pure.flow_id(key, index) == stream(key, index)
+    assert stretto.flow_id(0, 1) == 0xE220A8397B1DCDAF
+    for wrong in ((), (1,), (1.5, 2), ("a", 1)):
+        with pytest.raises(TypeError):
+            stretto.flow_id(*wrong)  # type: ignore[arg-type]
