@@ -118,7 +118,7 @@ static void test_wide_packets(void) {
   start(2, ST_DROP);
   CHECK(!st_trace_writer_reserve_wide(&writer, 1)); /* no chunk yet */
   CHECK(append(4));
-  size_t sizes[] = {0, 1, 127, 128, 300};
+  size_t sizes[] = {1, 2, 127, 128, 300};
   for (int i = 0; i < 5; i++) {
     uint8_t* p = st_trace_writer_reserve_wide(&writer, sizes[i]);
     CHECK(p);
