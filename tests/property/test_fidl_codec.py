@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stretto.fidl import codec
@@ -183,7 +183,8 @@ def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2)
         return
     kept = [handle for handle in handles if handle.is_open]
     assert [disposition.handle for disposition in dispositions] == kept
-    assume("nan" not in repr(value))
+    if "nan" in repr(value):
+        return  # It equals nothing.
     assert codec.decode(cls, again, kept) == value
     if wire == codec.V2 and len(again) == len(message):
         assert again == message or _drops_inline(value)

@@ -4,12 +4,16 @@ Both what `stretto fidl compile` writes and what Fuchsia's compiler writes is
 understood, in its older forms too: client ends as plain identifiers, server
 ends as requests, payloads by name, attributes in CamelCase, protocols as
 interfaces.
+
+A document may come from anybody: its names become names in Python, so they are
+checked before anything is made of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from stretto.fidl.bindings.protocols import EVENT, ONE_WAY, TWO_WAY
@@ -20,6 +24,45 @@ from stretto.fidl.errors import FidlError
 IR = Mapping[str, Any]
 """A parsed JSON document, or a part of one."""
 
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
+_LIBRARY = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn what a document that is no IR makes raise into an error.
+
+    Raises:
+        FidlError: It is none.
+    """
+    try:
+        yield
+    except FidlError:
+        raise
+    except _MALFORMED as error:
+        raise FidlError(
+            f"this is no JSON IR of a FIDL library ({type(error).__name__}: {error}): "
+            "make it by `stretto fidl compile`"
+        ) from error
+
+
+def checked_name(name: str, full: bool = False) -> str:
+    """A name as FIDL has them.
+
+    Args:
+        name: Of a member or method; of a declaration, `library/Name`, if `full`.
+        full: Which one.
+
+    Raises:
+        FidlError: It's none.
+    """
+    library, slash, short = name.rpartition("/")
+    fits = _NAME.fullmatch(short) and (not slash or _LIBRARY.fullmatch(library))
+    if not fits or bool(slash) is not full:
+        raise FidlError(f"{name[:100]!r} is no name in FIDL: the document is broken")
+    return name
+
 
 class MethodDefinition:
     """What the constructor of `Method` takes."""
@@ -27,12 +70,12 @@ class MethodDefinition:
     __slots__ = ("attributes", "composed", "doc", "kind", "name", "ordinal", "strict", "types")
 
     def __init__(self, reader: LibraryReader, method: IR) -> None:
-        self.name: str = method["name"]
+        self.name: str = checked_name(method["name"])
         self.ordinal = int(method["ordinal"])
         two_way = method["has_request"] and method["has_response"]
         self.kind = TWO_WAY if two_way else ONE_WAY if method["has_request"] else EVENT
-        self.strict: bool = method.get("strict", True)
-        self.composed: bool = method.get("is_composed", False)
+        self.strict = bool(method.get("strict", True))
+        self.composed = bool(method.get("is_composed", False))
         self.attributes = attributes(method)
         self.doc = self.attributes.pop("doc", None)
         keys = {
@@ -56,6 +99,8 @@ class LibraryReader:
 
     def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
         self.ir = ir
+        if not _LIBRARY.fullmatch(ir["name"]):
+            raise FidlError(f"{ir['name'][:100]!r} is no name of a library in FIDL")
         self.library = types.Library(ir["name"], dependencies)
         self._kinds = dict(_kinds(ir))
         self._new_types = {
@@ -67,11 +112,13 @@ class LibraryReader:
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
             found = self.ir.get("interface_declarations")  # Until 2020.
+        for declaration in found or []:
+            checked_name(declaration["name"], full=True)
         return list(found or [])
 
     def named_types(self) -> Iterator[tuple[types.Named, IR]]:
         """Each type with its definition."""
-        if self.declarations("overlay"):
+        if self.ir.get("overlay_declarations"):
             raise FidlError(f"{self.library.name} has overlays, which are experimental in FIDL "
                             "and not supported; use a union")  # fmt: skip
         for kind in ("bits", "enum", "struct", "table", "union"):
@@ -87,12 +134,15 @@ class LibraryReader:
         name, sensitive = ir["name"], "sensitive" in attributes(ir)
         if kind in ("bits", "enum"):
             underlying = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
-            values = {member["name"]: int(member["value"]["value"]) for member in ir["members"]}
+            values = {
+                checked_name(member["name"]): int(member["value"]["value"])
+                for member in ir["members"]
+            }
             cls = types.Bits if kind == "bits" else types.Enum
-            return cls(name, types.PRIMITIVES[underlying], values, ir["strict"], sensitive)
+            return cls(name, types.PRIMITIVES[underlying], values, bool(ir["strict"]), sensitive)
         members = tuple(
             types.Member(
-                member["name"],
+                checked_name(member["name"]),
                 self.type(member["type"]),
                 int(member.get("ordinal", 0)),
                 "sensitive" in attributes(member),
@@ -103,7 +153,7 @@ class LibraryReader:
         )
         resource = bool(ir.get("resource", _may_hold_handles(ir)))
         if kind == "union":
-            return types.Union(name, members, ir["strict"], resource, sensitive)
+            return types.Union(name, members, bool(ir["strict"]), resource, sensitive)
         if kind == "table":
             return types.Table(name, members, resource, sensitive)
         return types.Struct(name, members, resource, sensitive)
@@ -147,9 +197,12 @@ class LibraryReader:
 
     def payload(self, ir: IR | str) -> types.Type:
         """Read a payload: a type, or in older documents the name of a struct."""
-        return self.library.ref(ir) if isinstance(ir, str) else self.type(ir)
+        if isinstance(ir, str):
+            return self.library.ref(checked_name(ir, full=True))
+        return self.type(ir)
 
     def _identifier(self, name: str, optional: bool) -> types.Type:
+        checked_name(name, full=True)
         if name in self._new_types:
             return self.type(self._new_types[name])
         if self._kinds.get(name) in ("protocol", "interface"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from stretto.fidl.bindings.ir import LibraryReader, MethodDefinition, attributes, constant
+from stretto.fidl.bindings.ir import LibraryReader, MethodDefinition, attributes, constant, reading
 from stretto.fidl.bindings.numbers import Bits, Enum
 from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
@@ -50,9 +50,14 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
         service, and a value for each constant, by their names without the library.
 
     Raises:
-        FidlError: the IR has something that isn't known.
+        FidlError: the IR has something that isn't known, or is none.
     """
-    reader = LibraryReader(ir, tuple(each.FIDL_LIBRARY for each in dependencies))
+    libraries = tuple(each.FIDL_LIBRARY for each in dependencies)
+    with reading():
+        return _load(LibraryReader(ir, libraries))
+
+
+def _load(reader: LibraryReader) -> Namespace:
     namespace = Namespace(FIDL_LIBRARY=reader.library)
     for named, declaration in reader.named_types():
         reader.library.add(named)

@@ -6,7 +6,6 @@ values, a flexible one does.
 
 from __future__ import annotations
 
-from keyword import iskeyword
 from typing import Any, ClassVar, Self
 
 from stretto.fidl.codec import types
@@ -20,8 +19,8 @@ from stretto.fidl.codec.wire_error import (
 
 def number_name(name: str) -> str:
     """The attribute for a member: what Python or ints have already gets a `_`."""
-    is_taken = iskeyword(name) or hasattr(Enum, name) or hasattr(Bits, name)
-    return f"{name}_" if is_taken else name
+    is_taken = hasattr(Enum, name) or hasattr(Bits, name)
+    return f"{name}_" if is_taken else types.python_name(name)
 
 
 class Enum(int):

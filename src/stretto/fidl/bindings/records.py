@@ -140,7 +140,7 @@ class Union:
             member.python_name: (member, _checker((member,), False)) for member in cls.TYPE.members
         }
         for member in cls.TYPE.members:
-            if not hasattr(Union, member.python_name):
+            if not is_of_unions(member.python_name):
                 setattr(cls, member.python_name, _variant(member.ordinal))
 
     def __init__(self, /, **member: Any) -> None:
@@ -185,6 +185,11 @@ class Union:
 
     def __repr__(self) -> str:
         return printed(self)
+
+
+def is_of_unions(name: str) -> bool:
+    """Whether all unions have an attribute of this name, so that no member can have it."""
+    return any(name in vars(cls) for cls in Union.__mro__)
 
 
 def _variant(ordinal: int) -> property:

@@ -28,8 +28,12 @@ UNBOUNDED: Final = 0xFFFFFFFF
 
 
 def python_name(name: str) -> str:
-    """Turn a name of FIDL into one that Python allows: keywords get a `_`."""
-    return f"{name}_" if iskeyword(name) else name
+    """Turn a name of FIDL into one that Python allows: keywords get a `_`, as do our own names."""
+    return f"{name}_" if iskeyword(name) or name in _OURS else name
+
+
+_OURS = ("FIDL_LIBRARY", "TYPE")
+"""What a module and its classes have, whatever is defined."""
 
 
 class Type:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stretto.fidl import codec
 from stretto.fidl.bindings import EVENT, ONE_WAY, TWO_WAY, load
+from stretto.fidl.bindings.generator import generate
 from stretto.fidl.bindings.ir import attributes
 from stretto.fidl.codec import types
+from stretto.fidl.compiler import compile_sources
 from stretto.fidl.errors import FidlError
 from tests.support.fidl_ir import attribute, library, type_ir
 
@@ -192,6 +196,66 @@ def test_resources_of_documents_without_the_word() -> None:
         declaration["type_shape_v1"] = shape
     names = load(ir)
     assert [each.TYPE.resource for each in (names.A, names.B, names.C)] == [True, False, True]
+
+
+INJECTION = "S:\n import os\nclass X"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("name",),
+        ("struct_declarations", 0, "name"),
+        ("struct_declarations", 0, "members", 0, "name"),
+        ("struct_declarations", 1, "members", 0, "type", "identifier"),
+        ("enum_declarations", 0, "name"),
+        ("enum_declarations", 0, "members", 0, "name"),
+        ("protocol_declarations", 0, "name"),
+        ("protocol_declarations", 0, "methods", 0, "name"),
+        ("const_declarations", 0, "name"),
+    ],
+)
+@pytest.mark.parametrize("name", [INJECTION, "test/a-b", "../x", "test/S/T", "", "test/_b", "é", 5])
+def test_names_that_are_none(path: tuple, name: object) -> None:
+    text = (
+        "library test; type S = struct { e E; }; type E = enum { A = 1; }; const C uint8 = 1;"
+        "protocol P { M(struct { a bool; }); };"
+    )
+    ir = compile_sources({"a": text})
+    assert {*vars(load(ir))} >= {"S", "E", "C", "P"}
+    *way, last = path
+    node: Any = ir
+    for step in way:
+        node = node[step]
+    node[last] = name
+    for read in (load, generate):
+        with pytest.raises(FidlError):
+            read(ir)
+
+
+@pytest.mark.parametrize("ir", [{}, [], {"name": "a", "struct_declarations": [5]}, None, "text"])
+def test_what_is_no_ir(ir: Any) -> None:
+    for read in (load, generate):
+        with pytest.raises(FidlError, match="no JSON IR"):
+            read(ir)
+
+
+def test_names_that_are_ours() -> None:
+    text = (
+        "library test; type S = struct { TYPE uint8; }; "
+        "type U = union { 1: TYPE uint8; 2: mro bool; };"
+        "type E = enum { TYPE = 1; }; type FIDL_LIBRARY = table { 1: TYPE bool; };"
+    )
+    ir = compile_sources({"a": text})
+    loaded, generated = load(ir), {}
+    exec(generate(ir)["test.py"], generated)
+    for names in (vars(loaded), generated):
+        assert names["S"](TYPE_=3).TYPE_ == 3
+        assert names["U"](TYPE_=3).TYPE_ == 3
+        assert names["U"](mro=True).mro is True
+        assert names["E"].TYPE_ == 1
+        assert names["FIDL_LIBRARY_"](TYPE_=True).TYPE_ is True
+        assert names["FIDL_LIBRARY"].name == "test"
 
 
 def test_new_types_are_what_they_name() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from stretto.fidl.bindings.generator.modules import module_text
 from stretto.fidl.bindings.generator.names import Names
 from stretto.fidl.bindings.generator.stubs import stub_text
-from stretto.fidl.bindings.ir import LibraryReader
+from stretto.fidl.bindings.ir import LibraryReader, reading
 from stretto.fidl.errors import FidlError
 
 if TYPE_CHECKING:
@@ -37,18 +37,19 @@ def generate(ir: IR, *, prefix: str = "", trace: str = KEEP) -> dict[str, str]:
         Text by file name: a module and its stub.
 
     Raises:
-        FidlError: the IR has something that isn't known, or `trace` is neither.
+        FidlError: the IR has something that isn't known, or is none, or `trace` is neither.
     """
     if trace not in (KEEP, STRIP):
         raise FidlError(f"trace is {KEEP} or {STRIP}, not {trace}")
-    reader = LibraryReader(ir)
-    names = Names(reader, prefix)
-    hidden = frozenset({"trace"} if trace == STRIP else ())
-    stem = names.module(ir["name"])
-    return {
-        f"{stem}.py": module_text(reader, names, hidden),
-        f"{stem}.pyi": stub_text(reader, names),
-    }
+    with reading():
+        reader = LibraryReader(ir)
+        names = Names(reader, prefix)
+        hidden = frozenset({"trace"} if trace == STRIP else ())
+        stem = names.module(ir["name"])
+        return {
+            f"{stem}.py": module_text(reader, names, hidden),
+            f"{stem}.pyi": stub_text(reader, names),
+        }
 
 
 __all__ = ["generate", "KEEP", "STRIP"]

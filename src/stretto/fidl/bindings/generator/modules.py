@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.generator.expressions import call, type_expression
@@ -68,9 +69,14 @@ def _class(ir: IR, base: str, body: Iterable[str]) -> str:
 def doc_literal(doc: str) -> str:
     """A docstring with this text."""
     text = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    text = _NOT_IN_SOURCE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     if text.endswith('"'):
         text = f'{text[:-1]}\\"'
     return f'"""{text}"""'
+
+
+_NOT_IN_SOURCE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
+"""Control characters and halves of characters: a module can't have them as they are."""
 
 
 def _named(named: types.Named, ir: IR) -> str:

@@ -8,7 +8,7 @@ from stretto.fidl.bindings.generator.modules import doc_literal
 from stretto.fidl.bindings.ir import constant
 from stretto.fidl.bindings.loader import docstring, short_name
 from stretto.fidl.bindings.numbers import number_name
-from stretto.fidl.bindings.records import Union
+from stretto.fidl.bindings.records import is_of_unions
 from stretto.fidl.codec import types
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _union(named: types.Union, annotations: _Annotations) -> list[str]:
         write = annotations.write(member.type)
         lines.append(f"def __init__(_self, /, *, {member.python_name}: {write}) -> None: ...")
     for member in named.members:
-        if not hasattr(Union, member.python_name):
+        if not is_of_unions(member.python_name):
             read = annotations.read(member.type)
             lines += ["@_py.property", f"def {member.python_name}(self) -> {read} | None: ..."]
     return lines
