@@ -12,6 +12,7 @@ Source: perfetto-abi 5.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.base.errors import DecodeError
@@ -38,8 +39,7 @@ _FIRST_LOCAL_CLOCK, _LAST_LOCAL_CLOCK = 64, 127
 _READ_BYTES = 4 << 20
 _MAX_INFLATED_BYTES = 256 << 20
 
-_packet = select(
-    TracePacket,
+_FIELDS = (
     "timestamp",
     "timestamp_clock_id",
     "sequence_flags",
@@ -56,7 +56,29 @@ _packet = select(
     "track_event.debug_annotations",
     "track_event.flow_ids",
     "track_event.terminating_flow_ids",
+    "track_event.categories",
+    "track_event.category_iids",
+    "track_event.counter_value",
+    "track_event.double_counter_value",
 )
+_OTHERS = (
+    "android_log",
+    "chrome_events",
+    "ftrace_events",
+    "gpu_counter_event",
+    "journald_event",
+    "perf_sample",
+    "process_stats",
+    "process_tree",
+    "profile_packet",
+    "stack_sample",
+    "streaming_profile_packet",
+    "sys_stats",
+    "track_event.legacy_event",
+)
+"""What packets may hold that are no events in this sense."""
+_packet = select(TracePacket, *_FIELDS)
+_packet_and_others = select(TracePacket, *_FIELDS, *_OTHERS)
 
 
 class Event(NamedTuple):
@@ -71,6 +93,13 @@ class Event(NamedTuple):
     annotations: list[bytes]
     names: dict[int, str]
     """Of interned annotations, as they are now: use `arguments` before the next event."""
+    texts: dict[int, str]
+    """Values of interned annotations, as they are now."""
+    categories: list[str]
+    ending: list[int]
+    """Those of `flows` that end here."""
+    value: int | float | None
+    """A counter's."""
 
     def arguments(self) -> dict[str, Any]:
         """The annotations whose values are plain."""
@@ -99,11 +128,22 @@ class _Clock:
 class _Sequence:
     """The incremental state of one sequence."""
 
-    __slots__ = ("annotation_names", "clock_id", "clocks", "event_names", "track", "valid")
+    __slots__ = (
+        "annotation_names",
+        "annotation_texts",
+        "categories",
+        "clock_id",
+        "clocks",
+        "event_names",
+        "track",
+        "valid",
+    )
 
     def __init__(self, *, valid: bool = False) -> None:
         self.event_names: dict[int, str] = {}
+        self.categories: dict[int, str] = {}
         self.annotation_names: dict[int, str] = {}
+        self.annotation_texts: dict[int, str] = {}
         self.clocks: dict[int, _Clock] = {}
         self.clock_id = 0
         self.track = 0
@@ -118,8 +158,13 @@ class _Sequence:
     def add_names(self, data: bytes) -> None:
         interned = InternedData.decode(data)
         self.event_names.update((each.iid, each.name) for each in interned.event_names)
+        self.categories.update((each.iid, each.name) for each in interned.event_categories)
         self.annotation_names.update(
             (each.iid, each.name) for each in interned.debug_annotation_names
+        )
+        self.annotation_texts.update(
+            (each.iid, bytes(each.str).decode(errors="replace"))
+            for each in interned.debug_annotation_string_values
         )
 
     def add_clocks(self, data: bytes) -> None:
@@ -144,15 +189,19 @@ class TrackEvents:
 
     Args:
         file: The trace, opened for reading bytes.
+        count_others: Count in `others` what else there is; it takes a little longer.
 
     Attributes:
+        others: Packets of other data, by the names of their fields.
         skipped: Events left out: their sequence's state was lost.
         damaged: Packets, or parts of the file, that can't be read.
         tracks: Descriptors of tracks, encoded, by uuid; the last one that came.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, count_others: bool = False) -> None:
         self._file = file
+        self._select = _packet_and_others if count_others else _packet
+        self.others: Counter[str] = Counter()
         self._sequences: dict[int, _Sequence] = {}
         self.skipped = 0
         self.damaged = 0
@@ -160,7 +209,7 @@ class TrackEvents:
 
     def __iter__(self) -> Iterator[Event]:
         """The events."""
-        tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(_packet)
+        tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select)
         while piece := self._file.read(_READ_BYTES):
             yield from self._events(tokens.append(piece), packed=True)
         yield from self._events(tokens.end(), packed=True)
@@ -172,7 +221,7 @@ class TrackEvents:
             event = None
             try:
                 if row[8] is not None and packed:
-                    inner: Tokenizer[tuple[Any, ...]] = Tokenizer(_packet)
+                    inner: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select)
                     yield from self._events(inner.append(_inflated(row[8])), packed=False)
                     continue
                 event = self._event(row)
@@ -183,7 +232,12 @@ class TrackEvents:
 
     def _event(self, row: tuple[Any, ...]) -> Event | None:
         timestamp, clock_id, flags, sequence_id, defaults, snapshot, names, track = row[:8]
-        kind, track_uuid, name_iid, name, annotations, flows, ending = row[9:]
+        kind, track_uuid, name_iid, name, annotations, flows, ending = row[9:16]
+        categories, category_iids, count, ratio, *others = row[16:]
+        if others:
+            self.others.update(
+                name for name, there in zip(_OTHERS, others, strict=True) if there is not None
+            )
         sequence = self._sequences.get(sequence_id)
         if sequence is None or (flags or 0) & _CLEARED:
             sequence = _Sequence(valid=bool((flags or 0) & _CLEARED))
@@ -212,6 +266,13 @@ class TrackEvents:
             [*(flows or ()), *(ending or ())],
             annotations or [],
             sequence.annotation_names,
+            sequence.annotation_texts,
+            [
+                *(categories or ()),
+                *(sequence.categories.get(iid, "") for iid in category_iids or ()),
+            ],
+            ending or [],
+            count if ratio is None else ratio,
         )
 
 

@@ -1,0 +1,133 @@
+"""Perfetto's annotations, to arguments and back.
+
+FXT's arguments are flat: what is nested gets names like `request.headers[0]`, as in the trace
+processor's tables. Perfetto has no ids of kernel objects, which become numbers, and no bytes,
+which become hexadecimal text.
+
+Source: perfetto-abi 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.records import Argument
+from stretto.protos.trace import DebugAnnotation
+from stretto.protozero.selector import select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stretto.analysis.fxt.nested_names import Node
+
+_MAX_DEPTH = 20
+_KINDS = (fxt.INT64, fxt.UINT64, fxt.TEXT, fxt.BOOL, fxt.DOUBLE, fxt.POINTER, fxt.TEXT)
+_annotation = select(
+    DebugAnnotation,
+    "name_iid",
+    "name",
+    "dict_entries",
+    "array_values",
+    "string_value_iid",
+    "int_value",
+    "uint_value",
+    "string_value",
+    "bool_value",
+    "double_value",
+    "pointer_value",
+    "legacy_json_value",
+)
+
+
+class AnnotationReader:
+    """Args:
+    names: Interned names.
+    texts: Interned values.
+    """
+
+    __slots__ = ("_names", "_texts")
+
+    def __init__(self, names: Mapping[int, str], texts: Mapping[int, str]) -> None:
+        self._names = names
+        self._texts = texts
+
+    def arguments(self, data: bytes, prefix: str = "", depth: int = 0) -> Iterator[Argument]:
+        """The arguments that an encoded annotation is.
+
+        Args:
+            data: The annotation.
+            prefix: The name of what it is an entry of, and a point.
+            depth: In how many it is nested.
+
+        Raises:
+            DecodeError: It is none.
+        """
+        row = _annotation(data)
+        iid, name = row[:2]
+        yield from self._flat(
+            row, prefix + (self._names.get(iid, "") if iid else name or ""), depth
+        )
+
+    def _flat(self, row: tuple[object, ...], name: str, depth: int) -> Iterator[Argument]:
+        entries, elements = cast("tuple[list[bytes] | None, list[bytes] | None]", row[2:4])
+        if not (entries or elements):
+            yield self._plain(row, name)
+        elif depth < _MAX_DEPTH:
+            for each in entries or ():
+                yield from self.arguments(each, f"{name}.", depth + 1)
+            for at, each in enumerate(elements or ()):
+                yield from self._flat(_annotation(each), f"{name}[{at}]", depth + 1)
+
+    def _plain(self, row: tuple[object, ...], name: str) -> Argument:
+        if row[4] is not None:
+            return Argument(name, fxt.TEXT, self._texts.get(cast("int", row[4]), ""))
+        for kind, value in zip(_KINDS, row[5:], strict=True):
+            if value is not None:
+                return _argument(name, kind, cast("int | float | str", value))
+        return Argument(name, fxt.NULL, None)
+
+
+def _argument(name: str, kind: int, value: float | str) -> Argument:
+    """Of integers, those that fit are of the smaller type."""
+    if kind == fxt.INT64 and -(1 << 31) <= cast("int", value) < 1 << 31:
+        return Argument(name, fxt.INT32, value)
+    if kind == fxt.UINT64 and cast("int", value) < 1 << 32:
+        return Argument(name, fxt.UINT32, value)
+    return Argument(name, kind, value)
+
+
+def write_node(entry: DebugAnnotation.Writer, node: Node) -> None:
+    """Write a value, or those that are nested, into an annotation."""
+    if isinstance(node, dict):
+        for name, below in node.items():
+            with entry.add_dict_entries() as inner:
+                inner.set_name(name)
+                write_node(inner, below)
+    elif isinstance(node, list):
+        for below in node:
+            with entry.add_array_values() as inner:
+                write_node(inner, below)
+    else:
+        _write_value(entry, *node)
+
+
+def _write_value(
+    entry: DebugAnnotation.Writer, kind: int, value: float | str | bytes | None
+) -> None:
+    if isinstance(value, str):
+        entry.set_string_value(value)
+    elif isinstance(value, bytes):
+        entry.set_string_value(value.hex())
+    elif value is None:
+        entry.set_string_value("null")
+    elif kind == fxt.DOUBLE:
+        entry.set_double_value(value)
+    elif kind == fxt.BOOL:
+        entry.set_bool_value(bool(value))
+    elif kind == fxt.POINTER:
+        entry.set_pointer_value(int(value))
+    elif kind in (fxt.INT32, fxt.INT64):
+        entry.set_int_value(int(value))
+    else:
+        entry.set_uint_value(int(value))

@@ -1,0 +1,162 @@
+"""Finds the slice that each point of a flow joins.
+
+A point is a record of its own, somewhere within its duration. In Perfetto's packets it belongs to
+the BEGIN or the END of the slice, and its order among the points of its flow is that of these:
+
+    S  [..... begin .....]              BEGIN of S
+                  T  [.. end ..]        BEGIN of T: later than that of S
+    S  [..... begin ........ end ...]   END of S: its BEGIN would be before T
+
+So points move to their slice's BEGIN, if that is behind the previous point, else to its END. Events
+go by their position in the order of time; what this finds is sorted by position in turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.channel_messages import CATEGORY, FLOW, ChannelRoles
+from stretto.analysis.fxt.flow_scopes import FlowScopes
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto.analysis.fxt.flow_scopes import Flow
+    from stretto.analysis.fxt.outcome import Outcome
+    from stretto.analysis.spool import Spool
+
+_MAX_THREADS = 1 << 18
+_MAX_DEPTH = 512
+_MAX_LATE_POINTS = 1024
+
+NO_ROLE = ("", "")
+
+
+class _Slice:
+    __slots__ = ("is_instant", "late", "position", "timestamp")
+
+    def __init__(self, position: int, timestamp: int, *, is_instant: bool = False) -> None:
+        self.position = position
+        self.timestamp = timestamp
+        self.is_instant = is_instant
+        self.late: list[tuple[int, bool]] | None = None
+        """Points that move to its END."""
+
+    def has_room(self) -> bool:
+        """Whether its END, if it has one, can take another point."""
+        return not self.is_instant and len(self.late or ()) < _MAX_LATE_POINTS
+
+
+class _Thread:
+    __slots__ = ("deeper", "instant", "slices")
+
+    def __init__(self) -> None:
+        self.slices: list[_Slice] = []
+        self.deeper = 0
+        """Open slices beyond the limit."""
+        self.instant: _Slice | None = None
+        """The last event, if it is one."""
+
+
+class EnclosingSlices:
+    """Args:
+    points: Gets an entry for each point: by the position of its event, the flow's id, whether it
+        ends there, and the role and kind of a channel's message.
+    outcome: Gets what isn't found.
+    """
+
+    def __init__(self, points: Spool, outcome: Outcome) -> None:
+        self._points = points
+        self._outcome = outcome
+        self._threads: dict[tuple[int, int], _Thread] = {}
+        self._scopes = FlowScopes()
+        self._roles = ChannelRoles()
+
+    def add(self, position: int, timestamp: int, entry: tuple[Any, ...]) -> None:
+        """Add the next event."""
+        kind, process, number, category, name, _, flow_id = entry
+        if fxt.ASYNC_BEGIN <= kind <= fxt.ASYNC_END or kind == fxt.COUNTER:
+            return
+        thread = self._thread(process, number)
+        if thread is None:
+            is_flow = kind >= fxt.FLOW_BEGIN
+            self._outcome.leave_out(f"flow points on threads beyond {_MAX_THREADS}", is_flow)
+        elif kind >= fxt.FLOW_BEGIN:
+            is_channel = category == CATEGORY and name == FLOW
+            self._flow(kind, flow_id, process, thread, timestamp=timestamp, channel=is_channel)
+        else:
+            self._slice(kind, position, timestamp, thread)
+
+    def _thread(self, process: int, number: int) -> _Thread | None:
+        thread = self._threads.get((process, number))
+        if thread is None and len(self._threads) < _MAX_THREADS:
+            thread = self._threads[process, number] = _Thread()
+        return thread
+
+    def _slice(self, kind: int, position: int, timestamp: int, thread: _Thread) -> None:
+        thread.instant = None
+        if kind == fxt.INSTANT:
+            thread.instant = _Slice(position, timestamp, is_instant=True)
+        elif kind == fxt.DURATION_BEGIN:
+            if len(thread.slices) == _MAX_DEPTH:
+                thread.deeper += 1
+            else:
+                thread.slices.append(_Slice(position, timestamp))
+        elif thread.deeper:
+            thread.deeper -= 1
+        elif thread.slices:
+            for flow_id, ends in thread.slices.pop().late or ():
+                self._points.add((position,), (flow_id, ends, *NO_ROLE))
+
+    def _flow(
+        self,
+        kind: int,
+        number: int,
+        process: int,
+        thread: _Thread,
+        *,
+        timestamp: int,
+        channel: bool,
+    ) -> None:
+        enclosing = thread.slices[-1] if thread.slices else None
+        if thread.instant is not None and thread.instant.timestamp == timestamp:
+            enclosing = thread.instant
+        if enclosing is None:
+            self._outcome.leave_out("flow points in no duration")
+            return
+        if kind == fxt.FLOW_BEGIN:
+            flow = self._scopes.begin(number, process)
+        else:
+            found = self._scopes.find(number, process)
+            if found is None:
+                self._outcome.leave_out("flow points of which the beginning is unknown")
+                return
+            flow = found
+        flow.points += 1
+        role = self._roles.role(kind, flow, process) if channel else NO_ROLE
+        ends = kind == fxt.FLOW_END
+        joined = self._join(enclosing, flow, ends, role)
+        if ends:
+            self._scopes.end(flow, written=joined)
+
+    def _join(self, enclosing: _Slice, flow: Flow, ends: bool, role: tuple[str, str]) -> bool:
+        if enclosing.position > flow.last and flow.ordered:
+            flow.last = enclosing.position
+            self._points.add((enclosing.position,), (flow.id, ends, *role))
+            return True
+        if enclosing.position == flow.last:
+            self._outcome.leave_out("flow points in the duration of the one before")
+        elif not flow.ordered or not enclosing.has_room():
+            self._outcome.leave_out("flow points that come back to an earlier duration")
+        else:
+            flow.ordered = False
+            enclosing.late = [*(enclosing.late or ()), (flow.id, ends)]
+            return True
+        return False
+
+    def finish(self) -> None:
+        """There are no more events: what waited for the END of its slice is left out."""
+        for thread in self._threads.values():
+            late = sum(len(each.late or ()) for each in thread.slices)
+            self._outcome.leave_out("flow points in durations that never end", late)

@@ -1,0 +1,236 @@
+"""FXT to Perfetto's packets.
+
+    records ──> names of kernel objects
+            ──> events, sorted by time ──> points of flows, by the slice they join ─┐
+                      └──────────────────────────────────────────────────────> packets
+
+    duration begin, end, complete      BEGIN and END
+    flow begin, step; flow end         flow_ids; terminating_flow_ids of the slice around them
+    instant, counter                   INSTANT, COUNTER on a track for each argument
+    async begin, instant, end          events on a track of the operation
+    ChannelMessage, ChannelFlow        a message as `stretto flows` knows it: see `channel_messages`
+    blobs of Perfetto's packets        handed on as they are
+
+What is larger than memory is sorted on disk. Times of all providers are taken as they are: they
+share one clock.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.channel_messages import CATEGORY, MESSAGE, ordinal_name
+from stretto.analysis.fxt.enclosing import EnclosingSlices
+from stretto.analysis.fxt.event_order import add_event
+from stretto.analysis.fxt.outcome import Outcome
+from stretto.analysis.fxt.packet_writer import PacketWriter
+from stretto.analysis.fxt.record_reader import RecordReader
+from stretto.analysis.fxt.records import Blob, Event, KernelObject, ProviderEvent
+from stretto.analysis.fxt.thread_tracks import ThreadTracks
+from stretto.analysis.spool import Spool
+from stretto.analysis.track_events import BEGIN, END, INSTANT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO, Self
+
+    Point = tuple[int, bool, str, str]
+
+_COPY_BYTES = 1 << 20
+_MAX_BLOBS = 64
+_NUMBERS = frozenset((fxt.INT32, fxt.UINT32, fxt.INT64, fxt.UINT64, fxt.DOUBLE))
+_KINDS = {
+    fxt.DURATION_BEGIN: BEGIN,
+    fxt.DURATION_END: END,
+    fxt.INSTANT: INSTANT,
+    fxt.ASYNC_BEGIN: BEGIN,
+    fxt.ASYNC_END: END,
+    fxt.ASYNC_INSTANT: INSTANT,
+}
+
+
+def import_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
+    """Convert an FXT trace.
+
+    Args:
+        file: The trace.
+        write: Takes the packets, in pieces.
+
+    Returns:
+        What was written, and what was left out.
+
+    Raises:
+        DecodeError: It is a trace of a big-endian machine.
+    """
+    outcome = Outcome()
+    tracks = ThreadTracks(packets := PacketWriter(write))
+    with Spool() as events, Spool() as points, _Blobs(outcome) as blobs:
+        _read(RecordReader(file), events, tracks, blobs, outcome)
+        enclosing = EnclosingSlices(points, outcome)
+        for position, ((timestamp, *_), entry) in enumerate(events):
+            enclosing.add(position, timestamp, entry)
+        enclosing.finish()
+        tracks.describe_all()
+        writing = _Writing(packets, tracks, outcome)
+        joined = _Joined(points)
+        for position, ((timestamp, *_), entry) in enumerate(events):
+            writing.add(timestamp, entry, joined.at(position))
+        blobs.hand_on(write)
+    outcome.leave_out("processes and threads without room for their names", tracks.refused)
+    return outcome
+
+
+def _read(
+    reader: RecordReader, events: Spool, tracks: ThreadTracks, blobs: _Blobs, outcome: Outcome
+) -> None:
+    for record in reader:
+        if isinstance(record, Event):
+            if not add_event(events, record):
+                outcome.leave_out("events at impossible times")
+        elif isinstance(record, KernelObject):
+            tracks.add(record)
+        elif isinstance(record, Blob):
+            blobs.add(record)
+        elif isinstance(record, ProviderEvent) and record.event == fxt.BUFFER_FILLED:
+            outcome.leave_out("times that a provider's buffer was full")
+    outcome.leave_out("damaged records", reader.damaged)
+    outcome.leave_out("strings and providers without room in their tables", reader.refused)
+    for kind, count in reader.skipped.items():
+        outcome.leave_out(kind, count)
+
+
+class _Blobs:
+    """Perfetto's packets in blobs: those of one name belong together, and follow at the end."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._files: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def add(self, blob: Blob) -> None:
+        """Keep a part of a blob."""
+        if blob.type != fxt.PERFETTO_BLOB:
+            self._outcome.leave_out("blobs of other data")
+            return
+        if blob.name not in self._files:
+            if len(self._files) == _MAX_BLOBS:
+                self._outcome.leave_out(f"parts of blobs beyond {_MAX_BLOBS}")
+                return
+            self._files[blob.name] = tempfile.TemporaryFile(prefix="stretto-")  # noqa: SIM115
+        self._files[blob.name].write(blob.data)
+
+    def hand_on(self, write: Callable[[bytes], object]) -> None:
+        """Write what there is."""
+        for file in self._files.values():
+            file.seek(0)
+            while data := file.read(_COPY_BYTES):
+                write(data)
+            self._outcome.made["blobs of packets"] += 1
+
+
+class _Joined:
+    """The points that events were found to have; ask in the order of positions."""
+
+    def __init__(self, points: Spool) -> None:
+        self._points = iter(points)
+        self._next = next(self._points, None)
+
+    def at(self, position: int) -> list[Point]:
+        """The points of the event at a position."""
+        found: list[Point] = []
+        while self._next is not None and self._next[0][0] == position:
+            flow_id, ends, role, kind = self._next[1]
+            found.append((flow_id, ends, role, kind))
+            self._next = next(self._points, None)
+        return found
+
+
+class _Writing:
+    """Makes entries into packets."""
+
+    def __init__(self, packets: PacketWriter, tracks: ThreadTracks, outcome: Outcome) -> None:
+        self._packets = packets
+        self._tracks = tracks
+        self._outcome = outcome
+
+    def add(self, timestamp: int, entry: tuple[Any, ...], points: list[Point]) -> None:
+        """Write an event; a flow's record has been joined to another one."""
+        kind, process, thread, category, name, arguments, number = entry
+        if kind == fxt.COUNTER:
+            self._counter(timestamp, process, name, number, arguments)
+            return
+        if kind >= fxt.FLOW_BEGIN:
+            return
+        track = self._track(kind, process, thread, number, name)
+        if not track:
+            return
+        if kind == fxt.DURATION_BEGIN and (category, name) == (CATEGORY, MESSAGE):
+            name, arguments = _message(name, arguments, points)
+        self._packets.event(
+            _KINDS[kind],
+            timestamp,
+            track,
+            category=category,
+            name=name,
+            arguments=arguments,
+            flows=[(flow_id, ends) for flow_id, ends, *_ in points],
+        )
+        if _KINDS[kind] != END:
+            self._outcome.made["slices" if _KINDS[kind] == BEGIN else "instants"] += 1
+        if points:
+            self._outcome.made["flow points"] += len(points)
+
+    def _track(self, kind: int, process: int, thread: int, number: int, name: str) -> int:
+        if kind >= fxt.ASYNC_BEGIN:
+            track = self._tracks.operation(kind, process, number, name)
+            if not track:
+                self._outcome.leave_out("ends of operations that have no beginning, or too many")
+            return track
+        if self._tracks.knows(process, thread) or self._tracks.has_room():
+            return self._tracks.thread(process, thread)
+        self._outcome.leave_out("events of threads beyond what there is room for")
+        return 0
+
+    def _counter(
+        self,
+        timestamp: int,
+        process: int,
+        name: str,
+        number: int,
+        arguments: tuple[tuple[str, int, float], ...],
+    ) -> None:
+        for argument, kind, value in arguments:
+            if kind not in _NUMBERS:
+                self._outcome.leave_out("counters' arguments that are no numbers")
+                continue
+            full = name if argument == "value" else f"{name}:{argument}"
+            track = self._tracks.counter(process, full, number)
+            if track:
+                self._packets.counter(timestamp, track, value)
+                self._outcome.made["counter values"] += 1
+            else:
+                self._outcome.leave_out("values of counters beyond what there is room for")
+
+
+def _message(
+    name: str, arguments: tuple[tuple[str, int, Any], ...], points: Iterator[Point] | list[Point]
+) -> tuple[str, tuple[tuple[str, int, Any], ...]]:
+    """The name and arguments of a channel's message."""
+    method = ordinal_name(arguments)
+    if method is None:
+        return name, arguments
+    known = {argument[0] for argument in arguments}
+    more = [("method", fxt.TEXT, method)]
+    for _, _, role, kind in points:
+        if role:
+            more += [("role", fxt.TEXT, role), ("kind", fxt.TEXT, kind)]
+            break
+    return method, (*arguments, *(each for each in more if each[0] not in known))

@@ -1,0 +1,106 @@
+"""Sorts more than fits into memory.
+
+    add ──> in memory, up to a limit ──> sorted, as a run, into a temporary file
+                                              │
+    iterate <── the runs, merged <────────────┘
+
+It can be iterated several times, also while another iteration goes on. What has equal keys keeps
+the order in which it came. Memory holds one limit's worth, and a piece of each run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import marshal
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    Key = tuple[int, ...]
+    Entry = tuple[Key, int, tuple[Any, ...]]
+
+_MAX_ENTRIES = 200_000
+_MAX_BYTES = 64 << 20
+_PIECE_ENTRIES = 256
+
+
+class Spool:
+    """Entries in the order of their keys. Close it, or use it in a `with`.
+
+    Args:
+        max_entries: How many to hold in memory.
+    """
+
+    def __init__(self, *, max_entries: int = _MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._entries: list[Entry] = []
+        self._bytes = 0
+        self._count = 0
+        self._runs: list[list[tuple[int, int]]] = []
+        self._fd = -1
+        self._end = 0
+
+    def __len__(self) -> int:
+        """How many were added."""
+        return self._count
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._runs.clear()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def add(self, key: Key, value: tuple[Any, ...], size: int = 0) -> None:
+        """Add an entry.
+
+        Args:
+            key: Keys are of equal length.
+            value: Numbers, strings, bytes, None, and tuples of these.
+            size: Its bytes, if they may be many.
+        """
+        self._entries.append((key, self._count, value))
+        self._count += 1
+        self._bytes += size
+        if len(self._entries) >= self._max_entries or self._bytes >= _MAX_BYTES:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._fd < 0:
+            with tempfile.TemporaryFile(prefix="stretto-") as file:
+                self._fd = os.dup(file.fileno())
+        self._entries.sort()
+        run = []
+        for start in range(0, len(self._entries), _PIECE_ENTRIES):
+            data = marshal.dumps(self._entries[start : start + _PIECE_ENTRIES])
+            os.pwrite(self._fd, data, self._end)
+            run.append((self._end, len(data)))
+            self._end += len(data)
+        self._runs.append(run)
+        self._entries.clear()
+        self._bytes = 0
+
+    def _run(self, run: list[tuple[int, int]]) -> Iterator[Entry]:
+        for start, size in run:
+            yield from marshal.loads(os.pread(self._fd, size, start))
+
+    def __iter__(self) -> Iterator[tuple[Key, tuple[Any, ...]]]:
+        """Keys and values, sorted. Nothing may be added meanwhile."""
+        self._entries.sort()
+        runs = [self._run(run) for run in self._runs]
+        for key, _, value in heapq.merge(*runs, self._entries):
+            yield key, value

@@ -1,0 +1,112 @@
+"""Traces survive the way to FXT and back; whatever FXT says becomes a trace that can be read."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.records import Argument, Event, Thread
+from stretto.analysis.track_events import BEGIN, COUNTER, END, INSTANT, TrackEvents
+from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
+from stretto.protozero.wire import bytes_field
+from tests.property.test_fxt_records import argument_lists, texts
+from tests.support.fxt_traces import FxtTrace, exported, imported
+
+steps = st.lists(
+    st.tuples(
+        st.integers(1, 3),  # track
+        st.sampled_from([BEGIN, END, INSTANT]),
+        st.integers(0, 2),  # time since the step before
+        st.lists(st.integers(1, 4), max_size=2, unique=True),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+def made_of(drawn: list[tuple[int, int, int, list[int], bool]]) -> bytes:
+    """A trace of what was drawn; ENDs only where a slice is open."""
+    packets = [
+        TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, name=f"track {uuid}"))
+        for uuid in (1, 2, 3)
+    ]
+    depth: dict[int, int] = defaultdict(int)
+    time = 1000
+    for number, (track, kind, passed, flows, ends) in enumerate(drawn):
+        time += passed
+        if kind == END and not depth[track]:
+            kind = BEGIN
+        depth[track] += {BEGIN: 1, END: -1}.get(kind, 0)
+        event = TrackEvent(type=kind, track_uuid=track)
+        if kind != END:
+            event.name = f"event {number}"
+            if ends:
+                event.terminating_flow_ids = flows
+            else:
+                event.flow_ids = flows
+        packets.append(TracePacket(timestamp=time, track_event=event))
+    return b"".join(bytes_field(1, packet.encode()) for packet in packets)
+
+
+def shape(trace: bytes) -> list[tuple[object, ...]]:
+    """What happened, and which flows; an instant counts as a slice of no length."""
+    events = TrackEvents(io.BytesIO(trace))
+    found: list[tuple[object, ...]] = []
+    active: set[int] = set()
+    for event in events:
+        going = [flow for flow in event.flows if flow not in event.ending]
+        points = [(flow, "step" if flow in active else "begin") for flow in going]
+        active |= set(going)
+        points += [(flow, "end") for flow in event.ending if flow in active]
+        active -= set(event.ending)
+        kind = BEGIN if event.kind == INSTANT else event.kind
+        found.append((kind, event.track, event.timestamp, event.name, points))
+        if event.kind == INSTANT:
+            found.append((END, event.track, event.timestamp, "", []))
+    assert (events.damaged, events.skipped) == (0, 0)
+    return found
+
+
+@given(steps)
+def test_there_and_back_again(drawn: list[tuple[int, int, int, list[int], bool]]) -> None:
+    trace = made_of(drawn)
+    there, _ = exported(trace)
+    back, outcome = imported(there)
+    assert shape(back) == shape(trace)
+    assert outcome.left_out == {}
+
+
+small = st.integers(0, 3)
+events = st.builds(
+    Event,
+    st.integers(0, 10),
+    st.integers(0, 20) | st.integers(0, (1 << 64) - 1),
+    st.builds(Thread, small, small),
+    texts | st.just("kernel:ipc"),
+    texts | st.sampled_from(["ChannelMessage", "ChannelFlow", "a.b", "a[0]"]),
+    argument_lists | st.builds(lambda value: (Argument("ordinal", fxt.UINT64, value),), small),
+    small,
+    st.integers(0, 20),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(events, max_size=40))
+def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
+    trace = FxtTrace()
+    for event in drawn:
+        trace.records.event(event)
+    data, outcome = imported(trace.data)
+    read = TrackEvents(io.BytesIO(data))
+    kinds = [event.kind for event in read]
+    assert (read.damaged, read.skipped) == (0, 0)
+    made = outcome.made
+    assert kinds.count(BEGIN) == made["slices"]
+    assert kinds.count(INSTANT) == made["instants"]
+    assert kinds.count(COUNTER) == made["counter values"]
+    again, _ = imported(exported(data)[0])
+    assert len(list(TrackEvents(io.BytesIO(again)))) >= len(kinds)

@@ -1,0 +1,246 @@
+"""Packets as records of an FXT trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import stretto
+from stretto.analysis.fxt import exporter
+from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.records import Argument, Event, KernelObject, ProviderInfo, Thread
+from stretto.protos.trace import (
+    CounterDescriptor,
+    DebugAnnotation,
+    EventCategory,
+    EventName,
+    FtraceEventBundle,
+    InternedData,
+    InternedString,
+    ProcessDescriptor,
+    ThreadDescriptor,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+from stretto.protozero.wire import bytes_field
+from tests.support.fxt_traces import exported, records_of
+from tests.support.recorded_events import BEGIN, COUNTER, END, INSTANT, record
+
+category = stretto.Category("test.fxt")
+
+PROCESS, THREAD, TRACK, COUNTER_TRACK, ALONE = 1, 2, 3, 4, 5
+HERE = Thread(10, 11)
+
+
+def file_of(*packets: TracePacket) -> bytes:
+    return b"".join(bytes_field(1, packet.encode()) for packet in packets)
+
+
+def track(uuid: int, parent: int = 0, **fields: Any) -> TracePacket:
+    return TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, parent_uuid=parent, **fields))
+
+
+TRACKS = [
+    track(PROCESS, process=ProcessDescriptor(pid=10, process_name="shell")),
+    track(THREAD, PROCESS, thread=ThreadDescriptor(pid=10, tid=11, thread_name="main")),
+    track(TRACK, THREAD, name="a task"),
+    track(COUNTER_TRACK, PROCESS, name="queue", counter=CounterDescriptor()),
+    track(ALONE, name="alone"),
+]
+
+
+def at(time: int, kind: int, uuid: int = THREAD, **fields: Any) -> TracePacket:
+    return TracePacket(timestamp=time, track_event=TrackEvent(type=kind, track_uuid=uuid, **fields))
+
+
+def events(*packets: TracePacket) -> list[Event]:
+    trace, _ = exported(file_of(*TRACKS, *packets))
+    return [each for each in records_of(trace) if isinstance(each, Event)]
+
+
+def left_out(*packets: TracePacket) -> dict[str, int]:
+    return dict(exported(file_of(*TRACKS, *packets))[1].left_out)
+
+
+def test_names_come_first() -> None:
+    trace, outcome = exported(file_of(*TRACKS, at(5, INSTANT, TRACK), at(6, INSTANT, PROCESS)))
+    records = records_of(trace)
+    assert isinstance(records[0], ProviderInfo)
+    objects = [each for each in records if isinstance(each, KernelObject)]
+    named = [(each.type, each.name) for each in objects]
+    assert named == [
+        (fxt.PROCESS_OBJECT, "shell"),
+        (fxt.THREAD_OBJECT, "shell"),
+        (fxt.THREAD_OBJECT, "main"),
+        (fxt.THREAD_OBJECT, "a task"),
+        (fxt.THREAD_OBJECT, "alone"),
+        (fxt.PROCESS_OBJECT, "tracks without a process"),
+    ]
+    assert objects[2].id == 11
+    assert objects[3].arguments == (
+        Argument("process", fxt.KOID, 10),
+        Argument("stretto.track", fxt.UINT64, TRACK),
+        Argument("stretto.parent", fxt.UINT64, THREAD),
+    )
+    # Tracks that are no threads have threads of their own, in their process.
+    threads = [each.thread for each in records if isinstance(each, Event)]
+    assert [each.process for each in threads] == [10, 10]
+    assert [each.thread for each in threads] == [objects[3].id, objects[1].id]
+    assert outcome.made == {"processes": 2, "threads and tracks": 4, "instants": 2}
+
+
+def test_slices_in_the_order_of_time() -> None:
+    found = events(
+        at(30, END), at(10, BEGIN, name="a", categories=["x", "y"]), at(20, INSTANT, name="b")
+    )
+    assert found == [
+        Event(fxt.DURATION_BEGIN, 10, HERE, "x,y", "a"),
+        Event(fxt.INSTANT, 20, HERE, "", "b"),
+        Event(fxt.DURATION_END, 30, HERE, "", ""),
+    ]
+
+
+def test_flows_begin_go_on_and_end_in_the_order_of_time() -> None:
+    found = events(
+        at(40, END, flow_ids=[7]),
+        at(30, INSTANT, name="c", terminating_flow_ids=[7]),
+        at(20, BEGIN, name="b", flow_ids=[7, 8]),
+        at(10, BEGIN, name="a", flow_ids=[7]),
+    )
+    assert [(each.type, each.timestamp, each.id) for each in found] == [
+        (fxt.DURATION_BEGIN, 10, 0),
+        (fxt.FLOW_BEGIN, 10, 7),
+        (fxt.DURATION_BEGIN, 20, 0),
+        (fxt.FLOW_STEP, 20, 7),
+        (fxt.FLOW_BEGIN, 20, 8),
+        # A flow joins a duration, which an instant is none of.
+        (fxt.DURATION_BEGIN, 30, 0),
+        (fxt.FLOW_END, 30, 7),
+        (fxt.DURATION_END, 30, 0),
+        (fxt.FLOW_BEGIN, 40, 7),
+        (fxt.DURATION_END, 40, 0),
+    ]
+    assert {each.name for each in found if each.id} == {"flow"}
+
+
+def test_an_end_without_a_beginning_is_counted() -> None:
+    assert left_out(at(10, INSTANT, terminating_flow_ids=[7])) == {
+        "ends of flows that have no beginning": 1
+    }
+
+
+def test_flows_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "_MAX_FLOWS", 2)
+    found = events(
+        *(at(time, BEGIN, flow_ids=[time]) for time in (1, 2, 3)), at(4, END, flow_ids=[1, 3])
+    )
+    kinds = [each.type for each in found if each.id]
+    assert kinds == [fxt.FLOW_BEGIN] * 3 + [fxt.FLOW_BEGIN, fxt.FLOW_STEP]
+
+
+def test_arguments() -> None:
+    nested = DebugAnnotation(
+        name="n",
+        dict_entries=[
+            DebugAnnotation(name="a", array_values=[DebugAnnotation(int_value=1 << 40)]),
+            DebugAnnotation(name="b", bool_value=True),
+        ],
+    )
+    plain = [
+        DebugAnnotation(name="s", string_value="é"),
+        DebugAnnotation(name="i", int_value=-1),
+        DebugAnnotation(name="u", uint_value=1),
+        DebugAnnotation(name="v", uint_value=1 << 63),
+        DebugAnnotation(name="d", double_value=0.5),
+        DebugAnnotation(name="p", pointer_value=9),
+        DebugAnnotation(name="j", legacy_json_value="[]"),
+        DebugAnnotation(name="none"),
+    ]
+    (found,) = events(at(1, INSTANT, debug_annotations=[nested, *plain]))
+    assert found.arguments == (
+        Argument("n.a[0]", fxt.INT64, 1 << 40),
+        Argument("n.b", fxt.BOOL, True),
+        Argument("s", fxt.TEXT, "é"),
+        Argument("i", fxt.INT32, -1),
+        Argument("u", fxt.UINT32, 1),
+        Argument("v", fxt.UINT64, 1 << 63),
+        Argument("d", fxt.DOUBLE, 0.5),
+        Argument("p", fxt.POINTER, 9),
+        Argument("j", fxt.TEXT, "[]"),
+        Argument("none", fxt.NULL, None),
+    )
+
+
+def test_what_is_interned() -> None:
+    packet = at(
+        1, INSTANT, name_iid=1, category_iids=[2],
+        debug_annotations=[DebugAnnotation(name_iid=3, string_value_iid=4)],
+    )  # fmt: skip
+    packet.sequence_flags = 1
+    packet.interned_data = InternedData(
+        event_names=[EventName(iid=1, name="event")],
+        event_categories=[EventCategory(iid=2, name="category")],
+        debug_annotation_string_values=[InternedString(iid=4, str=b"value")],
+    )
+    (found,) = events(packet)
+    argument = Argument("", fxt.TEXT, "value")
+    assert found == Event(fxt.INSTANT, 1, HERE, "category", "event", (argument,))
+
+
+def test_counters() -> None:
+    increments = CounterDescriptor(is_incremental=True, unit_multiplier=10)
+    found = events(
+        track(6, THREAD, name="queue", counter=CounterDescriptor()),
+        track(7, name="sums", counter=increments),
+        at(1, COUNTER, COUNTER_TRACK, counter_value=3),
+        at(2, COUNTER, 6, double_counter_value=0.5),
+        at(3, COUNTER, 7, counter_value=3),
+        at(4, COUNTER, 7, counter_value=4),
+    )
+    shown = [(each.thread, each.name, each.id, each.arguments[0]) for each in found]
+    assert shown == [
+        (Thread(10, 10), "queue", 0, Argument("value", fxt.INT32, 3)),
+        (HERE, "queue", 1, Argument("value", fxt.DOUBLE, 0.5)),
+        (Thread(1 << 30, 1 << 30), "sums", 0, Argument("value", fxt.INT32, 30)),
+        (Thread(1 << 30, 1 << 30), "sums", 0, Argument("value", fxt.INT32, 70)),
+    ]
+
+
+def test_what_is_left_out_is_counted() -> None:
+    many = [DebugAnnotation(name=str(each), int_value=each) for each in range(17)]
+    deep = DebugAnnotation(name="x" * 3000, string_value="x" * 30_000)
+    events = TrackEvent(type=INSTANT, track_uuid=THREAD)
+    assert left_out(
+        TracePacket(ftrace_events=FtraceEventBundle()),
+        TracePacket(
+            timestamp=1, track_event=events, sequence_flags=2, trusted_packet_sequence_id=9
+        ),
+        at(1 << 63, INSTANT),
+        at(1, COUNTER, COUNTER_TRACK),
+        at(1, INSTANT, debug_annotations=[*many, deep]),
+        at(2, INSTANT, debug_annotations=[deep]),
+        at(3, 77),
+    ) == {
+        "packets with ftrace_events": 1,
+        "events of which the state was lost": 1,
+        "events at impossible times": 1,
+        "counters without a value": 1,
+        "arguments for which a record had no room": 3,
+        "ends of texts that were too long": 4,
+        "track events of unknown types": 1,
+    }
+
+
+def test_a_recording_of_our_own() -> None:
+    job = stretto.Track("job")
+    with record() as recorded, category.slice("frame", number=3, flow=5):
+        category.begin("upload", track=job, terminating_flow=5)
+        category.end(track=job)
+        category.counter("queue", 2)
+    trace, outcome = exported(recorded.trace)
+    names = {each.name for each in records_of(trace) if isinstance(each, Event | KernelObject)}
+    assert {"frame", "upload", "queue", "job", "flow"} <= names
+    assert outcome.left_out == {}
+    assert outcome.made["flow points"] == 2

@@ -1,0 +1,52 @@
+"""Sorting, in memory and on disk."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from stretto.analysis import spool as spool_module
+from stretto.analysis.spool import Spool
+
+
+@pytest.mark.parametrize("limit", [1, 7, 300, 10_000])
+def test_sorted_by_key_and_stable(limit: int) -> None:
+    draw = random.Random(limit)
+    entries = [((draw.randrange(50), draw.randrange(3)), (at, "x", None)) for at in range(1000)]
+    with Spool(max_entries=limit) as spool:
+        for key, value in entries:
+            spool.add(key, value)
+        assert len(spool) == 1000
+        assert list(spool) == sorted(entries, key=lambda entry: entry[0])
+        # Again, and while another iteration goes on.
+        pairs = zip(spool, spool, strict=True)
+        assert all(first == second for first, second in pairs)
+
+
+def test_values_keep_their_types() -> None:
+    value = (1 << 70, -1, 0.5, True, "é\ud800", b"\0", None, (("nested", ()),))
+    with Spool(max_entries=1) as spool:
+        spool.add((1,), value)
+        ((_, got),) = spool
+    assert got == value
+    assert [type(each) for each in got] == [type(each) for each in value]
+
+
+def test_large_values_spill_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool_module, "_MAX_BYTES", 1000)
+    with Spool() as spool:
+        for at in range(100):
+            spool.add((-at,), (bytes(100),), 100)
+        assert len(spool._entries) < 10
+        assert [key for key, _ in spool] == [(-at,) for at in reversed(range(100))]
+
+
+def test_closed_it_leaves_nothing() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with Spool(max_entries=1) as spool:
+        spool.add((1,), ())
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert list(spool) == []
