@@ -1,14 +1,25 @@
-"""A process that traces its own conversation with the tracing service comes to rest."""
+"""A process that traces its own conversation with the tracing service comes to rest.
+
+The service is in another process, or a thread of this one: then both ends are traced.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import stretto
+from stretto.base.clock import SystemClock
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.base.unix_socket import UnixListener
 from stretto.client.tracing import tracing
+from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.producer_host import ProducerHost
+from stretto.service.tracing_service import TracingService
 from tests.support.recorded_events import END, Event, config, events_of
 from tests.support.service_process import ServiceProcess
 from tests.support.traced_greeter import flows_installed
@@ -16,23 +27,55 @@ from tests.support.traced_greeter import flows_installed
 pytestmark = pytest.mark.xdist_group("system session")  # one service for all
 
 
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+class ServiceThread:
+    """A tracing service in this process, behind sockets."""
+
+    def __init__(self, producers: str, consumers: str) -> None:
+        self.runner = SelectorTaskRunner()
+        service = TracingService(self.runner, SystemClock())
+        self.hosts = [
+            ProducerHost(self.runner, service.connect_producer),
+            ConsumerHost(self.runner, service.connect_consumer),
+        ]
+        for host, address in zip(self.hosts, (producers, consumers), strict=True):
+            host.listen(UnixListener(address))
+        self._thread = threading.Thread(target=self.runner.run)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it, and its connections."""
+
+        def end() -> None:
+            for host in self.hosts:
+                host.close()
+            self.runner.quit()
+
+        self.runner.post(end)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        self.runner.close()
+
+
+@pytest.fixture(params=[ServiceProcess, ServiceThread])
+def service(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[None]:
     addresses = (str(tmp_path / "producer.sock"), str(tmp_path / "consumer.sock"))
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", addresses[0])
     monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", addresses[1])
-    process = ServiceProcess(*addresses)
+    service = request.param(*addresses)
     yield
     backend = tracing.connected("system")
     if backend is not None:
         backend.close()  # type: ignore[attr-defined]
         tracing.forget("system")
-    process.close()
+    service.close()
 
 
-def record(flushes: int) -> list[Event]:
-    """What the process says to the service in a session that is flushed so often."""
+def record(flushes: int, idle_s: float = 0) -> list[Event]:
+    """What the process says to the service in a session that is idle, and flushed so often."""
     with stretto.TracingSession(config(enabled=["stretto.ipc"]), backend="system") as session:
+        time.sleep(idle_s)
         for _ in range(flushes):
             session.flush()
         session.stop()
@@ -57,3 +100,13 @@ def test_own_ports_are_silent_by_default() -> None:
     with flows_installed():
         record(1)
         assert record(3) == []
+
+
+@pytest.mark.usefixtures("service")
+def test_an_idle_process_says_nothing_more() -> None:
+    """Each commit that made another one would make thousands in this time."""
+    with flows_installed(own_ports=True):
+        record(1)  # connects
+        short, long = record(1), record(1, idle_s=0.4)
+    assert 0 < len(short) < 60
+    assert 0 < len(long) < 60
