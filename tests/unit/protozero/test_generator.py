@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
+from difflib import ndiff
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +103,29 @@ class TestProtoParser:
         stub = stub_emitter.emit(module, "x")
         assert "GREETER_TRACE: _Final[dict[str, str]]" in stub
         assert "PLAIN_TRACE" not in stub
+
+    @pytest.mark.parametrize("emitter", [python_emitter, stub_emitter])
+    def test_nothing_else_tells_of_them(self, tmp_path: Path, emitter: Any) -> None:
+        """Without its constant a module is that of a definition that was never annotated."""
+        bare = re.sub(r"option \(stretto\.trace\w*\) = \"\w*\";", "", TRACED)
+        assert "(stretto" not in bare
+        texts = []
+        for source in (TRACED, bare):
+            (module,) = split(Schema([parse(tmp_path, source)]), [("made", "Doc.", ["A"])])
+            texts.append(emitter.emit(module, "x"))
+        lines, unannotated = (text.splitlines() for text in texts)
+        changed = [line for line in ndiff(unannotated, lines) if line[:2] in ("+ ", "- ")]
+        is_stub = emitter is stub_emitter
+        assert [line for line in changed if line != "+ "] == (
+            ["+ GREETER_TRACE: _Final[dict[str, str]]"]
+            if is_stub
+            else [
+                "+ GREETER_TRACE = {",
+                '+     "Hello": "greeter",',
+                '+     "Shout": "loud",',
+                "+ }",
+            ]
+        )
 
     @pytest.mark.parametrize(
         "option", ["(stretto.trace) = x;", "(stretto.trace) = 5;", '(stretto.trace) "x";']

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,13 +14,22 @@ import pytest
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import CONTROL, EVENT, ONE_WAY, REPLY, REQUEST
 from stretto.fidl.bindings import channel, load
+from stretto.fidl.bindings.generator import generate
 from stretto.fidl.codec import TransactionHeader
 from stretto.fidl.compiler import compile_sources
-from stretto.fidl.transport import AsyncClient, Client, ClosedError, DomainError
+from stretto.fidl.transport import (
+    AsyncClient,
+    AsyncServer,
+    Client,
+    ClosedError,
+    DomainError,
+    Server,
+)
 from stretto.fidl.transport.described import category
 from tests.support.fidl_async_talk import AsyncTalker
 from tests.support.fidl_async_talk import conversation as async_conversation
-from tests.support.fidl_talk import Talker, load_talk, serving, talk
+from tests.support.fidl_talk import ZX, Talker, load_talk, serving, talk, talk_source
+from tests.support.generated import load_text
 
 
 class Told:
@@ -184,22 +194,55 @@ def test_used_ends_are_said_to_be_adopted(hooks: Recorder) -> None:
             assert client._endpoint.channel.adopted
 
 
-def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category() -> None:
-    plain, traced = load_talk(), load_talk(traced="test.swapped")
-    switch = rpc_hooks.switch("test.swapped")
-    for client in (Client, AsyncClient):
-        one, other = (client.__new__(client, names.Talk).__class__ for names in (plain, traced))
-        for name in ("Echo", "Divide", "Fire"):
-            mine, its = getattr(one, name).__code__, getattr(other, name).__code__
-            for part in ("co_code", "co_consts", "co_names", "co_varnames", "co_flags"):
-                assert getattr(mine, part) == getattr(its, part)
-        before = other.Echo
-        switch.set(True)
-        assert other.Echo is not before
-        assert "_traced_call" in other.Echo.__code__.co_names
-        switch.set(False)
-        assert other.Echo is before
-        assert "_call" in before.__code__.co_names
+PARTS = ("co_code", "co_consts", "co_names", "co_varnames", "co_flags", "co_exceptiontable")
+"""Of a code object: all that its run depends on."""
+
+
+def names_of(how: str, *, traced: str) -> Any:
+    """The classes of Talk, made in one of the ways that there are."""
+    source = talk_source(traced=traced)
+    ir = compile_sources({"talk.fidl": source}, dependencies={"zx.fidl": ZX})
+    if how == "loaded":
+        return load(ir)
+    return load_text(generate(ir, trace=how)["test_talk.py"], f"test_talk_{how}_{bool(traced)}")
+
+
+def stubs_of(base: type, names: Any) -> dict[str, Any]:
+    """The functions of a class's stubs, by name."""
+    cls = base.__new__(base, names.Talk).__class__
+    return {name: stub for name, stub in vars(cls).items() if hasattr(stub, "__code__")}
+
+
+def same_code(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    assert len(one) >= 2
+    return one.keys() == other.keys() and all(
+        getattr(one[name].__code__, part) == getattr(other[name].__code__, part)
+        for name in one
+        for part in PARTS
+    )
+
+
+@pytest.mark.parametrize("base", [Client, AsyncClient, Server, AsyncServer])
+@pytest.mark.parametrize("how", ["loaded", "keep", "strip"])
+def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category(
+    how: str, base: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    category = f"test.swapped.{how}.{base.__name__}"
+    switch = rpc_hooks.switch(category)
+    unannotated = stubs_of(base, names_of(how, traced=""))
+    names = names_of(how, traced=category)
+    off = stubs_of(base, names)
+    assert same_code(off, unannotated)
+    switch.set(True)
+    on = stubs_of(base, names)
+    switch.set(False)
+    swapped = {name for name in on if on[name] is not off[name]}
+    calls = {"Echo", "Divide", "Later", "Crash", "Pass"} & on.keys() if how != "strip" else set()
+    assert swapped == calls
+    assert all("_traced_call" in on[name].__code__.co_names for name in swapped)
+    assert not any("_traced_call" in stub.__code__.co_names for stub in off.values())
+    assert stubs_of(base, names) == off
 
 
 def test_methods_without_a_category_listen_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
