@@ -101,6 +101,8 @@ def serve(end: ChannelEnd, who_forks: str) -> None:
 
 if __name__ == "__main__":
     flows.install()
-    (client if sys.argv[3:] else server)(sys.argv[1], sys.argv[2])
-    if flows.stats():
+    role = "client" if sys.argv[3:] else "server"
+    {"client": client, "server": server}[role](sys.argv[1], sys.argv[2])
+    silent = {"client": 6, "server": 5}[role] if role == sys.argv[2] else 0
+    if flows.stats() != ({"not synchronised": silent} if silent else {}):
         raise SystemExit(f"without arrows: {flows.stats()}")

@@ -80,6 +80,12 @@ class ChannelState:
             self.forked = True
             self.ids.forsake()
 
+    def after_fork_in_parent(self) -> None:
+        """Our child may have said something before it forgot the channel: the peer counted it."""
+        if self.used:
+            self.ids.lost(True)
+            self.ids.lost(False)
+
     def why_not(self) -> str:
         """Why a message had no id."""
         if self.forked:

@@ -120,7 +120,9 @@ def install(
         _here.own_ports = own_ports
         if not _here.watches_forks:
             _here.watches_forks = True
-            os.register_at_fork(after_in_child=_after_fork_in_child)
+            os.register_at_fork(
+                after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+            )
         rpc_hooks.set_hooks(tracer, _here.adopt)
 
 
@@ -179,6 +181,12 @@ def suppress(reason: str) -> None:
     tracer = _here.tracer
     if tracer is not None:
         tracer.suppress(reason)
+
+
+def _after_fork_in_parent() -> None:
+    tracer = _here.tracer
+    if tracer is not None:
+        tracer.after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:

@@ -251,6 +251,11 @@ class FlowTracer:
         with self._lock:
             self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
+    def after_fork_in_parent(self) -> None:
+        """The child has them too: one-ways have no arrows until the next two-way call."""
+        for state in list(self._states):
+            state.after_fork_in_parent()
+
     def after_fork_in_child(self) -> None:
         """Channels that the parent has used are its own."""
         self._lock = allocate_lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextvars import copy_context
 
@@ -127,6 +128,26 @@ class TestSynchronisation:
         assert event[0] == event[1] != 0
         assert healed[0] == healed[1] != 0
         assert flows.stats() == {"not synchronised": 1}
+
+    def test_a_fork_silences_what_a_child_may_have_shifted(self, hooks: FlowTracer) -> None:
+        client, server = ends()
+        fresh = ends(8)
+        with record() as recorded:
+            tell(hooks, client, server, ONE_WAY)
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+            tell(hooks, client, server, ONE_WAY)
+            tell(hooks, server, client, EVENT)
+            tell(hooks, client, server, REQUEST, 3)
+            tell(hooks, client, server, ONE_WAY)
+            tell(hooks, *fresh, ONE_WAY)
+        before, one_way, event, *healed = flow_pairs(recorded.events)
+        assert before[0] == before[1] != 0
+        assert one_way == event == (0, 0)
+        assert all(out == into != 0 for out, into in healed)
+        assert flows.stats() == {"not synchronised": 4}
 
     def test_the_channel_isnt_kept_alive(self, hooks: FlowTracer) -> None:
         client, server = ends()

@@ -3,7 +3,8 @@
 Transactions have numbers that are used once: those that the client gives go up from 1, those
 that are given under the lock of the writes go up from 2^31. A caller who leaves (timeout, cancel)
 frees its place; its reply, when it comes, has a number that was given and nobody waits for: it is
-dropped, and its handles are closed.
+dropped, and its handles are closed. A forked child goes on at a random number: what it says on
+its parent's channel is the parent's no more.
 
 Events wait in a queue that is bounded: beyond it the oldest is dropped, and counted.
 
@@ -12,9 +13,11 @@ Nothing here locks, waits or blocks.
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakSet
 
 from stretto.fidl.bindings.protocols import EVENT
 from stretto.fidl.codec.headers import decode_epitaph
@@ -87,6 +90,10 @@ class Numbers:
         self._next += 1
         return self._next - 1
 
+    def jump(self) -> None:
+        """Go on somewhere else: somebody else goes on here."""
+        self._next += random.getrandbits(30) % max(self._end - self._next, 1)
+
     def was_given(self, number: int) -> bool:
         """Whether `give` has returned it."""
         return self._begin <= number < self._next
@@ -111,6 +118,7 @@ class Conversation:
         self.error: FidlError | None = None
         """Why nothing can be said any more."""
         self._event_limit = event_limit
+        _all.add(self)
 
     def check_open(self) -> None:
         """Raise why the channel is closed, if it is."""
@@ -206,3 +214,15 @@ def fresh(error: FidlError) -> FidlError:
     if isinstance(error, WireError):
         return PeerError(str(error))
     return FidlError(str(error))
+
+
+_all: WeakSet[Conversation] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for conversation in _all:
+        conversation.own.jump()
+        conversation.assigned.jump()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
