@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from urllib.request import Request, urlopen
 from wsgiref.types import StartResponse, WSGIEnvironment
 from wsgiref.util import setup_testing_defaults
 
@@ -18,6 +19,7 @@ from stretto import flows
 from stretto.flows import asgi, wsgi
 from stretto.flows.asyncio_streams import TracedStream
 from stretto.flows.exchange import Exchange, key_of, new_flow
+from stretto.flows.http_call import http_call
 from stretto.flows.http_client import TracedHTTPConnection
 from stretto.flows.messages import MessageFlows
 from stretto.flows.queues import TracedConnection, TracedSimpleQueue, traced_pipe
@@ -340,6 +342,57 @@ class TestHttpClient:
                 refused.request("GET", "/e")
         client = [e for e in recorded.events if e.kind == END or e.args["role"] == "send"]
         assert [e.kind for e in client if e.track == client[0].track].count(END) == 2
+
+
+class TestHttpCall:
+    """Around any client; here urllib, and in a thread beside a loop."""
+
+    def get(self, port: int, path: str, headers: dict[str, str], *, add_header: bool) -> bytes:
+        url = f"http://127.0.0.1:{port}{path}?secret=1"
+        with (
+            http_call("GET", url, headers, add_header=add_header),
+            urlopen(Request(url, headers=headers), timeout=30) as response,
+        ):
+            return bytes(response.read())
+
+    def test_with_a_traceparent(self, port: int) -> None:
+        headers = {"Traceparent": PARENT}
+        with record() as recorded:
+            assert self.get(port, "/a", headers, add_header=True) == b"ok"
+        assert [name.lower() for name in headers] == ["traceparent"]
+        client = [e for e in recorded.events if e.kind != END and e.args["role"] == "send"]
+        assert client[0].name == "GET /a"
+        assert (
+            len({(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END}) == 1
+        )
+
+    def test_in_a_loop_with_a_header_of_our_own(self, port: int) -> None:
+        async def main() -> None:
+            async def one(number: int) -> None:
+                headers: dict[str, str] = {}
+                with http_call("GET", f"/{number}", headers, add_header=True):
+                    url = f"http://127.0.0.1:{port}/{number}"
+                    got = await asyncio.to_thread(urlopen, Request(url, headers=headers))
+                    with got:
+                        assert got.read() == b"ok"
+
+            await asyncio.gather(*(one(number) for number in range(5)))
+
+        with record() as recorded:
+            asyncio.run(main())
+        for number in range(5):
+            assert arrows(recorded.events, f"GET /{number}") == [CALL]
+
+    def test_while_nobody_wants_to_know_nothing_is_added(self, port: int) -> None:
+        headers: dict[str, str] = {}
+        assert self.get(port, "/b", headers, add_header=True) == b"ok"
+        assert headers == {}
+
+    def test_what_fails_has_no_reply(self) -> None:
+        with record() as recorded, pytest.raises(OSError, match="refused"):
+            self.get(1, "", {}, add_header=True)
+        assert recorded.kinds == "BE"
+        assert recorded.events[0].name == "GET /"
 
 
 def test_asgi() -> None:

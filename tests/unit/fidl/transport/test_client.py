@@ -19,7 +19,7 @@ from stretto.fidl.transport import (
     PeerError,
     UnknownMethodError,
 )
-from stretto.fidl.transport.conversation import ASSIGNED, Numbers
+from stretto.fidl.transport.conversation import ASSIGNED
 from tests.support.fidl_talk import Talker, conversation, load_talk, serving, talk
 
 ORDINAL = {method.name: method.ordinal for method in talk.Talk.METHODS}
@@ -284,16 +284,6 @@ def test_a_channel_is_handed_over() -> None:
             first.Echo(number=2)
         with Client(talk.Talk, end) as second:
             assert second.Echo(number=3).number == 3
-
-
-def test_numbers_are_given_once() -> None:
-    numbers = Numbers(0, used=False)
-    assert [numbers.give(), numbers.give()] == [1, 2]
-    assert numbers.was_given(2)
-    assert not numbers.was_given(3)
-    high = Numbers(ASSIGNED, used=False)
-    assert high.give() > ASSIGNED
-    assert {Numbers(0, used=True).give() for _ in range(20)} != {1}
 
 
 def test_a_call_in_an_event_handler() -> None:

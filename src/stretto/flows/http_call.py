@@ -1,0 +1,58 @@
+"""A flow around one request of any HTTP client: requests, httpx, aiohttp, urllib, urllib3, ...
+
+    headers = {"Accept": "text/html"}
+    with http_call("GET", url, headers, add_header=True):
+        response = requests.get(url, headers=headers)
+
+    with http_call("GET", url, headers, add_header=True):
+        async with session.get(url, headers=headers) as response: ...
+
+The block is the call; where it ends without an exception the reply has come. Its id is made of
+the `traceparent` in the headers; else, with `add_header=True`, of `x-stretto-flow`, which is put
+there. What instruments a client by itself adds its `traceparent` behind us: then put yours in,
+or let the header be added, which goes before.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from stretto.base import rpc_hooks
+from stretto.flows.exchange import FLOW_HEADER, Exchange, key_of, new_flow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, MutableMapping
+
+
+@contextmanager
+def http_call(
+    method: str,
+    url: str,
+    headers: MutableMapping[str, str],
+    *,
+    add_header: bool = False,
+    category: str = "http",
+) -> Iterator[None]:
+    """Trace the request that the block sends.
+
+    Args:
+        method: As `GET`.
+        url: Whole, or its path; its query isn't recorded.
+        headers: Those of the request; a header may be added.
+        add_header: Name requests that carry no `traceparent` by a header of our own.
+        category: Under which it is traced.
+    """
+    if not rpc_hooks.switch(category).enabled:
+        yield
+        return
+    key = key_of({name.lower(): value for name, value in headers.items()})
+    if not key and add_header:
+        headers[FLOW_HEADER], key = new_flow()
+    name = f"{method} {urlsplit(url).path or '/'}"
+    with Exchange(
+        category=category, service="http", method=name, key=key, is_server=False
+    ) as exchange:
+        yield
+        exchange.reply()
