@@ -19,6 +19,7 @@ threads each line is a cold one, three to four times as dear as a loop shows.
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from functools import lru_cache, update_wrapper
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextvars import Token
 
     Wrap = Callable[[Callable[..., Any], TracedMethod], Callable[..., Any]]
 
@@ -47,7 +49,7 @@ _FIELDS = ("method", "timeout", "metadata", "credentials", "wait_for_ready", "co
 
 _MAX_METHODS = 1024
 
-_MAYBE_LOCAL = frozenset(
+MAYBE_LOCAL = frozenset(
     (
         grpc.StatusCode.CANCELLED,
         grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -82,11 +84,22 @@ def with_metadata(details: Any, metadata: Any) -> Details:
     )
 
 
-def replied(call: Any, method: TracedMethod, key: int) -> None:
-    """A call of a client has ended: with a reply, if one is known to have come."""
-    if isinstance(call, grpc.RpcError) and call.code() in _MAYBE_LOCAL:
+def replied(code: Any, method: TracedMethod, key: int) -> None:
+    """A call of a client has ended, by a reply if one is known to have come.
+
+    Args:
+        code: Its status; None: it is fine.
+        method: Which was called.
+        key: Of the call.
+    """
+    if code in MAYBE_LOCAL:
         return
     method.instant(method.name, terminating_flow=key or no_flow(), args=method.received_reply)
+
+
+def _code(call: Any) -> Any:
+    # Calls that went well need a lock to tell so, and those of streams are errors, too.
+    return call.code() if isinstance(call, grpc.RpcError) else None
 
 
 # grpcio has no types.
@@ -131,9 +144,9 @@ class FlowClientInterceptor(
                 # The iterator of an interceptor behind us: it doesn't tell of its end.
                 return call
             if done:
-                replied(call, method, key)
+                replied(_code(call), method, key)
                 return call
-        call.add_done_callback(lambda call: replied(call, method, key))
+        call.add_done_callback(lambda call: replied(_code(call), method, key))
         return call
 
     intercept_unary_stream = intercept_unary_unary
@@ -150,47 +163,70 @@ class FlowServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
 
     def __init__(self, *, category: str = "grpc") -> None:
         self._switch = rpc_hooks.switch(category)
-        self._category = category
-        self._wrapped: dict[str, tuple[Any, Any]] = {}
+        self._handlers = TracedHandlers(category, single, streaming)
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
         """See `grpc.ServerInterceptor`."""
         handler = continuation(details)
         if handler is None or not self._switch.enabled:
             return handler
-        path = details.method
-        known = self._wrapped.get(path)
-        if known is not None and known[0] is handler:
-            return known[1]
-        if len(self._wrapped) >= _MAX_METHODS:
-            self._wrapped.clear()
-        wrapped = wrap_handler(handler, method_at(path, self._category), _single, _streaming)
-        self._wrapped[path] = handler, wrapped
-        return wrapped
+        return self._handlers.like(handler, details.method)
 
 
-def wrap_handler(handler: Any, method: TracedMethod, single: Wrap, streaming: Wrap) -> Any:
-    """A handler like another one, whose function is wrapped.
+class TracedHandlers:
+    """Handlers of a server, wrapped: each once, unless it changes.
 
     Args:
-        handler: Of a server.
-        method: What it handles.
+        category: Under which they are traced.
         single: Wraps a function that returns the reply.
         streaming: Wraps one that returns an iterator.
     """
-    kind = "stream" if handler.request_streaming else "unary"
-    kind += "_stream" if handler.response_streaming else "_unary"
-    behavior = getattr(handler, kind)
-    if getattr(behavior, "experimental_non_blocking", False):
-        return handler  # replies through a function of gRPC's
-    traced = (streaming if handler.response_streaming else single)(behavior, method)
-    update_wrapper(traced, behavior)  # gRPC looks for attributes
-    make = getattr(grpc, f"{kind}_rpc_method_handler")
-    return make(traced, handler.request_deserializer, handler.response_serializer)
+
+    def __init__(self, category: str, single: Wrap, streaming: Wrap) -> None:
+        self._category = category
+        self._wraps = single, streaming
+        self._made: dict[str, tuple[Any, Any]] = {}
+
+    def like(self, handler: Any, path: str) -> Any:
+        """The traced one of a handler, for calls of a path."""
+        known = self._made.get(path)
+        if known is not None and known[0] is handler:
+            return known[1]
+        if len(self._made) >= _MAX_METHODS:
+            self._made.clear()
+        traced = self._traced(handler, method_at(path, self._category))
+        self._made[path] = handler, traced
+        return traced
+
+    def _traced(self, handler: Any, method: TracedMethod) -> Any:
+        kind = "stream" if handler.request_streaming else "unary"
+        kind += "_stream" if handler.response_streaming else "_unary"
+        behavior = getattr(handler, kind)
+        if getattr(behavior, "experimental_non_blocking", False):
+            return handler  # replies through a function of gRPC's
+        traced = self._wraps[handler.response_streaming](behavior, method)
+        update_wrapper(traced, behavior)  # gRPC looks for attributes
+        make = getattr(grpc, f"{kind}_rpc_method_handler")
+        return make(traced, handler.request_deserializer, handler.response_serializer)
 
 
-def _single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
-    # gRPC sends the reply behind us, an error too.
+def answered(method: TracedMethod, key: int, before: Token[int]) -> None:
+    """A handler has ended, and gRPC sends the reply behind us; an error, too.
+
+    Args:
+        method: Which was handled.
+        key: Of the call.
+        before: What was handled before.
+    """
+    handled(before)
+    # With this one the status is on its way: the reply's instant could be later than its arrival.
+    if not isinstance(sys.exception(), grpc.aio.AbortError):
+        method.instant(method.name, flow=key or no_flow(), args=method.sent_reply)
+
+
+def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
+    """A traced handler that returns the reply."""
+
     def traced(request: Any, context: Any) -> Any:
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
@@ -198,15 +234,16 @@ def _single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[...,
             try:
                 return behavior(request, context)
             finally:
-                handled(before)
-                method.instant(method.name, flow=key or no_flow(), args=method.sent_reply)
+                answered(method, key, before)
 
     return traced
 
 
-def _streaming(
+def streaming(
     behavior: Callable[..., Iterator[Any]], method: TracedMethod
 ) -> Callable[..., Iterator[Any]]:
+    """A traced handler that returns an iterator."""
+
     def traced(request: Any, context: Any) -> Iterator[Any]:
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
@@ -216,7 +253,6 @@ def _streaming(
             # Each step may run on another thread: no slice is open meanwhile.
             yield from replies
         finally:
-            handled(before)
-            method.instant(method.name, flow=key or no_flow(), args=method.sent_reply)
+            answered(method, key, before)
 
     return traced

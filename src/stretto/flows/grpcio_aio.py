@@ -1,0 +1,165 @@
+"""Flows of gRPC for asyncio (`grpc.aio`): interceptors for each side.
+
+    channel = grpc.aio.insecure_channel(address, interceptors=client_interceptors())
+    server = grpc.aio.server(interceptors=[FlowServerInterceptor()])
+
+What is said in `stretto.flows.grpcio` holds here, too, but for two things: who awaits a reply
+isn't in our hands, so a call's slice lasts until it is under way, and the reply's instant tells its
+end; and handlers have tracks of their own, one for each call, on which a handler that streams lasts
+until its last message. The arrow of a reply by `context.abort` begins at the handler: it is on its
+way before we learn of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from inspect import isasyncgenfunction, iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+
+from grpc import aio
+
+from stretto.base import rpc_hooks
+from stretto.flows import grpcio
+from stretto.flows.exchange import FLOW_HEADER, cause, new_flow, no_flow, request_key
+from stretto.flows.grpcio import TracedHandlers, answered, method_at, replied
+from stretto.flows.tracer import incoming
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
+    from stretto.flows.exchange import TracedMethod
+
+
+def client_interceptors(*, add_header: bool = False, category: str = "grpc") -> list[Any]:
+    """What a channel needs: one interceptor for each kind of call.
+
+    Args:
+        add_header: Name calls that carry no `traceparent` by an entry of our own.
+        category: Under which they are traced.
+    """
+    kinds = (_UnaryUnary, _UnaryStream, _StreamUnary, _StreamStream)
+    return [kind(add_header=add_header, category=category) for kind in kinds]
+
+
+class _Client:
+    """Calls of one kind."""
+
+    def __init__(self, *, add_header: bool, category: str) -> None:
+        self._switch = rpc_hooks.switch(category)
+        self._add_header = add_header
+        self._category = category
+
+    async def _intercept(self, continuation: Any, details: Any, request: Any) -> Any:
+        if not self._switch.enabled:
+            return await continuation(details, request)
+        key = request_key(tuple(details.metadata or ()))
+        if not key and self._add_header:
+            text, key = new_flow()
+            metadata = aio.Metadata(*(details.metadata or ()), (FLOW_HEADER, text))
+            details = details._replace(metadata=metadata)
+        path = details.method
+        method = method_at(path.decode() if isinstance(path, bytes) else path, self._category)
+        flow = key or no_flow()
+        with method.slice(method.name, flow=flow, args=method.sent_request, **cause()):
+            call = await continuation(details, request)
+        if call.done():
+            _ended(call, method, key)
+        else:
+            call.add_done_callback(lambda call: _ended(call, method, key))
+        return call
+
+
+def _ended(call: Any, method: TracedMethod, key: int) -> None:
+    coroutine = call.code()
+    try:
+        coroutine.send(None)
+    except StopIteration as result:
+        replied(result.value, method, key)
+    else:
+        coroutine.close()  # it waits, though the call is done: so nothing is known
+
+
+class _UnaryUnary(_Client, aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
+    async def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+        return await self._intercept(continuation, details, request)
+
+
+class _UnaryStream(_Client, aio.UnaryStreamClientInterceptor):  # type: ignore[misc]
+    async def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+        return await self._intercept(continuation, details, request)
+
+
+class _StreamUnary(_Client, aio.StreamUnaryClientInterceptor):  # type: ignore[misc]
+    async def intercept_stream_unary(self, continuation: Any, details: Any, requests: Any) -> Any:
+        return await self._intercept(continuation, details, requests)
+
+
+class _StreamStream(_Client, aio.StreamStreamClientInterceptor):  # type: ignore[misc]
+    async def intercept_stream_stream(self, continuation: Any, details: Any, requests: Any) -> Any:
+        return await self._intercept(continuation, details, requests)
+
+
+class FlowServerInterceptor(aio.ServerInterceptor):  # type: ignore[misc]
+    """Calls that a server handles; handlers that don't know asyncio, too.
+
+    Args:
+        category: Under which they are traced.
+    """
+
+    def __init__(self, *, category: str = "grpc") -> None:
+        self._switch = rpc_hooks.switch(category)
+        self._handlers = TracedHandlers(category, _single, _streaming)
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+        if handler is None or not self._switch.enabled:
+            return handler
+        return self._handlers.like(handler, details.method)
+
+
+# gRPC asks which kind of function a handler is: each becomes one of its own kind.
+
+
+def _single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
+    wrap = _awaiting if iscoroutinefunction(behavior) else grpcio.single
+    return wrap(behavior, method)
+
+
+def _streaming(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
+    if isasyncgenfunction(behavior):
+        return _generating(behavior, method)
+    wrap = _awaiting if iscoroutinefunction(behavior) else grpcio.streaming
+    return wrap(behavior, method)
+
+
+def _awaiting(
+    behavior: Callable[..., Coroutine[Any, Any, Any]], method: TracedMethod
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    async def traced(request: Any, context: Any) -> Any:
+        key = request_key(context.invocation_metadata())
+        before = incoming.set(key)
+        with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+            try:
+                return await behavior(request, context)
+            finally:
+                answered(method, key, before)
+
+    return traced
+
+
+def _generating(
+    behavior: Callable[..., AsyncGenerator[Any, None]], method: TracedMethod
+) -> Callable[..., AsyncGenerator[Any, None]]:
+    async def traced(request: Any, context: Any) -> AsyncGenerator[Any, None]:
+        key = request_key(context.invocation_metadata())
+        before = incoming.set(key)
+        with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+            try:
+                async with aclosing(behavior(request, context)) as replies:
+                    async for reply in replies:
+                        yield reply
+            finally:
+                answered(method, key, before)
+
+    return traced
