@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from stretto._native import EventTemplate
+
 if TYPE_CHECKING or stretto.available():
     from stretto._native import request_key as request_key
 else:
@@ -44,7 +46,6 @@ _MAX_METHODS = 1024
 """Paths of HTTP are as many as peers like."""
 
 _NO_KEY = "no header"
-_NOTHING: dict[str, Any] = {}
 
 
 def key_of(headers: Mapping[str, str]) -> int:
@@ -59,7 +60,7 @@ def new_flow() -> tuple[str, int]:
 
 
 class TracedMethod:
-    """How the messages of one method look in the trace.
+    """How the messages of one method look in the trace: templates.
 
     Args:
         category: Which there is: its switch is on, or was.
@@ -67,29 +68,20 @@ class TracedMethod:
         method: The name of the slice, and the argument `method`.
     """
 
-    __slots__ = (
-        "instant",
-        "name",
-        "received_reply",
-        "received_request",
-        "sent_reply",
-        "sent_request",
-        "slice",
-    )
+    __slots__ = ("received_reply", "received_request", "sent_reply", "sent_request")
 
     def __init__(self, category: str, service: str, method: str) -> None:
         own = stretto.Category(category)
-        self.slice = own.slice
-        self.instant = own.instant
-        self.name = method
 
-        def arguments(role: str, kind: int) -> dict[str, str]:
-            return {"role": role, "method": method, "service": service, "kind": KIND_NAMES[kind]}
+        def template(role: str, kind: int, *values: str) -> EventTemplate:
+            return own.template(
+                method, *values, role=role, method=method, service=service, kind=KIND_NAMES[kind]
+            )
 
-        self.sent_request = arguments("send", REQUEST)
-        self.received_request = arguments("receive", REQUEST)
-        self.sent_reply = arguments("send", REPLY)
-        self.received_reply = arguments("receive", REPLY)
+        self.sent_request = template("send", REQUEST, "incoming")
+        self.received_request = template("receive", REQUEST)
+        self.sent_reply = template("send", REPLY, "bytes")
+        self.received_reply = template("receive", REPLY, "bytes")
 
 
 traced_method = lru_cache(_MAX_METHODS)(TracedMethod)
@@ -102,10 +94,10 @@ def no_flow() -> int | None:
     return None
 
 
-def cause() -> dict[str, Any]:
+def cause() -> int | None:
     """The argument `incoming` of what is sent here; see `stretto.flows.tracer`."""
     flow = incoming.get()
-    return {"incoming": flow - (flow >> 63 << 64)} if flow else _NOTHING
+    return flow - (flow >> 63 << 64) if flow else None
 
 
 def handled(before: Token[int]) -> None:
@@ -146,9 +138,9 @@ class Exchange:
         flow = self._key or no_flow()
         if self._is_server:
             self._before = incoming.set(self._key)
-            self._slice = method.slice(method.name, flow=flow, args=method.received_request)
+            self._slice = method.received_request.slice(flow=flow)
         else:
-            self._slice = method.slice(method.name, flow=flow, args=method.sent_request, **cause())
+            self._slice = method.sent_request.slice(cause(), flow=flow)
         self._slice.__enter__()
         return self
 
@@ -175,14 +167,11 @@ class Exchange:
         method = self._method
         if method is None:
             return
-        more: dict[str, Any] = {"bytes": size} if size else {}
         flow = self._key or no_flow()
         if self._is_server:
-            method.instant(
-                method.name, flow=flow, timestamp=stamp or None, args=method.sent_reply, **more
-            )
+            method.sent_reply.instant(size or None, flow=flow, timestamp=stamp or None)
         else:
-            method.instant(method.name, terminating_flow=flow, args=method.received_reply, **more)
+            method.received_reply.instant(size or None, terminating_flow=flow)
 
 
 def stamp() -> int:

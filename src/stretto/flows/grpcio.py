@@ -94,7 +94,7 @@ def replied(code: Any, method: TracedMethod, key: int) -> None:
     """
     if code in MAYBE_LOCAL:
         return
-    method.instant(method.name, terminating_flow=key or no_flow(), args=method.received_reply)
+    method.received_reply.instant(terminating_flow=key or no_flow())
 
 
 def _code(call: Any) -> Any:
@@ -136,7 +136,7 @@ class FlowClientInterceptor(
             details = with_metadata(details, (*(metadata or ()), (FLOW_HEADER, text)))
         method = method_at(details.method, self._category)
         flow = key or no_flow()
-        with method.slice(method.name, flow=flow, args=method.sent_request, **cause()):
+        with method.sent_request.slice(cause(), flow=flow):
             call = continuation(details, request)
             try:
                 done = call.done()
@@ -221,7 +221,7 @@ def answered(method: TracedMethod, key: int, before: Token[int]) -> None:
     handled(before)
     # With this one the status is on its way: the reply's instant could be later than its arrival.
     if not isinstance(sys.exception(), grpc.aio.AbortError):
-        method.instant(method.name, flow=key or no_flow(), args=method.sent_reply)
+        method.sent_reply.instant(flow=key or no_flow())
 
 
 def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
@@ -230,7 +230,7 @@ def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., 
     def traced(request: Any, context: Any) -> Any:
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
-        with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+        with method.received_request.slice(flow=key or no_flow()):
             try:
                 return behavior(request, context)
             finally:
@@ -248,7 +248,7 @@ def streaming(
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
         try:
-            with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+            with method.received_request.slice(flow=key or no_flow()):
                 replies = behavior(request, context)
             # Each step may run on another thread: no slice is open meanwhile.
             yield from replies

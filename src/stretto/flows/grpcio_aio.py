@@ -60,7 +60,7 @@ class _Client:
         path = details.method
         method = method_at(path.decode() if isinstance(path, bytes) else path, self._category)
         flow = key or no_flow()
-        with method.slice(method.name, flow=flow, args=method.sent_request, **cause()):
+        with method.sent_request.slice(cause(), flow=flow):
             call = await continuation(details, request)
         if call.done():
             _ended(call, method, key)
@@ -139,7 +139,7 @@ def _awaiting(
     async def traced(request: Any, context: Any) -> Any:
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
-        with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+        with method.received_request.slice(flow=key or no_flow()):
             try:
                 return await behavior(request, context)
             finally:
@@ -154,7 +154,7 @@ def _generating(
     async def traced(request: Any, context: Any) -> AsyncGenerator[Any, None]:
         key = request_key(context.invocation_metadata())
         before = incoming.set(key)
-        with method.slice(method.name, flow=key or no_flow(), args=method.received_request):
+        with method.received_request.slice(flow=key or no_flow()):
             try:
                 async with aclosing(behavior(request, context)) as replies:
                     async for reply in replies:
