@@ -132,6 +132,9 @@ class LibraryReader:
 
     def _named(self, kind: str, ir: IR) -> types.Named:
         name, sensitive = ir["name"], "sensitive" in attributes(ir)
+        names = [member["name"] for member in ir["members"] if member.get("name")]
+        if len(names) != len(set(names)):
+            raise FidlError(f"{name} has two members of one name: the document is broken")
         if kind in ("bits", "enum"):
             underlying = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
             values = {

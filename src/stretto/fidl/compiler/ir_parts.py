@@ -137,7 +137,8 @@ def _vector(type_: Type, with_aliases: bool) -> Json:
 
 
 def _string(type_: Type, _: bool) -> Json:
-    bound = {} if type_.size is None else {"maybe_element_count": type_.size}
+    unbounded = type_.size in (None, types.UNBOUNDED)
+    bound = {} if unbounded else {"maybe_element_count": type_.size}
     return {**bound, "nullable": type_.nullable}
 
 

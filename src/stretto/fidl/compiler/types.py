@@ -81,6 +81,10 @@ HANDLE_SUBTYPES = {
 """Zircon's object types, as the IR names them."""
 
 
+UNBOUNDED = (1 << 32) - 1
+"""As a bound it is none: no count on the wire is greater."""
+
+
 @dataclass(slots=True)
 class Type:
     """A type.

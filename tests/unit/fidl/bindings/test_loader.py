@@ -233,6 +233,19 @@ def test_names_that_are_none(path: tuple, name: object) -> None:
             read(ir)
 
 
+@pytest.mark.parametrize("kind", ["struct", "enum", "union"])
+def test_two_members_of_one_name(kind: str) -> None:
+    text = (
+        "library test; type S = struct { a bool; b bool; }; type E = enum { A = 1; B = 2; };"
+        "type U = union { 1: a bool; 2: b bool; };"
+    )
+    ir = compile_sources({"a": text})
+    first, second = ir[f"{kind}_declarations"][0]["members"]
+    second["name"] = first["name"]
+    with pytest.raises(FidlError, match="two members of one name"):
+        load(ir)
+
+
 @pytest.mark.parametrize("ir", [{}, [], {"name": "a", "struct_declarations": [5]}, None, "text"])
 def test_what_is_no_ir(ir: Any) -> None:
     for read in (load, generate):
