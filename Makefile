@@ -84,6 +84,10 @@ retest-python: ## the tests that failed last time, one after the other
 	$(PYTEST) --last-failed --last-failed-no-failures=none \
 	    --junitxml=$(RESULTS)/again/python-$(TAG).xml
 
+.PHONY: flow-picture
+flow-picture: install ## draw docs/flow_demo.png anew: the demo in the Perfetto UI (needs chromium)
+	$(VENV)/bin/python tools/flow_picture.py docs/flow_demo.png
+
 .PHONY: endurance
 endurance: install ## the long form of the endurance tests: what the project promises
 	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py \
