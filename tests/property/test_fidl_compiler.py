@@ -205,6 +205,15 @@ def test_large_files_take_linear_time(what: str) -> None:
     assert time.monotonic() - start < 4 * SECONDS
 
 
+def test_many_versions_take_linear_time() -> None:
+    members = "\n".join(
+        f"@available(added={1 + number % 60}) {number + 1}: m{number} bool;" for number in range(64)
+    )
+    members = members.replace("64: m63 bool", "64: m63 table {}")
+    tables = "\n".join(f"type T{number} = table {{ {members} }};" for number in range(4))
+    compile_within_bounds(f"@available(added=1)\nlibrary test;\n{tables}")
+
+
 def test_many_members_take_linear_time() -> None:
     members = " ".join(f"m{number} = {number};" for number in range(MANY))
     uses = "\n".join(f"const C{number} uint32 = E.m{number};" for number in range(MANY))

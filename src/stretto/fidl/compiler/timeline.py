@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_VERSIONS = 64
 """That a library and what it uses of its platform may mention: each is compiled."""
+MAX_CHARACTERS = 64 << 20
+"""That are compiled for it, each as often as there are versions: about a minute."""
 
 
 class Timeline:
@@ -74,6 +76,11 @@ class Timeline:
                 f"the library and what it uses mention {len(versions)} versions, "
                 f"the limit is {MAX_VERSIONS}: remove what only old ones had"
             )
+        if self._characters() > MAX_CHARACTERS:
+            raise self._library.span.error(
+                f"the library is too long to be checked in all its {len(versions)} versions: "
+                "split it"
+            )
         self._remember(self._asked)
         before = None
         for version in versions:
@@ -98,6 +105,13 @@ class Timeline:
         exists = self._library.availability
         mentioned = self._mentioned[self._library.name]
         return [version for version in mentioned if exists.at(version)]
+
+    def _characters(self) -> int:
+        return sum(
+            len(file.span.source.text) * len(self._mentioned[name])
+            for name in self._order
+            for file in self._files[name]
+        )
 
     def _at(self, version: int) -> Library | None:
         """The library in a version; None if it's wrong."""

@@ -108,3 +108,10 @@ def test_versions_are_bounded() -> None:
     compiled(HEAD + f"type T = table {{ {members} }};")
     members = "".join(f"@available(added={n}) a{n} bool; " for n in range(2, MAX_VERSIONS + 2))
     assert "the limit is 64" in error_of(HEAD + f"type T = struct {{ {members} }};").reason
+
+
+def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + "@available(added=2) type T = struct {};\n"
+    compiled(text)
+    monkeypatch.setattr("stretto.fidl.compiler.timeline.MAX_CHARACTERS", 2 * len(text) - 1)
+    assert "too long to be checked in all its 2 versions" in error_of(text).reason
