@@ -222,7 +222,7 @@ class TrackEvents:
             try:
                 if row[8] is not None and packed:
                     inner: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select)
-                    yield from self._events(inner.append(_inflated(row[8])), packed=False)
+                    yield from self._events(inner.append(inflated(row[8])), packed=False)
                     continue
                 event = self._event(row)
             except DecodeError:
@@ -276,8 +276,12 @@ class TrackEvents:
         )
 
 
-def _inflated(data: bytes) -> bytes:
-    """Compressed packets, as the file would hold them."""
+def inflated(data: bytes) -> bytes:
+    """Compressed packets, as the file would hold them.
+
+    Raises:
+        DecodeError: They aren't compressed by deflate, or are too many.
+    """
     inflater = zlib.decompressobj()
     try:
         text = inflater.decompress(data, _MAX_INFLATED_BYTES)

@@ -24,6 +24,7 @@ VERBS = {
     "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
     "fidl": ("stretto.cli.fidl.command", "compile FIDL definitions"),
     "flows": ("stretto.cli.flows.command", "RPC calls of a trace, and their latencies"),
+    "convert": ("stretto.cli.convert.command", "a trace in another format: FXT, text, JSON"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
 """Name: (module, what it does)."""

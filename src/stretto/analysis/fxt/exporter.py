@@ -82,7 +82,7 @@ def _write_names(records: RecordWriter, names: Iterable[Name], outcome: Outcome)
     records.initialization()
     for kind, number, name, arguments in names:
         records.kernel_object(kind, number, name, arguments)
-        outcome.made["processes" if kind == fxt.PROCESS_OBJECT else "threads and tracks"] += 1
+        outcome.made["process" if kind == fxt.PROCESS_OBJECT else "track"] += 1
 
 
 class _Reading:
@@ -180,7 +180,7 @@ class _Writing:
         self._records.event(event)
         if kind != END:
             self._add_flows(timestamp, thread, flows, ending)
-            self._outcome.made["slices" if kind == BEGIN else "instants"] += 1
+            self._outcome.made["slice" if kind == BEGIN else "instant"] += 1
         if kind == INSTANT and joined:
             self._records.event(Event(fxt.DURATION_END, timestamp, thread, "", ""))
 
@@ -203,7 +203,7 @@ class _Writing:
 
     def _add_flow(self, kind: int, timestamp: int, thread: Thread, number: int) -> None:
         self._records.event(Event(kind, timestamp, thread, FLOW_CATEGORY, FLOW_NAME, (), number))
-        self._outcome.made["flow points"] += 1
+        self._outcome.made["flow point"] += 1
 
     def _counter(self, timestamp: int, track: int, category: str, value: float) -> None:
         thread = self._threads.counter_thread(track)
@@ -217,4 +217,4 @@ class _Writing:
         self._records.event(
             Event(fxt.COUNTER, timestamp, thread, category, name, (argument,), number)
         )
-        self._outcome.made["counter values"] += 1
+        self._outcome.made["counter value"] += 1

@@ -133,7 +133,7 @@ class _Blobs:
             file.seek(0)
             while data := file.read(_COPY_BYTES):
                 write(data)
-            self._outcome.made["blobs of packets"] += 1
+            self._outcome.made["blob of packets"] += 1
 
 
 class _Joined:
@@ -184,9 +184,9 @@ class _Writing:
             flows=[(flow_id, ends) for flow_id, ends, *_ in points],
         )
         if _KINDS[kind] != END:
-            self._outcome.made["slices" if _KINDS[kind] == BEGIN else "instants"] += 1
+            self._outcome.made["slice" if _KINDS[kind] == BEGIN else "instant"] += 1
         if points:
-            self._outcome.made["flow points"] += len(points)
+            self._outcome.made["flow point"] += len(points)
 
     def _track(self, kind: int, process: int, thread: int, number: int, name: str) -> int:
         if kind >= fxt.ASYNC_BEGIN:
@@ -215,7 +215,7 @@ class _Writing:
             track = self._tracks.counter(process, full, number)
             if track:
                 self._packets.counter(timestamp, track, value)
-                self._outcome.made["counter values"] += 1
+                self._outcome.made["counter value"] += 1
             else:
                 self._outcome.leave_out("values of counters beyond what there is room for")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.analysis.open_packets import open_packets
 from stretto.analysis.ordinal_names import Symbolizer, method_names
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.fidl.ir_file import read_ir
@@ -18,6 +19,8 @@ Name the messages that a trace shows as `ordinal 0x…`, as their tracer didn't 
 
   stretto fidl compile greeter.fidl --json greeter.json
   stretto fidl symbolize trace.pftrace greeter.json -o named.pftrace
+
+A trace of Fuchsia (.fxt) is converted on the way: its kernel knows the ordinals of messages only.
 """
 
 
@@ -34,7 +37,8 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     symbolizer = Symbolizer(method_names(read_ir("fidl symbolize", name) for name in given.files))
     try:
-        named = symbolizer.symbolize(Path(given.trace).read_bytes())
+        with open(given.trace, "rb") as file, open_packets(file) as packets:
+            named = symbolizer.symbolize(packets.read())
         Path(given.out).write_bytes(named)
     except OSError as error:
         raise CommandError(f"fidl symbolize: {error.filename!r}: {error.strerror}.") from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.analysis.open_packets import open_packets
 from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.analysis.rpc_summary import select_calls
-from stretto.base.errors import CommandError
+from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.flows.report import METHODS, SLOWEST, UNMATCHED, as_csv, as_json, as_table, rows
 from stretto.cli.verb_parser import VerbParser
 
@@ -23,7 +24,9 @@ of which the trace has one end only.
   stretto flows trace.pftrace --format csv > methods.csv
   stretto flows trace.pftrace --report slowest --method 'Greeter.*' --limit 20
 
-Times are microseconds in the table, nanoseconds in CSV and JSON.
+Times are microseconds in the table, nanoseconds in CSV and JSON. The trace may also be one of
+Fuchsia's (.fxt): then the calls are those that its kernel saw, named by their ordinals; `stretto
+fidl symbolize` gives them names.
 """
 
 _TITLES = {METHODS: "Calls by method", SLOWEST: "Slowest calls", UNMATCHED: "Unmatched"}
@@ -54,8 +57,10 @@ def run(arguments: Sequence[str]) -> int:
     """
     given = _parse(arguments)
     try:
-        with open(given.trace, "rb") as file:
-            flows = read_rpc_flows(file)
+        with open(given.trace, "rb") as file, open_packets(file) as packets:
+            flows = read_rpc_flows(packets)
+    except DecodeError as error:
+        raise CommandError(f"flows: {given.trace!r}: {error}.") from error
     except OSError as error:
         raise CommandError(f"flows: can't read {given.trace!r}: {error.strerror}.", 2) from error
     calls = select_calls(flows.calls, given.method)

@@ -88,7 +88,7 @@ def test_names_come_first() -> None:
     threads = [each.thread for each in records if isinstance(each, Event)]
     assert [each.process for each in threads] == [10, 10]
     assert [each.thread for each in threads] == [objects[3].id, objects[1].id]
-    assert outcome.made == {"processes": 2, "threads and tracks": 4, "instants": 2}
+    assert outcome.made == {"process": 2, "track": 4, "instant": 2}
 
 
 def test_slices_in_the_order_of_time() -> None:
@@ -243,4 +243,4 @@ def test_a_recording_of_our_own() -> None:
     names = {each.name for each in records_of(trace) if isinstance(each, Event | KernelObject)}
     assert {"frame", "upload", "queue", "job", "flow"} <= names
     assert outcome.left_out == {}
-    assert outcome.made["flow points"] == 2
+    assert outcome.made["flow point"] == 2

@@ -76,7 +76,7 @@ def test_slices_and_instants_on_threads() -> None:
     process = tracks[client.parent_uuid].process
     assert process is not None
     assert (process.pid, process.process_name) == (10, "client")
-    assert outcome.made == {"slices": 1, "instants": 1}
+    assert outcome.made == {"slice": 1, "instant": 1}
     assert not outcome.left_out
 
 
@@ -205,7 +205,7 @@ class TestFlows:
             (BEGIN, "replied", [], [7]),
         ]
         assert not outcome.left_out
-        assert outcome.made["flow points"] == 4
+        assert outcome.made["flow point"] == 4
 
     def test_a_point_belongs_to_the_innermost_slice(self) -> None:
         trace = FxtTrace()

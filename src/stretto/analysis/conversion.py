@@ -1,0 +1,133 @@
+"""Conversion of whole traces between formats.
+
+    fxt ──┐                ┌── fxt
+    text ─┼── packets ─────┼── text
+    json ─┘                └── json
+
+What isn't packets on either side goes by way of packets, in a temporary file. No trace is ever in
+memory as a whole.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from typing import TYPE_CHECKING, cast
+
+from stretto.analysis import json_packets, text_packets
+from stretto.analysis.fxt.exporter import export_fxt
+from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES, MAGIC_BYTES
+from stretto.analysis.fxt.importer import import_fxt
+from stretto.analysis.fxt.outcome import Outcome
+from stretto.analysis.packet_stream import PacketStream
+from stretto.base.errors import ConfigError
+from stretto.protozero import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    Write = Callable[[bytes], object]
+
+PFTRACE, FXT, TEXT, JSON = "pftrace", "fxt", "text", "json"
+FORMATS = (PFTRACE, FXT, TEXT, JSON)
+SNIFFED_BYTES = 4096
+_ENDINGS = {
+    ".pftrace": PFTRACE,
+    ".perfetto-trace": PFTRACE,
+    ".pb": PFTRACE,
+    ".fxt": FXT,
+    ".txt": TEXT,
+    ".pbtxt": TEXT,
+    ".textproto": TEXT,
+    ".json": JSON,
+}
+_TEXT_START = re.compile(rb"(?:\s+|#[^\n]*\n)*packet\s*:?\s*\{")
+_PACKET_START = re.compile(rb"\n(?:[\x80-\xff]{0,4}[\x00-\x7f])")
+
+
+def format_of_name(name: str) -> str | None:
+    """The format that the ending of a file's name says, if any."""
+    for ending, found in _ENDINGS.items():
+        if name.lower().endswith(ending):
+            return found
+    return None
+
+
+def format_of_start(start: bytes) -> str | None:
+    """The format that the first `SNIFFED_BYTES` of a file show, if they do."""
+    if start.startswith((MAGIC_BYTES, BIG_ENDIAN_MAGIC_BYTES)):
+        return FXT
+    if _TEXT_START.match(start):
+        return TEXT
+    if start.lstrip().startswith((b"{", b"[")):
+        return JSON
+    return PFTRACE if _PACKET_START.match(start) else None
+
+
+def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str = "-") -> Outcome:
+    """Convert a trace.
+
+    Args:
+        file: The trace.
+        source: Its format, one of `FORMATS`.
+        write: Takes the result, in pieces.
+        target: Its format, another one.
+        name: Of the file, for errors.
+
+    Returns:
+        What was written, and what was left out.
+
+    Raises:
+        ConfigError: A text or JSON isn't what it should be; it says where.
+        DecodeError: An FXT trace is of a big-endian machine.
+    """
+    if source == PFTRACE:
+        return _from_packets(file, target, write)
+    if target == PFTRACE:
+        return _to_packets(file, source, write, name)
+    with tempfile.TemporaryFile(prefix="stretto-") as packets:
+        first = _to_packets(file, source, packets.write, name)
+        packets.seek(0)
+        second = _from_packets(packets, target, write)
+    return Outcome(second.made, first.left_out + second.left_out)
+
+
+def _to_packets(file: BinaryIO, source: str, write: Write, name: str) -> Outcome:
+    if source == FXT:
+        return import_fxt(file, write)
+    text = io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", file)), encoding="utf-8")
+    try:
+        is_text = source == TEXT
+        found = (
+            text_packets.parse_packets(text, name) if is_text else json_packets.parse_packets(text)
+        )
+        outcome = Outcome()
+        for packet in found:
+            write(wire.bytes_field(1, packet.encode()))
+            outcome.made["packet"] += 1
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"this is no text in UTF-8: {error}") from error
+    finally:
+        text.detach().detach()
+    return outcome
+
+
+def _from_packets(file: BinaryIO, target: str, write: Write) -> Outcome:
+    if target == FXT:
+        return export_fxt(file, write)
+    packets = PacketStream(file)
+    outcome = Outcome()
+
+    def write_text(text: str) -> None:
+        write(text.encode(errors="surrogateescape"))
+
+    if target == JSON:
+        outcome.made["packet"] = json_packets.write_packets(packets, write_text)
+    else:
+        for packet in packets:
+            write_text(text_packets.packet_text(packet))
+            outcome.made["packet"] += 1
+    outcome.leave_out("damaged packets", packets.damaged)
+    return outcome

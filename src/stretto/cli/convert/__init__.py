@@ -1,0 +1,1 @@
+"""The verb `convert`: traces from one format to another."""

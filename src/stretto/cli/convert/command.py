@@ -1,0 +1,165 @@
+"""`stretto convert`: a trace in another format."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, cast
+
+from stretto.analysis.conversion import (
+    FORMATS,
+    FXT,
+    JSON,
+    TEXT,
+    convert,
+    format_of_name,
+    format_of_start,
+)
+from stretto.base.errors import CommandError, ConfigError, DecodeError
+from stretto.cli.convert.files import STANDARD, open_input, open_output
+from stretto.cli.convert.progress import Progress
+from stretto.cli.record.summary import plural, size_text
+from stretto.cli.verb_parser import VerbParser
+from stretto.protozero.text_format import TextFormatError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import BinaryIO
+
+    from stretto.analysis.fxt.outcome import Outcome
+    from stretto.cli.convert.files import Source
+
+DESCRIPTION = """\
+Convert a trace to another format.
+
+  stretto convert trace.pftrace trace.fxt        for Fuchsia's tools
+  stretto convert trace.fxt trace.pftrace        for Perfetto's UI, and for stretto flows
+  stretto convert trace.pftrace trace.pbtxt      to read, or to change and convert back
+  stretto convert trace.pftrace - --to json | jq '.packet[].trackEvent.name // empty'
+
+Formats, and the endings of names that mean them:
+
+  pftrace   .pftrace .perfetto-trace .pb   Perfetto's packets
+  fxt       .fxt                           Fuchsia's trace format
+  text      .txt .pbtxt .textproto         packets as text
+  json      .json                          packets as JSON, by protobuf's rules; Chrome's JSON
+                                           is another format, and neither read nor written
+
+FXT holds track events: slices, instants, counters, arguments, and flows with their arrows. What
+it can't hold (packets of other data sources, arguments beyond 15) is left out, and the summary
+says how much. Text and JSON hold everything that the schema knows.
+"""
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = VerbParser("convert", DESCRIPTION)
+    parser.add_argument("source", metavar="IN", help="the trace; - is standard input")
+    parser.add_argument("target", metavar="OUT", help="the result; - is standard output")
+    parser.add_argument(
+        "--from", dest="source_format", choices=FORMATS, help="of IN, if it doesn't show"
+    )
+    parser.add_argument(
+        "--to", dest="target_format", choices=FORMATS, help="of OUT, if its name doesn't say"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    return parser.parse_args(arguments)
+
+
+def _known_formats() -> str:
+    return ", ".join(FORMATS)
+
+
+def _target_format(path: str) -> str:
+    found = format_of_name(path)
+    if found is not None:
+        return found
+    if path.lower().endswith(".parquet"):
+        raise CommandError(
+            f"convert: Parquet isn't written: there are {_known_formats()}. For tables of RPC "
+            "calls there is `stretto flows TRACE --format csv`.",
+            2,
+        )
+    raise CommandError(
+        f"convert: which format shall {path!r} have? Say --to, of {_known_formats()}.", 2
+    )
+
+
+def _source_format(path: str, file: Source) -> str:
+    start = file.start
+    shown = format_of_start(start)
+    found = shown if shown == FXT else format_of_name(path) or shown
+    if found is not None:
+        return found
+    if start.startswith(b"\x1f\x8b"):
+        raise CommandError(f"convert: {path!r} is compressed: unpack it first, by gunzip.", 2)
+    raise CommandError(
+        f"convert: {path!r} is no trace, or it doesn't show of which format: say --from, of "
+        f"{_known_formats()}.",
+        2,
+    )
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`stretto convert`.
+
+    Raises:
+        CommandError: The trace can't be read or the result not written.
+    """
+    given = _parse(arguments)
+    target = given.target_format or _target_format(given.target)
+    try:
+        with open_input(given.source) as file:
+            source = given.source_format or _source_format(given.source, file)
+            if source == target:
+                raise CommandError(
+                    f"convert: {given.source!r} is of the format {source} already: name another "
+                    "one by OUT's ending, or by --to.",
+                    2,
+                )
+            _convert(given, file, source, target)
+    except BrokenPipeError:
+        # Who reads it has enough. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _convert(given: argparse.Namespace, file: Source, source: str, target: str) -> None:
+    shown = False if given.quiet else None
+    with open_output(given.target, file, binary=target not in (TEXT, JSON)) as out:
+        progress = Progress(cast("BinaryIO", file), out.write, shown=shown)
+        try:
+            outcome = convert(progress.reader, source, progress.write, target, name=given.source)
+        except TextFormatError as error:
+            raise CommandError(f"convert: {error}".rstrip()) from error
+        except (ConfigError, DecodeError) as error:
+            raise CommandError(f"convert: {given.source!r}: {error}".rstrip(".\n") + ".") from error
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise CommandError(f"convert: {error.strerror or error}.") from error
+        finally:
+            progress.clear()
+        if not outcome.made and outcome.left_out:
+            what = _listed(outcome.left_out)
+            raise CommandError(f"convert: {given.source!r} has nothing to convert, but {what}.")
+    if not given.quiet:
+        _say(given.target, outcome, progress.written_bytes)
+
+
+def _say(path: str, outcome: Outcome, size: int) -> None:
+    """The summary; where the result is on standard output, on standard error."""
+    stream = sys.stderr if path == STANDARD else sys.stdout
+    made = (
+        ", ".join(plural(count, noun) for noun, count in outcome.made.most_common())
+        or "an empty trace"
+    )
+    to = "" if path == STANDARD else f" in {path}"
+    print(f"stretto: {made}{to}, {size_text(size)}", file=stream)
+    if outcome.left_out:
+        print(f"stretto: left out: {_listed(outcome.left_out)}", file=stream)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{what} ({count:,})" for what, count in counts.items())

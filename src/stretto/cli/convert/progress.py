@@ -1,0 +1,91 @@
+"""How far a conversion is, on one line of a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from stretto.cli.record.summary import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+_SILENT_S, _INTERVAL_S = 1.0, 0.2
+
+
+class Progress:
+    """Counts what is read and written; shows both after a second, if that is wanted.
+
+    Args:
+        file: The trace that is read.
+        write: Takes what is written.
+        shown: Whether to show anything; by default if stderr is a terminal.
+    """
+
+    def __init__(
+        self, file: BinaryIO, write: Callable[[bytes], object], *, shown: bool | None = None
+    ) -> None:
+        self.reader = cast("BinaryIO", _Reader(file, self))
+        """The file, to be read through it."""
+        self._write = write
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._size = _size(file)
+        self._next = time.monotonic() + _SILENT_S
+        self._line = ""
+        self.read_bytes = 0
+        self.written_bytes = 0
+
+    def has_read(self, size: int) -> None:
+        """Count bytes of the trace."""
+        self.read_bytes += size
+        self._show()
+
+    def write(self, data: bytes) -> None:
+        """Write to the result."""
+        self._write(data)
+        self.written_bytes += len(data)
+        self._show()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._line:
+            print(f"\r{' ' * len(self._line)}\r", end="", file=sys.stderr, flush=True)
+            self._line = ""
+
+    def _show(self) -> None:
+        if not self._shown or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _INTERVAL_S
+        done = f"{size_text(self.read_bytes)} read"
+        if self._size:
+            done = f"{min(100, 100 * self.read_bytes // self._size)} % read"
+        line = f"stretto: {done}, {size_text(self.written_bytes)} written"
+        print(f"\r{line.ljust(len(self._line))}", end="", file=sys.stderr, flush=True)
+        self._line = line
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+        self._file = file
+        self._progress = progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._progress.has_read(len(data))
+        return len(data)
+
+
+def _size(file: BinaryIO) -> int:
+    """Of a regular file, else 0."""
+    try:
+        return os.fstat(file.fileno()).st_size
+    except (OSError, AttributeError):
+        return 0

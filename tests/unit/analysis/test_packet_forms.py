@@ -1,0 +1,145 @@
+"""Traces as text and JSON, packet by packet."""
+
+from __future__ import annotations
+
+import io
+import time
+import zlib
+
+import pytest
+
+from stretto.analysis import json_packets, text_packets
+from stretto.analysis.packet_stream import PacketStream
+from stretto.base.errors import ConfigError
+from stretto.protos.trace import TracePacket, TrackEvent
+from stretto.protozero.text_format import TextFormatError
+from stretto.protozero.wire import bytes_field
+
+PACKETS = [
+    TracePacket(timestamp=5),
+    TracePacket(track_event=TrackEvent(type=3, name='{"}\\ # é', categories=["}", "{"])),
+    TracePacket(),
+]
+
+
+def from_text(text: str) -> list[TracePacket]:
+    return list(text_packets.parse_packets(io.StringIO(text), "in.txt"))
+
+
+def from_json(text: str) -> list[TracePacket]:
+    return list(json_packets.parse_packets(io.StringIO(text)))
+
+
+def encoded(packets: list[TracePacket]) -> bytes:
+    return b"".join(bytes_field(1, packet.encode()) for packet in packets)
+
+
+class TestText:
+    def test_there_and_back(self) -> None:
+        assert from_text("".join(map(text_packets.packet_text, PACKETS))) == PACKETS
+
+    def test_any_layout(self) -> None:
+        text = """
+          # a { comment
+          packet: { timestamp: 1 } packet{timestamp:2};  # }
+          packet
+          {
+            track_event { name: "}\\"{" # }
+            } }; packet {}"""
+        first, second, third, fourth = from_text(text)
+        assert (first.timestamp, second.timestamp) == (1, 2)
+        assert third.track_event is not None
+        assert third.track_event.name == '}"{'
+        assert fourth == TracePacket()
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("packets {}", "in.txt:1: a trace is a list of"),
+            ("{}", "in.txt:1: a trace is a list of"),
+            ("\n\nduration_ms: 5 packet {}", "in.txt:3: a trace is a list of"),
+            ("packet {\n timestamp: 1", "in.txt:1: a packet that doesn't end"),
+            ("packet {} }", "a packet that doesn't end"),
+            ("packet {}\n\npacket {\n\n  timestamp: yes }", "in.txt:5:"),
+            ("packet {} # fine\npacket", "a packet that doesn't end"),
+        ],
+    )
+    def test_mistakes(self, text: str, said: str) -> None:
+        with pytest.raises(TextFormatError) as caught:
+            from_text(text)
+        assert said in str(caught.value)
+
+    def test_a_packet_without_end_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(text_packets, "_MAX_PACKET_CHARS", 1000)
+        lines = ("packet {\n" if at == 0 else "timestamp: 5\n" for at in range(10**9))
+        with pytest.raises(TextFormatError, match="doesn't end"):
+            list(text_packets.parse_packets(lines, "in.txt"))
+
+
+class TestJson:
+    def test_there_and_back(self) -> None:
+        parts: list[str] = []
+        assert json_packets.write_packets(iter(PACKETS), parts.append) == 3
+        assert from_json("".join(parts)) == PACKETS
+        parts.clear()
+        assert json_packets.write_packets(iter(()), parts.append) == 0
+        assert from_json("".join(parts)) == []
+
+    def test_pieces_end_anywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        parts: list[str] = []
+        json_packets.write_packets(iter(PACKETS), parts.append)
+        text = "".join(parts)
+        for size in range(len(json_packets.START), 60):
+            monkeypatch.setattr(json_packets, "_READ_CHARS", size)
+            assert from_json(text) == PACKETS
+
+    def test_any_layout(self) -> None:
+        text = ' {\n"packet" : [ {"timestamp" : "5" } ,\n\n{ } , {"timestamp":6}\n]\n}\n'
+        assert [packet.timestamp for packet in from_json(text)] == [5, 0, 6]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "no JSON"),
+            ("{", "no JSON"),
+            ('{"buffers": []}', "this is no trace"),
+            ('{"traceEvents": []}', "Chrome's JSON"),
+            ("[]", "Chrome's JSON"),
+            ('{"packet":[', "behind 0 packets"),
+            ('{"packet":[{}, 5]}', "behind 1 packets"),
+            ('{"packet":[{}]', "behind 1 packets"),
+            ('{"packet":[{}]} x', "behind 1 packets"),
+            ('{"packet":[{"timestamp":"5"', "within a packet"),
+            ('{"packet":[{"timestamp":"5', "within a packet"),
+            ('{"packet":[{},{"nothing":5}]}', "packet 1: "),
+        ],
+    )
+    def test_mistakes(self, text: str, said: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            from_json(text)
+        assert said in str(caught.value)
+
+    def test_what_doesnt_end_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(json_packets, "_MAX_PACKET_CHARS", 1 << 20)
+        start = time.monotonic()
+        for endless in ('{"a":"' + "x" * (8 << 20), "{" + '"a":{' * (1 << 20), " " * (8 << 20)):
+            with pytest.raises(ConfigError):
+                from_json('{"packet":[' + endless)
+        assert time.monotonic() - start < 60
+
+
+def test_compressed_packets_are_unpacked_once() -> None:
+    data = encoded(PACKETS)
+    packed = encoded([TracePacket(compressed_packets=zlib.compress(data))])
+    stream = PacketStream(io.BytesIO(packed))
+    assert list(stream) == PACKETS
+    assert stream.damaged == 0
+    twice = encoded([TracePacket(compressed_packets=zlib.compress(packed))])
+    (inner,) = PacketStream(io.BytesIO(twice))
+    assert inner.has("compressed_packets")
+
+
+def test_damage_is_counted() -> None:
+    stream = PacketStream(io.BytesIO(encoded(PACKETS) + bytes_field(1, b"\x08") + b"\x0a\x50x"))
+    assert list(stream) == PACKETS
+    assert stream.damaged == 2

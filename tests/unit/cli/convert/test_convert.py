@@ -1,0 +1,212 @@
+"""`stretto convert`: files, formats, and what it says."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.cli.convert.progress import Progress
+from stretto.cli.main import main
+from stretto.testing.decoded_packets import decode_packets
+from tests.support.fxt_bytes import MAGIC
+from tests.support.recorded_events import descriptors_of, events_of, record
+
+category = stretto.Category("test.convert")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded:
+        for number in range(10):
+            with category.slice("frame", number=number, text="é\n", flow=number + 1):
+                category.instant("now", terminating_flow=number + 1)
+    return recorded.trace
+
+
+@pytest.fixture
+def folder(tmp_path: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "in.pftrace").write_bytes(trace)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shape(trace: bytes) -> list[tuple[object, ...]]:
+    return [
+        (each.timestamp, each.kind, each.category, each.name, each.args, each.track)
+        for each in events_of(trace)
+    ]
+
+
+@pytest.mark.parametrize("ending", ["txt", "pbtxt", "textproto", "json"])
+def test_forms_of_packets_hold_everything(ending: str, folder: Path, trace: bytes) -> None:
+    assert main(["convert", "in.pftrace", f"out.{ending}"]) == 0
+    assert main(["convert", f"out.{ending}", "back.pftrace"]) == 0
+    back = (folder / "back.pftrace").read_bytes()
+    assert list(decode_packets(back)) == list(decode_packets(trace))
+    assert not list(folder.glob("*.part"))
+
+
+def test_to_fxt_and_back(folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "in.pftrace", "out.fxt"]) == 0
+    assert (folder / "out.fxt").read_bytes().startswith(MAGIC)
+    said, _ = capsys.readouterr()
+    assert "20 flow points, 10 slices, 10 instants, 1 process, 1 track in out.fxt" in said
+    assert main(["convert", "out.fxt", "back.perfetto-trace"]) == 0
+    back = (folder / "back.perfetto-trace").read_bytes()
+    assert descriptors_of(back).keys() == descriptors_of(trace).keys()
+    assert main(["convert", "out.fxt", "out.json"]) == 0
+    assert main(["convert", "out.json", "again.fxt"]) == 0
+    assert (folder / "again.fxt").read_bytes().startswith(MAGIC)
+
+
+def test_what_is_left_out_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "in.txt").write_text("packet { process_stats { } } packet { ftrace_events { } }")
+    assert main(["convert", "in.txt", "out.fxt"]) == 1
+    said, complained = capsys.readouterr()
+    assert not said
+    assert "nothing to convert, but packets with process_stats (1)" in complained
+    assert not (folder / "out.fxt").exists()
+    (folder / "in.txt").write_text(
+        'packet { process_stats { } }\npacket { track_event { type: TYPE_INSTANT name: "x" } }'
+    )
+    assert main(["convert", "in.txt", "out.fxt"]) == 0
+    said, _ = capsys.readouterr()
+    assert "1 instant in out.fxt" in said
+    assert "left out: packets with process_stats (1)" in said
+    assert main(["convert", "-q", "in.txt", "out.fxt"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_standard_input_and_output(
+    folder: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb") as pipe, open(folder / "sink", "w+") as sink:
+        os.write(write_end, trace)
+        os.close(write_end)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", sink)
+            assert main(["convert", "-", "-", "--to", "fxt"]) == 0
+    assert (folder / "sink").read_bytes().startswith(MAGIC)
+    said, complained = capsys.readouterr()
+    assert not said
+    assert "10 slices" in complained
+
+
+def test_a_terminal_gets_no_bytes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        with open(theirs, "w", closefd=False) as terminal, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", terminal)
+            assert main(["convert", "in.pftrace", "-", "--to", "fxt"]) == 2
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert "isn't for a terminal" in capsys.readouterr().err
+
+
+REFUSED: list[tuple[list[str], str]] = [
+    (["missing", "out.fxt"], "can't read 'missing': No such file"),
+    (["in.pftrace", "none/out.fxt"], "can't write 'none/out.fxt': No such file"),
+    (["in.pftrace", "in.pftrace", "--to", "fxt"], "is the trace that is read"),
+    (["in.pftrace", "link", "--to", "fxt"], "is the trace that is read"),
+    (["in.pftrace", "out.pftrace"], "of the format pftrace already"),
+    (["in.pftrace", "out"], "which format shall 'out' have"),
+    (["in.pftrace", "out.parquet"], "Parquet isn't written"),
+    (["junk", "out.fxt"], "is no trace"),
+    (["packed", "out.fxt"], "gunzip"),
+    (["chrome.json", "out.fxt"], "this is Chrome's JSON"),
+    (["events.json", "out.fxt"], "this is Chrome's JSON"),
+    (["big.fxt", "out.pftrace"], "big-endian"),
+    (["config.txt", "out.pftrace"], "convert: config.txt:2: a trace is a list of"),
+    (["wrong.txt", "out.pftrace"], "wrong.txt:3:"),
+    (["latin.txt", "out.pftrace"], "no text in UTF-8"),
+    (["in.pftrace"], "--help"),
+    (["in.pftrace", "out.fxt", "--to", "abc"], "--help"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+def test_refused(
+    arguments: list[str], said: str, folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "junk": b"junk",
+        "packed": b"\x1f\x8b\x08",
+        "chrome.json": b'{"traceEvents": []}',
+        "events.json": b' [{"ph": "B"}]',
+        "big.fxt": MAGIC[::-1],
+        "config.txt": b"\nbuffers { size_kb: 5 }",
+        "wrong.txt": b"packet {}\npacket {\n  nothing: 5\n}",
+        "latin.txt": b"packet { # \xff\n}",
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "link").symlink_to("in.pftrace")
+    before = sorted(folder.iterdir())
+    assert main(["convert", *arguments]) in (1, 2)
+    output, complaint = capsys.readouterr()
+    assert not output
+    assert said in complaint
+    assert complaint.startswith("stretto: convert: ")
+    assert complaint.count("\n") == (3 if arguments[0] == "wrong.txt" else 1)
+    # What was there is as it was, and nothing new.
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "in.pftrace").read_bytes() == trace
+
+
+def test_a_result_that_fails_leaves_the_old_one(folder: Path) -> None:
+    (folder / "out.pftrace").write_bytes(b"old")
+    (folder / "in.txt").write_text("packet {} packet {")
+    assert main(["convert", "in.txt", "out.pftrace"]) == 1
+    assert (folder / "out.pftrace").read_bytes() == b"old"
+    assert not (folder / "out.pftrace.part").exists()
+
+
+def test_the_result_is_its_owners(folder: Path) -> None:
+    assert main(["convert", "in.pftrace", "out.fxt"]) == 0
+    assert stat.S_IMODE((folder / "out.fxt").stat().st_mode) == 0o600
+
+
+def test_the_beginning_tells_more_than_the_name(folder: Path) -> None:
+    assert main(["convert", "in.pftrace", "out.fxt"]) == 0
+    (folder / "out.fxt").rename("misnamed.pftrace")
+    assert main(["convert", "misnamed.pftrace", "out.pftrace"]) == 0
+    (folder / "in.pftrace").rename("trace")
+    assert main(["convert", "trace", "out.fxt"]) == 0
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["convert", "--help"])
+    text = capsys.readouterr().out
+    assert "stretto convert trace.pftrace trace.fxt" in text
+    assert "Chrome's JSON" in text
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    monkeypatch.setattr("stretto.cli.convert.progress.time.monotonic", lambda: now[0])
+    written: list[bytes] = []
+    write: Callable[[bytes], object] = written.append
+    progress = Progress(io.BytesIO(bytes(1000)), write, shown=True)
+    assert len(progress.reader.read(100)) == 100
+    progress.write(b"abc")
+    assert capsys.readouterr().err == ""
+    now[0] = 2
+    progress.write(b"def")
+    assert capsys.readouterr().err == "\rstretto: 100 bytes read, 6 bytes written"
+    progress.clear()
+    assert capsys.readouterr().err.startswith("\r  ")
+    assert written == [b"abc", b"def"]
