@@ -6,7 +6,8 @@ A state has its own service, and its own chain of interceptors on the same chann
     no-op     a class of interceptors with the methods of ours, at each end, that do nothing
     off       ours, while its category isn't recorded
     flows     ours, with the `traceparent` that calls carry; `parent` is no-op with such calls
-    header    ours, where calls carry nothing: an entry of our own is added
+    header    ours, where calls carry nothing: an entry of our own is added; `entry` is no-op with
+              calls that carry one like it: gRPC needs seven to nine us for the first entry
     otel      opentelemetry-instrumentation-grpc, as its instrumentors wrap channel and server;
               spans go through a batch processor into an exporter that forgets them
 """
@@ -28,6 +29,7 @@ from stretto.flows.grpcio import FlowClientInterceptor, FlowServerInterceptor
 
 BODY = b"x" * 32
 PARENT = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
+ENTRY = (("x-stretto-flow", "0123456789abcdef"),)
 OFF = "bench.grpc_off"
 
 
@@ -88,6 +90,7 @@ class GrpcCalls:
             "bare": self._state("Bare", self._channel, None),
             "no-op": self._state("NoOp", with_no_op, NoServer()),
             "parent": self._state("Parent", with_no_op, NoServer(), PARENT),
+            "entry": self._state("Entry", with_no_op, NoServer(), ENTRY),
             "off": self._state(
                 "Off",
                 self._ours(FlowClientInterceptor(category=OFF)),

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from itertools import count
 
 import stretto
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import KIND_NAMES, REPLY, REQUEST
 from stretto.flows import installation
+from stretto.flows.channel_key import nonce
 from stretto.flows.mixing import U64
 from stretto.flows.tracer import incoming
 
@@ -53,10 +55,23 @@ def key_of(headers: Mapping[str, str]) -> int:
     return request_key(tuple((name, value.strip()) for name, value in headers.items()))
 
 
+_count = count()
+_base = 0
+
+
+def _begin_keys() -> None:
+    global _base  # of this process
+    _base = nonce()
+
+
+_begin_keys()
+os.register_at_fork(after_in_child=_begin_keys)
+
+
 def new_flow() -> tuple[str, int]:
     """A value for `FLOW_HEADER`, and its key."""
-    text = os.urandom(8).hex()
-    return text, int(text, 16)
+    key = stretto.flow_id(_base, next(_count)) or 1
+    return f"{key:016x}", key
 
 
 class TracedMethod:

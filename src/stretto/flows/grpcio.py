@@ -19,9 +19,9 @@ threads each line is a cold one, three to four times as dear as a loop shows.
 
 from __future__ import annotations
 
-import sys
 from collections import namedtuple
 from functools import lru_cache, update_wrapper
+from sys import exception
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 _FIELDS = ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")
 
 _MAX_METHODS = 1024
+
+_RpcError = grpc.RpcError
+_AbortError = grpc.aio.AbortError
 
 MAYBE_LOCAL = frozenset(
     (
@@ -84,22 +87,11 @@ def with_metadata(details: Any, metadata: Any) -> Details:
     )
 
 
-def replied(code: Any, method: TracedMethod, key: int) -> None:
-    """A call of a client has ended, by a reply if one is known to have come.
-
-    Args:
-        code: Its status; None: it is fine.
-        method: Which was called.
-        key: Of the call.
-    """
-    if code in MAYBE_LOCAL:
-        return
-    method.received_reply.instant(terminating_flow=key or no_flow())
-
-
-def _code(call: Any) -> Any:
+def _replied(call: Any, method: TracedMethod, key: int) -> None:
+    """A call of a client has ended: by a reply, if one is known to have come."""
     # Calls that went well need a lock to tell so, and those of streams are errors, too.
-    return call.code() if isinstance(call, grpc.RpcError) else None
+    if not isinstance(call, _RpcError) or call.code() not in MAYBE_LOCAL:
+        method.received_reply.instant(terminating_flow=key or no_flow())
 
 
 # grpcio has no types.
@@ -130,13 +122,12 @@ class FlowClientInterceptor(
             # Perhaps it can be read only once.
             metadata = tuple(metadata)
             details = with_metadata(details, metadata)
-        key = request_key(metadata)
+        key = request_key(metadata) if metadata else 0
         if not key and self._add_header:
             text, key = new_flow()
             details = with_metadata(details, (*(metadata or ()), (FLOW_HEADER, text)))
         method = method_at(details.method, self._category)
-        flow = key or no_flow()
-        with method.sent_request.slice(cause(), flow=flow):
+        with method.sent_request.slice(cause(), flow=key or no_flow()):
             call = continuation(details, request)
             try:
                 done = call.done()
@@ -144,9 +135,9 @@ class FlowClientInterceptor(
                 # The iterator of an interceptor behind us: it doesn't tell of its end.
                 return call
             if done:
-                replied(_code(call), method, key)
+                _replied(call, method, key)
                 return call
-        call.add_done_callback(lambda call: replied(_code(call), method, key))
+        call.add_done_callback(lambda call: _replied(call, method, key))
         return call
 
     intercept_unary_stream = intercept_unary_unary
@@ -220,7 +211,7 @@ def answered(method: TracedMethod, key: int, before: Token[int]) -> None:
     """
     handled(before)
     # With this one the status is on its way: the reply's instant could be later than its arrival.
-    if not isinstance(sys.exception(), grpc.aio.AbortError):
+    if not isinstance(exception(), _AbortError):
         method.sent_reply.instant(flow=key or no_flow())
 
 
@@ -232,9 +223,14 @@ def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., 
         before = incoming.set(key)
         with method.received_request.slice(flow=key or no_flow()):
             try:
-                return behavior(request, context)
-            finally:
+                reply = behavior(request, context)
+            except BaseException:
                 answered(method, key, before)
+                raise
+            # As `answered` does it, without a call.
+            incoming.reset(before)
+            method.sent_reply.instant(flow=key or no_flow())
+            return reply
 
     return traced
 

@@ -21,7 +21,7 @@ from grpc import aio
 from stretto.base import rpc_hooks
 from stretto.flows import grpcio
 from stretto.flows.exchange import FLOW_HEADER, cause, new_flow, no_flow, request_key
-from stretto.flows.grpcio import TracedHandlers, answered, method_at, replied
+from stretto.flows.grpcio import MAYBE_LOCAL, TracedHandlers, answered, method_at
 from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _ended(call: Any, method: TracedMethod, key: int) -> None:
     try:
         coroutine.send(None)
     except StopIteration as result:
-        replied(result.value, method, key)
+        if result.value not in MAYBE_LOCAL:
+            method.received_reply.instant(terminating_flow=key or no_flow())
     else:
         coroutine.close()  # it waits, though the call is done: so nothing is known
 

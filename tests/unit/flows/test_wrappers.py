@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -236,6 +237,20 @@ class TestKeys:
         assert key_of({"x-stretto-flow": text, "traceparent": PARENT}) == key
         for bad in ("nonsense", text[1:], text + "0", "0x" + text[2:], "+" + text[1:]):
             assert key_of({"x-stretto-flow": bad}) == 0
+
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+    def test_of_new_flows_here_and_in_a_child(self) -> None:
+        ours, theirs = os.pipe()
+        if not (child := os.fork()):
+            os.write(theirs, "".join(new_flow()[0] for _ in range(100)).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        texts = os.read(ours, 1600).decode()
+        os.close(ours)
+        os.close(theirs)
+        keys = [int(texts[at : at + 16], 16) for at in range(0, 1600, 16)]
+        keys += [new_flow()[1] for _ in range(100)]
+        assert len({*keys, 0}) == 201
 
 
 class TestExchange:
