@@ -12,6 +12,10 @@
  *   block    category_iid, name_iid, debug_annotations of all constants
  *   values   debug_annotations { name_iid, value } of those that were given
  *
+ * An event of a template isn't recorded while its thread records another one:
+ * what it tells of (a message that is sent) may be part of the recording, and
+ * would never come to an end.
+ *
  * Blocks are kept by each thread's sequence, by the template's number, which is
  * never used again.  The first event in a chunk, and all that is unusual
  * (several sessions, many flows, values that are long, or neither numbers nor
@@ -32,6 +36,7 @@ enum {
 };
 
 static PyTypeObject* template_type;
+static PyObject* within_name; /* "within" */
 
 /* ---- blocks ---- */
 
@@ -232,7 +237,7 @@ static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
   return described ? s : NULL;
 }
 
-bool emit_template(const struct event_request* r, uint32_t mask) {
+static bool write_quickly(const struct event_request* r, uint32_t mask) {
   uint64_t track = 0;
   if (r->track || r->left_out)
     return false;
@@ -246,6 +251,12 @@ bool emit_template(const struct event_request* r, uint32_t mask) {
          write_event(&s->core, e, r, track);
 }
 
+uint32_t emit_template(const struct event_request* r, uint32_t mask) {
+  if (UNLIKELY(st_events_underway))
+    return 0;
+  return LIKELY(write_quickly(r, mask)) ? mask : st_emit(r, mask);
+}
+
 /* ---- events ---- */
 
 static bool forgive_keyword(struct event_request* r, PyObject* name) {
@@ -255,15 +266,29 @@ static bool forgive_keyword(struct event_request* r, PyObject* name) {
                  name);
 }
 
+static bool take_within(struct event_request* r, PyObject* pair) {
+  if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 ||
+      !PyContextVar_CheckExact(PyTuple_GET_ITEM(pair, 0)))
+    return forgive(r, PART_NONE, PyExc_TypeError,
+                   "within must be a ContextVar and its value, not %R", pair);
+  r->within = pair;
+  return true;
+}
+
+static bool take_keyword(struct event_request* r, PyObject* name,
+                         PyObject* value) {
+  int option = find_event_option(name);
+  if (option >= 0 && option != PART_ARGS)
+    return take_event_option(r, (enum event_part)option, value);
+  if (PyUnicode_Compare(name, within_name) == 0)
+    return take_within(r, value);
+  return forgive_keyword(r, name);
+}
+
 static bool take_keywords(struct event_request* r, PyObject* const* values,
                           PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-    PyObject* name = PyTuple_GET_ITEM(names, i);
-    int option = find_event_option(name);
-    bool ok = option < 0 || option == PART_ARGS
-                  ? forgive_keyword(r, name)
-                  : take_event_option(r, (enum event_part)option, values[i]);
-    if (!ok)
+    if (!take_keyword(r, PyTuple_GET_ITEM(names, i), values[i]))
       return false;
   }
   return true;
@@ -297,8 +322,7 @@ static PyObject* template_instant(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_INSTANT};
   if (!parse(&r, template, args, count, kwnames))
     return NULL;
-  if (!emit_template(&r, mask))
-    st_emit(&r, mask);
+  emit_template(&r, mask);
   Py_RETURN_NONE;
 }
 
@@ -457,13 +481,15 @@ static PyMethodDef kMethods[] = {
                      "Record a point in time."),
     ST_BIND_KEYWORDS("slice", template_slice,
                      "slice(*values, track=None, flow=None,\n"
-                     "      terminating_flow=None, timestamp=None)\n--\n\n"
+                     "      terminating_flow=None, timestamp=None,\n"
+                     "      within=None)\n--\n\n"
                      "A context manager that records the time spent in its "
-                     "block."),
+                     "block; there the\n"
+                     "context variable within[0] has the value within[1]."),
     ST_BIND_KEYWORDS("instant_at_entry", template_instant_at,
                      "instant_at_entry(*values, track=None, flow=None,\n"
-                     "                 terminating_flow=None, timestamp=None)"
-                     "\n--\n\n"
+                     "                 terminating_flow=None, timestamp=None,\n"
+                     "                 within=None)\n--\n\n"
                      "A context manager that records a point in time when it "
                      "is entered."),
     {0}};
@@ -478,6 +504,9 @@ static PyType_Spec kSpec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
 
 int add_event_template_type(PyObject* module) {
+  within_name = PyUnicode_InternFromString("within");
+  if (!within_name)
+    return -1;
   template_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return template_type ? PyModule_AddType(module, template_type) : -1;
 }

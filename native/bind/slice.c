@@ -29,6 +29,8 @@ typedef struct {
   PyObject* names;  /* tuple: names of arguments, ours among them */
   PyObject* values; /* tuple, as long */
   PyObject* more_arguments;
+  PyObject* within; /* (context variable, value), or NULL */
+  PyObject* token;  /* what resets the variable; NULL: not set */
   uint64_t timestamp;
   uint32_t skip_names;
   uint8_t type; /* ST_INSTANT: recorded when it is entered, and no END */
@@ -77,7 +79,8 @@ PyObject* slice_new(const struct event_request* r) {
   s->flow = Py_XNewRef(r->flow);
   s->terminating_flow = Py_XNewRef(r->terminating_flow);
   s->more_arguments = Py_XNewRef(r->more_arguments);
-  s->names = s->values = NULL;
+  s->within = Py_XNewRef(r->within);
+  s->names = s->values = s->token = NULL;
   s->type = (uint8_t)r->type;
   s->timestamp = r->timestamp;
   s->has_timestamp = r->has_timestamp;
@@ -108,6 +111,8 @@ static void slice_dealloc(PyObject* self) {
   Py_CLEAR(s->names);
   Py_CLEAR(s->values);
   Py_CLEAR(s->more_arguments);
+  Py_CLEAR(s->within);
+  Py_CLEAR(s->token);
   PyMem_RawFree(s->deeper);
   s->deeper = NULL;
   if (free_count < MAX_FREE)
@@ -156,9 +161,7 @@ static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   };
   if (s->values)
     r.argument_values = &PyTuple_GET_ITEM(s->values, 0);
-  if (s->template && emit_template(&r, mask))
-    return mask;
-  return st_emit(&r, mask);
+  return s->template ? emit_template(&r, mask) : st_emit(&r, mask);
 }
 
 /* The track that the BEGIN went to, so that the END finds it from anywhere. */
@@ -190,9 +193,28 @@ static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   *e = (struct entry){written, st_start_counter, effective_track(s)};
 }
 
+/* The first entry sets the variable, and its exit resets it. */
+static bool set_variable(SliceObject* s) {
+  if (!s->token)
+    s->token = PyContextVar_Set(PyTuple_GET_ITEM(s->within, 0),
+                                PyTuple_GET_ITEM(s->within, 1));
+  return s->token != NULL;
+}
+
+static void reset_variable(SliceObject* s) {
+  PyObject* token = s->token;
+  s->token = NULL;
+  /* In another context, where generators may end, it isn't set. */
+  if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
+    PyErr_Clear();
+  Py_XDECREF(token);
+}
+
 static PyObject* slice_enter(PyObject* self, PyObject* unused) {
   (void)unused;
   SliceObject* s = (SliceObject*)self;
+  if (s->within && !set_variable(s))
+    return NULL;
   struct entry* e = push_entry(s);
   if (!e)
     return PyErr_NoMemory();
@@ -229,7 +251,10 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* args,
                             Py_ssize_t count) {
   (void)args;
   (void)count;
-  struct entry e = pop_entry((SliceObject*)self);
+  SliceObject* s = (SliceObject*)self;
+  struct entry e = pop_entry(s);
+  if (s->token && s->depth == 0)
+    reset_variable(s);
   if (e.mask)
     end(&e);
   Py_RETURN_NONE;

@@ -311,6 +311,7 @@ struct event_request {
   uint32_t skip_names;      /* bit i < 32: name i is one of ours */
   uint8_t left_out;         /* bits of enum event_part that were wrong */
   PyObject* more_arguments; /* dict */
+  PyObject* within; /* (context variable, its value while the slice is open) */
 };
 
 /* Writes the event to the slots in mask.  Returns the slots that got it.
@@ -392,8 +393,8 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
 
-/* Events of a template (event_template.c).  False: take st_emit. */
-bool emit_template(const struct event_request* request, uint32_t mask);
+/* As st_emit, for events of a template (event_template.c). */
+uint32_t emit_template(const struct event_request* request, uint32_t mask);
 /* Lets emit_template know a template whose names are interned now. */
 void remember_template(struct thread_sequence* s,
                        const EventTemplateObject* template);

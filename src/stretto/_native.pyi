@@ -6,6 +6,7 @@ in `stretto.base.ids`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from types import CodeType
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, final
 
@@ -665,6 +666,8 @@ class EventTemplate:
 
     What is recorded is what the category's own methods would record, for less than half of the
     time. Values come in the order of `names`; those that are None, or not given, are left out.
+
+    None is recorded while its thread records another event: what it tells of may be part of that.
     """
 
     def slice(
@@ -674,7 +677,13 @@ class EventTemplate:
         flow: _Flows | None = None,
         terminating_flow: _Flows | None = None,
         timestamp: int | None = None,
-    ) -> _Slice: ...
+        within: tuple[ContextVar[Any], Any] = ...,
+    ) -> _Slice:
+        """A context manager that records the time spent in its block.
+
+        Args:
+            within: a context variable, and what it is in the block.
+        """
     def instant(
         self,
         *values: Any,
@@ -690,6 +699,7 @@ class EventTemplate:
         flow: _Flows | None = None,
         terminating_flow: _Flows | None = None,
         timestamp: int | None = None,
+        within: tuple[ContextVar[Any], Any] = ...,
     ) -> _Slice:
         """A context manager that records an instant when it is entered."""
 

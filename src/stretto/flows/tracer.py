@@ -36,8 +36,6 @@ from stretto.flows.channel_state import ChannelState
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from contextvars import Token
-    from types import TracebackType
     from typing import Any
 
     from stretto.base.rpc_hooks import RpcChannel, RpcMethod, Told
@@ -97,35 +95,6 @@ class _Shown:
         """Under that of the transport."""
 
 
-class _Handling:
-    """A message that is received: while it is handled, what is sent names it."""
-
-    __slots__ = ("_before", "_flow", "_shown")
-
-    _before: Token[int]
-
-    def __init__(self, shown: Told, flow: int) -> None:
-        self._shown = shown
-        self._flow = flow
-
-    def __enter__(self) -> None:
-        self._before = incoming.set(self._flow)
-        self._shown.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        try:
-            incoming.reset(self._before)
-        except ValueError:
-            pass  # in another context, as generators may end: nobody sees this one
-        self._shown.__exit__(kind, error, traceback)
-
-
 class FlowTracer:
     """See the module's head; the interface is `stretto.base.rpc_hooks.RpcHooks`.
 
@@ -176,11 +145,11 @@ class FlowTracer:
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
         state.used = True
-        if points is None or kind == CONTROL or in_event():
+        if points is None or kind == CONTROL:
             state.ids.skip(True, kind, txid, answer)
             return None
         flow = state.ids.next(True, kind, txid, method.ordinal, answer) or None
-        if flow is None:
+        if flow is None and not in_event():
             self.suppress(state.why_not())
         template = points.sent[kind] or points.make("send", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
@@ -221,11 +190,11 @@ class FlowTracer:
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
         state.used = True
-        if points is None or kind == CONTROL or in_event():
+        if points is None or kind == CONTROL:
             state.ids.skip(False, kind, txid, answer)
             return None
         flow = state.ids.next(False, kind, txid, method.ordinal, answer) or None
-        if flow is None:
+        if flow is None and not in_event():
             self.suppress(state.why_not())
         template = points.received[kind] or points.make("receive", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
@@ -235,12 +204,13 @@ class FlowTracer:
             )
             return reply
         record = template.instant_at_entry if points.only_instants else template.slice
-        if kind == REQUEST:
-            # Its flow goes on to its reply; all others end at their receiver.
-            shown = record(txid, size, handles or None, body, flow=flow)
-        else:
-            shown = record(txid, size, handles or None, body, terminating_flow=flow)
-        return _Handling(shown, flow or 0)
+        within = (incoming, flow or 0)
+        # A request's flow goes on to its reply; all others end at their receiver.
+        going, ending = (flow, None) if kind == REQUEST else (None, flow)
+        shown: Told = record(
+            txid, size, handles or None, body, flow=going, terminating_flow=ending, within=within
+        )
+        return shown
 
     def lost(self, channel: RpcChannel, outgoing: bool) -> None:
         """See `RpcHooks`."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import random
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -265,6 +266,7 @@ def test_wrong_use_is_counted_or_raised(raises: bool) -> None:
         lambda: template.instant(1, nonsense=2),
         lambda: template.instant(1, args={}),
         lambda: template.instant(1, timestamp=1.5),
+        lambda: template.slice(1, within=5).__enter__(),
     ]
     before = _native.raise_on_event_misuse(raises)
     try:
@@ -278,7 +280,7 @@ def test_wrong_use_is_counted_or_raised(raises: bool) -> None:
     finally:
         _native.raise_on_event_misuse(before)
     marks = [event.args.get("...") for event in recorded.events]
-    expected = ["[left out: positional arguments]", None, None, "[left out: timestamp]"]
+    expected = ["[left out: positional arguments]", None, None, "[left out: timestamp]", None]
     assert marks == ([] if raises else expected)
 
 
@@ -306,13 +308,47 @@ class Nested:
         return "nested"
 
 
-def test_an_event_within_an_event() -> None:
+def test_none_is_recorded_within_another_event() -> None:
     template = echo()
     with record() as recorded:
         template.instant(0)
         template.instant(Nested(template))
-    assert [event.args["txid"] for event in recorded.events] == [0, 2, "nested"]
+        CATEGORY.instant("x", n=Nested(template))
+        template.instant(1)
+    values = [event.args.get("txid", event.args.get("n")) for event in recorded.events]
+    assert values == [0, "nested", "nested", 1]
     assert not stretto.in_event()
+
+
+VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
+
+
+def test_a_context_variable_has_a_value_within() -> None:
+    template = echo()
+    with record() as recorded:
+        outer, inner = (template.slice(n, within=(VARIABLE, n)) for n in (1, 2))
+        with outer, template.instant_at_entry(3, within=(VARIABLE, 3)):
+            assert VARIABLE.get() == 3
+            with inner:
+                assert VARIABLE.get() == 2
+                with inner:
+                    assert VARIABLE.get() == 2
+                assert VARIABLE.get() == 2
+            assert VARIABLE.get() == 3
+        assert VARIABLE.get() == 0
+    assert recorded.kinds == "BIBBEEE"
+
+
+def test_an_end_in_another_context_resets_nothing() -> None:
+    template = echo()
+    with record() as recorded:
+        entered = template.slice(1, within=(VARIABLE, 1))
+        copy_context().run(entered.__enter__)
+        VARIABLE.set(7)
+        entered.__exit__(None, None, None)
+        assert VARIABLE.get() == 7
+        VARIABLE.set(0)
+    assert recorded.kinds == "BE"
 
 
 def test_flow_ids_are_those_of_the_pure_side() -> None:
