@@ -49,30 +49,41 @@ incoming: ContextVar[int] = ContextVar("stretto.flows.incoming", default=0)
 
 
 class _Points:
-    """How a method's messages are shown: templates by kind, made when first needed."""
+    """How a method's messages are shown: templates by kind, made when first needed.
 
-    __slots__ = ("_category", "_method", "only_instants", "received", "sent", "with_body")
+    Args:
+        owner: Who made it, for itself.
+        category: Under which.
+        method: Which method.
+    """
 
-    def __init__(
-        self,
-        category: stretto.Category,
-        method: RpcMethod,
-        *,
-        only_instants: bool,
-        with_body: bool,
-    ) -> None:
+    __slots__ = (
+        "_category",
+        "_method",
+        "only_instants",
+        "owner",
+        "received",
+        "sent",
+        "transport",
+        "with_body",
+    )
+
+    def __init__(self, owner: FlowTracer, category: str, method: RpcMethod) -> None:
+        self.owner = owner
         self._category = category
         self._method = method
-        self.only_instants = only_instants
-        self.with_body = with_body and method.describe is not None
+        self.only_instants = category == TRANSPORT_CATEGORY
+        self.with_body = method.describe is not None and owner.wants_bodies(category)
         self.sent: list[Any] = [None] * len(KIND_NAMES)
         self.received: list[Any] = [None] * len(KIND_NAMES)
+        self.transport: _Points | None = None
+        """How they are shown while the method's own category is off."""
 
     def make(self, role: str, kind: int) -> Any:
         """The template of a kind."""
         method = self._method
         name = method.name or f"ordinal {method.ordinal:#x}"
-        made = self._category.template(
+        made = stretto.Category(self._category).template(
             name, "txid", "bytes", "handles", "body", "incoming",
             role=role, method=name, service=method.service,
             kind=KIND_NAMES[kind], ordinal=method.ordinal,
@@ -80,19 +91,6 @@ class _Points:
         templates = self.sent if role == "send" else self.received
         templates[kind] = made
         return made
-
-
-class _Shown:
-    """What a method keeps for a tracer."""
-
-    __slots__ = ("own", "owner", "transport")
-
-    def __init__(self, owner: FlowTracer) -> None:
-        self.owner = owner
-        self.own: _Points | None = None
-        """Under the method's category."""
-        self.transport: _Points | None = None
-        """Under that of the transport."""
 
 
 class FlowTracer:
@@ -138,9 +136,11 @@ class FlowTracer:
         /,
     ) -> Told | None:
         """See `RpcHooks`."""
-        points = self._points(method)
-        if points is None and channel.numbered:
-            return None
+        points = method.state
+        if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
+            points = self._points(method)
+            if points is None and channel.numbered:
+                return None
         state = channel.state
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
@@ -183,9 +183,11 @@ class FlowTracer:
         /,
     ) -> Told | None:
         """See `RpcHooks`."""
-        points = self._points(method)
-        if points is None and channel.numbered:
-            return None
+        points = method.state
+        if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
+            points = self._points(method)
+            if points is None and channel.numbered:
+                return None
         state = channel.state
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
@@ -248,26 +250,17 @@ class FlowTracer:
         own = method.switch.enabled
         if not own and not self._transport.enabled:
             return None
-        shown = method.state
-        if type(shown) is not _Shown or shown.owner is not self:
-            shown = method.state = _Shown(self)
+        points = method.state
+        if type(points) is not _Points or points.owner is not self:
+            points = method.state = _Points(self, method.switch.category, method)
         if own:
-            return shown.own or self._own_points(shown, method)
-        return shown.transport or self._transport_points(shown, method)
+            return points
+        if points.transport is None:
+            points.transport = _Points(self, TRANSPORT_CATEGORY, method)
+        return points.transport
 
-    def _own_points(self, shown: _Shown, method: RpcMethod) -> _Points:
-        name = method.switch.category
-        shown.own = _Points(
-            stretto.Category(name), method, only_instants=False, with_body=self._wants_bodies(name)
-        )
-        return shown.own
-
-    def _transport_points(self, shown: _Shown, method: RpcMethod) -> _Points:
-        with_body = self._wants_bodies(TRANSPORT_CATEGORY)
-        shown.transport = _Points(self._transport, method, only_instants=True, with_body=with_body)
-        return shown.transport
-
-    def _wants_bodies(self, category: str) -> bool:
+    def wants_bodies(self, category: str) -> bool:
+        """Whether what is in the messages of a category shall be recorded."""
         bodies = self._bodies
         return bodies if isinstance(bodies, bool) else category in bodies
 

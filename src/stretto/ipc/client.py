@@ -158,15 +158,18 @@ class Client:
                     f"{name} with {len(args)} bytes: a request carries at most {MAX_ARGS_BYTES}"
                 )
             hooks = rpc_hooks.hooks
-            traced = None if hooks is None else proxy.descriptor.trace_of(name)
-            stamp = 0 if hooks is None or traced is None else hooks.now()
+            traced, stamp = None, 0
+            if hooks is not None:
+                traced = proxy.descriptor.traced.get(name)
+                if traced is not None and traced.switch.enabled:
+                    stamp = hooks.now()
             with self._lock:
                 request_id = self._outbox.invoke(
                     proxy.service_id, method_id, args, on_reply is None, fd
                 )
                 if request_id and on_reply is not None:
                     self._requests[request_id] = _Request(proxy.descriptor, name, on_reply)
-            if hooks is not None and traced is not None and request_id:
+            if hooks is not None and traced is not None and stamp and request_id:
                 kind = ONE_WAY if on_reply is None else REQUEST
                 told = hooks.sent(
                     self.channel, stamp, traced, kind, request_id,
@@ -241,8 +244,8 @@ class Client:
 
     def _trace_reply(self, request_id: int, request: _Request, data: bytes) -> None:
         hooks = rpc_hooks.hooks
-        traced = None if hooks is None else request.descriptor.trace_of(request.name)
-        if hooks is not None and traced is not None:
+        traced = None if hooks is None else request.descriptor.traced.get(request.name)
+        if hooks is not None and traced is not None and traced.switch.enabled:
             told = hooks.received(
                 self.channel, traced, REPLY, request_id, len(data), 0, request.answers, data
             )

@@ -83,11 +83,6 @@ class ServiceDescriptor:
             for method, category in (trace or {}).items()
         }
 
-    def trace_of(self, name: str) -> RpcMethod | None:
-        """The method, if it is to be traced now."""
-        traced = self.traced.get(name)
-        return traced if traced is not None and traced.switch.enabled else None
-
     def method_id(self, name: str) -> int:
         """The id under which a host offers a method."""
         return self.methods.index(self.by_name[name]) + 1

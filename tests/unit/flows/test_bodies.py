@@ -147,7 +147,7 @@ def test_what_a_peer_says_wrongly_is_not_shown() -> None:
     bank = load(fidl_bank.IR)
     from stretto.fidl.transport.described import described
 
-    login = described(bank.Bank).of(bank.Bank.BY_NAME["Login"].ordinal)
+    login = described(bank.Bank)[bank.Bank.BY_NAME["Login"].ordinal]
     broken = RpcMethod("x", "Broken", 1, "test.bank", lambda *_: 1 // 0)
     with flows_installed(), record() as recorded:
         hooks = FlowTracer(bodies=True)

@@ -11,6 +11,7 @@ asyncio is never imported from here: a program without it has no tasks.
 from __future__ import annotations
 
 import sys
+from _weakref import ref
 from itertools import count
 
 from stretto import _native
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Callable
     from typing import Any
-    from weakref import WeakKeyDictionary
 
-    Tracks = WeakKeyDictionary[Any, _native.Track]
+    CurrentTask = Callable[[], Task[Any] | None]
 
 _UUID, _NAME, _PARENT_UUID = 1, 2, 5
 
-_tracks: Tracks | None = None
+# What a WeakKeyDictionary is, without its layers: this runs once a step of each task.
+_tracks: dict[ref[Any], _native.Track] = {}
 _numbers = count(1)
 
 
@@ -48,19 +49,23 @@ def _make_track(task: Task[Any]) -> _native.Track:
     return _native.fixed_track(uuid, descriptor, parent)
 
 
-def _all_tracks() -> Tracks:
-    global _tracks
-    if _tracks is None:
-        from weakref import WeakKeyDictionary  # asyncio has imported it already
+def _forget(task: ref[Any]) -> None:
+    _tracks.pop(task, None)
 
-        _tracks = WeakKeyDictionary()
-    return _tracks
+
+_current_task: CurrentTask | None = None
+"""asyncio's, once it is there."""
+
+
+def _find_current_task() -> CurrentTask | None:
+    global _current_task  # found once
+    _current_task = getattr(sys.modules.get("asyncio"), "current_task", None)
+    return _current_task
 
 
 def current_task_track() -> _native.Track | None:
     """The running task's track, made on first use; None outside any task."""
-    asyncio = sys.modules.get("asyncio")
-    current_task: Callable[[], Task[Any] | None] | None = getattr(asyncio, "current_task", None)
+    current_task = _current_task or _find_current_task()
     if current_task is None:
         return None
     try:
@@ -69,8 +74,7 @@ def current_task_track() -> _native.Track | None:
         return None
     if task is None:
         return None
-    tracks = _all_tracks()
-    track = tracks.get(task)
+    track = _tracks.get(ref(task))
     if track is None:
-        track = tracks[task] = _make_track(task)
+        track = _tracks[ref(task, _forget)] = _make_track(task)
     return track

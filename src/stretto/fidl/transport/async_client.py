@@ -120,7 +120,7 @@ class AsyncClient:
     async def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         payload = payload_of(method.request, method.name, payload, members)
         self._conversation.check_open()
-        facts, message = self._endpoint.method(method.ordinal), message_of(method, 0, payload)
+        facts, message = self._endpoint.methods[method.ordinal], message_of(method, 0, payload)
         try:
             await self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
         except ClosedError:
@@ -136,7 +136,7 @@ class AsyncClient:
         message = message_of(method, txid := conversation.own.give(), payload)
         conversation.waiters[txid] = waiter
         try:
-            facts = self._endpoint.method(method.ordinal)
+            facts = self._endpoint.methods[method.ordinal]
             return txid, waiter, await self._endpoint.write(facts, REQUEST, txid, message)
         except ClosedError:
             conversation.waiters.pop(txid, None)

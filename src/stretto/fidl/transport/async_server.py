@@ -132,7 +132,7 @@ class AsyncServer:
     async def _write(self, ordinal: int, kind: int, txid: int, message: Message) -> None:
         if self._closed:
             raise ClosedError(by_us=True)
-        await self._endpoint.write(self._endpoint.method(ordinal), kind, txid, message)
+        await self._endpoint.write(self._endpoint.methods[ordinal], kind, txid, message)
 
     # --- reading
 

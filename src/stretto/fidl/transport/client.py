@@ -144,7 +144,7 @@ class Client:
         message = message_of(method, 0, payload)
         self._conversation.check_open()
         try:
-            facts = self._endpoint.method(method.ordinal)
+            facts = self._endpoint.methods[method.ordinal]
             self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
         except ClosedError:
             self._read_to_the_end()
@@ -156,7 +156,7 @@ class Client:
         payload = payload_of(method.request, method.name, payload, members)
         message = message_of(method, 0, payload)
         endpoint, conversation, waiter = self._endpoint, self._conversation, _Waiter(method)
-        facts = endpoint.method(method.ordinal)
+        facts = endpoint.methods[method.ordinal]
         try:
             with endpoint.write_lock:
                 with self._lock:

@@ -31,34 +31,28 @@ if TYPE_CHECKING:
 OFF = "off"
 
 
-class Described:
-    """A protocol's methods, by ordinal.
+class Described(dict[int, RpcMethod]):
+    """A protocol's methods by ordinal, known or not.
 
     Args:
         protocol: Its class.
     """
 
-    __slots__ = ("_service", "epitaph", "methods")
-
     def __init__(self, protocol: type[Protocol]) -> None:
         self._service = protocol.NAME
-        self.methods = {
-            method.ordinal: RpcMethod(
+        self[EPITAPH_ORDINAL] = RpcMethod(protocol.NAME, "epitaph", EPITAPH_ORDINAL)
+        for method in protocol.METHODS:
+            self[method.ordinal] = RpcMethod(
                 protocol.NAME,
                 method.name,
                 method.ordinal,
                 category(protocol, method),
                 _describer(protocol, method),
             )
-            for method in protocol.METHODS
-        }
-        self.epitaph = RpcMethod(protocol.NAME, "epitaph", EPITAPH_ORDINAL)
 
-    def of(self, ordinal: int) -> RpcMethod:
-        """The method of an ordinal, known or not."""
-        if ordinal == EPITAPH_ORDINAL:
-            return self.epitaph
-        return self.methods.get(ordinal) or RpcMethod(self._service, "", ordinal)
+    def __missing__(self, ordinal: int) -> RpcMethod:
+        """Not kept: a peer may send any."""
+        return RpcMethod(self._service, "", ordinal)
 
 
 _described: WeakKeyDictionary[type[Protocol], Described] = WeakKeyDictionary()

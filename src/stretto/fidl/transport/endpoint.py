@@ -13,10 +13,13 @@ from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import CONTROL, EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.fidl.codec.headers import TransactionHeader, decode_header, encode_epitaph
 from stretto.fidl.codec.message import Message, close_all
+from stretto.fidl.ordinals import EPITAPH_ORDINAL
 from stretto.fidl.transport.described import described
 from stretto.fidl.transport.message_socket import MessageSocket
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stretto.base.rpc_hooks import RpcMethod, Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Protocol
@@ -60,6 +63,9 @@ class Endpoint:
         protocol: What is spoken.
         end: The channel's end, owned from now on.
         is_server: Which end it is.
+
+    Attributes:
+        methods: How the seam knows the methods, by ordinal, known or not.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -67,11 +73,8 @@ class Endpoint:
         self.protocol = protocol
         self.socket = MessageSocket(end)
         self.channel = RpcChannel(self.socket, is_server=is_server, adopted=used)
-        self._described = described(protocol)
-
-    def method(self, ordinal: int) -> RpcMethod:
-        """How the seam knows a method."""
-        return self._described.of(ordinal)
+        self.methods: Mapping[int, RpcMethod] = described(protocol)
+        self._kinds = (ONE_WAY, REQUEST) if is_server else (EVENT, REPLY)
 
     def write_now(
         self, method: RpcMethod, kind: int, txid: int, message: Message, flags: int = 0
@@ -103,7 +106,7 @@ class Endpoint:
     def write_epitaph(self, status: int, flags: int = 0) -> None:
         """Write the last message of a channel."""
         message = Message(encode_epitaph(status), [])
-        self.write_now(self._described.epitaph, CONTROL, 0, message, flags)
+        self.write_now(self.methods[EPITAPH_ORDINAL], CONTROL, 0, message, flags)
 
     def read_now(self, flags: int = 0) -> Incoming | None:
         """Read a message, and tell of it; None: the peer has gone.
@@ -125,16 +128,9 @@ class Endpoint:
         hooks = rpc_hooks.hooks
         if hooks is None:
             return Incoming(header, data, handles, None)
+        ordinal, txid = header.ordinal, header.txid
+        kind = CONTROL if ordinal == EPITAPH_ORDINAL else self._kinds[txid != 0]
         told = hooks.received(
-            self.channel, self._described.of(header.ordinal), self._kind(header), header.txid,
-            len(data), len(handles), 0, data,
-        )  # fmt: skip
+            self.channel, self.methods[ordinal], kind, txid, len(data), len(handles), 0, data
+        )
         return Incoming(header, data, handles, told)
-
-    def _kind(self, header: TransactionHeader) -> int:
-        """The kind of a message that came."""
-        if header.is_epitaph:
-            return CONTROL
-        if self.channel.is_server:
-            return REQUEST if header.txid else ONE_WAY
-        return REPLY if header.txid else EVENT

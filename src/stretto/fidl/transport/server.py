@@ -140,7 +140,7 @@ class Server:
         self._write(method, EVENT_MESSAGE, 0, message_of(method, 0, payload))
 
     def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
-        facts = self._endpoint.method(method.ordinal)
+        facts = self._endpoint.methods[method.ordinal]
         self._endpoint.write(facts, kind, txid, message)
 
     # --- requests
@@ -191,7 +191,7 @@ class Server:
             self._on_unknown(header.ordinal)
         if header.txid:
             try:
-                facts = self._endpoint.method(header.ordinal)
+                facts = self._endpoint.methods[header.ordinal]
                 self._endpoint.write(facts, REPLY, header.txid, unknown_reply_of(header))
             except ClosedError:
                 return

@@ -56,7 +56,7 @@ def _add(cls: type, protocol: type[Protocol], method: Method) -> None:
         return
     plain, traced = (_named(stub, cls, name) for stub in (_calling(method), _traced(method)))
     setattr(cls, name, plain)
-    switch = described(protocol).of(method.ordinal).switch
+    switch = described(protocol)[method.ordinal].switch
     if switch is not NEVER:
         there = weakref.ref(cls)
 
