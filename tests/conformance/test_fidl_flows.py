@@ -44,7 +44,7 @@ MESSAGES = """
 select s.id,
        extract_arg(s.arg_set_id, 'debug.role'), extract_arg(s.arg_set_id, 'debug.kind'),
        extract_arg(s.arg_set_id, 'debug.txid'), extract_arg(s.arg_set_id, 'debug.bytes'),
-       extract_arg(s.arg_set_id, 'debug.method')
+       extract_arg(s.arg_set_id, 'debug.method'), s.name, s.dur
 from slice s where s.category = 'test.fidl' order by s.ts, s.id
 """
 ARROWS = "select slice_out, slice_in from flow"
@@ -55,8 +55,10 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
     oracle = Oracle(trace)
     assert oracle.errors() == []
     named: dict[int, Point] = {}
-    for row, role, kind, txid, size, method in oracle.query(MESSAGES):
+    for row, role, kind, txid, size, method, name, duration in oracle.query(MESSAGES):
+        assert method == name
         assert method in ("Ask", "Later", "Tell", "OnTell")
+        assert duration >= 0  # whatever ended it: a return, an exception, a cancellation
         named[row] = (role, kind, txid or size, 0)
     assert max(Counter(named.values()).values()) == 1
     arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -30,6 +32,7 @@ from tests.support.fidl_async_talk import AsyncTalker
 from tests.support.fidl_async_talk import conversation as async_conversation
 from tests.support.fidl_talk import ZX, Talker, load_talk, serving, talk, talk_source
 from tests.support.generated import load_text
+from tests.support.sources import ROOT
 
 
 class Told:
@@ -262,6 +265,24 @@ def test_a_traced_call_does_what_a_plain_one_does() -> None:
                 client.Divide(a=1, b=0)
         finally:
             rpc_hooks.switch("test.working").set(False)
+
+
+def test_a_program_that_talks_loads_no_tracer() -> None:
+    program = """
+import sys
+from tests.support.fidl_talk import conversation
+from tests.support.greeter import Greeter
+with conversation() as (client, _):
+    assert client.Echo(number=1).number == 1
+tracers = ("stretto.flows", "stretto.backends", "stretto.service", "stretto.profilers")
+print([name for name in sys.modules if name.startswith(tracers)])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
 
 
 CATEGORIES = """
