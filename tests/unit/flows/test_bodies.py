@@ -79,6 +79,23 @@ class TestFidl:
         assert len(recorded.events) > 20
         assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {}
 
+    def test_facts_that_are_always_there(self, bank: Any) -> None:
+        with flows_installed(), record() as recorded:
+            fidl_bank.talk(bank)
+        events = sorted(recorded.events, key=lambda event: event.timestamp)
+        sent = [e.args for e in events if e.kind != END and e.args["method"] == "Send"]
+        ordinal = bank.Bank.BY_NAME["Send"].ordinal
+        assert sent == [
+            {
+                "role": role, "method": "Send", "service": "test.bank/Bank", "kind": "one-way",
+                "ordinal": ordinal, "txid": 0, "bytes": 24, "handles": 1,
+            }
+            for role in ("send", "receive")
+        ]  # fmt: skip
+        login, *_ = (e.args for e in events if e.kind != END)
+        assert login["txid"] >> 31 == 1
+        assert "handles" not in login
+
     def test_who_asks_anew_gets_something_else(self, bank: Any) -> None:
         for wanted in (True, False, True):
             with flows_installed(bodies=wanted), record() as recorded:
