@@ -90,6 +90,20 @@ def test_what_older_compilers_wrote_is_understood(suite: Path) -> None:
     assert verdict(suite) == ("passed", "")
 
 
+def test_versions_of_64_bits_are_understood(suite: Path) -> None:
+    path = suite / "greeter" / "main.test.fidl"
+    path.write_text(f"@available(added=1)\n{path.read_text()}")
+    types = suite / "types.test.fidl"
+    ir = compile_files([path], dependencies=[types])
+    (argument,) = ir["maybe_attributes"][0]["arguments"]
+    argument["type"] = "uint64"
+    write(suite, ir)
+    assert verdict(suite) == ("passed", "")
+    argument["value"]["value"] = "2"
+    write(suite, ir)
+    assert verdict(suite)[0] == "failed"
+
+
 def test_missing_definitions_are_unsupported(suite: Path) -> None:
     (suite / "types.test.fidl").unlink()
     assert verdict(suite) == ("unsupported", "no definitions of demo.types")

@@ -171,8 +171,10 @@ def _version(argument: AttributeArgument) -> Value:
     """Checked already, by `availability`."""
     value = argument.value
     assert isinstance(value, Identifier | Literal)
-    text = value.text if isinstance(value, Literal) else str(value.reference)
-    return Value(value, parse_version(text) or 0, "uint64")
+    if isinstance(value, Literal):
+        return Value(value, parse_version(value.text) or 0, "uint32")
+    text = str(value.reference)
+    return Value(value, parse_version(text) or 0, "uint32", f"fidl/{text}")
 
 
 def _check_values(attribute: CompiledAttribute) -> None:

@@ -83,6 +83,17 @@ def test_head_is_the_default() -> None:
     assert ("available" in ir, ir["platform"], shapes) == (False, "test", [1, 2, 1])
 
 
+def test_special_versions_are_constants_of_the_language() -> None:
+    ir = compiled("@available(added=NEXT)\nlibrary test.example;")
+    (argument,) = ir["maybe_attributes"][0]["arguments"]
+    assert argument["value"] == {
+        "kind": "identifier",
+        "value": "4291821568",
+        "expression": "NEXT",
+        "identifier": "fidl/NEXT",
+    }
+
+
 def test_a_library_is_empty_where_it_does_not_exist() -> None:
     text = "@available(added=2, removed=4)\nlibrary test.example;\ntype T = struct {};\n"
     for version, count in [("1", 0), ("2", 1), ("3", 1), ("4", 0), ("HEAD", 0)]:
@@ -104,7 +115,7 @@ def test_platforms() -> None:
     arguments = ir["maybe_attributes"][0]["arguments"]
     assert [(a["name"], a["type"], a["value"]["value"]) for a in arguments] == [
         ("platform", "string", "mine"),
-        ("added", "uint64", "1"),
+        ("added", "uint32", "1"),
     ]
 
 
