@@ -169,9 +169,9 @@ def test_random_conversations_of_threads(seed: int) -> None:
                 handler.late.put(None)
                 others[1].join()
                 client.Ask(number=1)  # all before it has been handled
-            client.close()
-            others[2].join()
-        others[0].join()
+                client.close()
+                for thread in others:
+                    thread.join()
         assert flows.stats() == {}
     kinds = Counter(point[:2] for point in check(recorded.trace, 250))
     assert kinds["send", "request"] > 50
@@ -243,7 +243,8 @@ def test_random_conversations_of_tasks(seed: int) -> None:
                 turns.enough = True
                 await asyncio.gather(*talkers)
                 await client.Ask(number=1)
-        await asyncio.gather(serving, events)
+                client.close()
+                await asyncio.gather(serving, events)
         return recorded.trace
 
     with flows_installed():
