@@ -26,7 +26,6 @@ from stretto.flows.tracer import incoming
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextvars import Token
     from types import TracebackType
     from typing import Any, Self
 
@@ -115,14 +114,6 @@ def cause() -> int | None:
     return flow - (flow >> 63 << 64) if flow else None
 
 
-def handled(before: Token[int]) -> None:
-    """A handler that began with `before = incoming.set(key)` has ended."""
-    try:
-        incoming.reset(before)
-    except ValueError:
-        pass  # in another context, as generators may: nobody sees this one
-
-
 class Exchange:
     """One end of one request; the `with` block is the call, or its handling.
 
@@ -134,7 +125,7 @@ class Exchange:
         is_server: Which end it is.
     """
 
-    __slots__ = ("_before", "_is_server", "_key", "_method", "_slice")
+    __slots__ = ("_is_server", "_key", "_method", "_slice")
 
     def __init__(
         self, *, category: str, service: str, method: str, key: int, is_server: bool
@@ -144,7 +135,6 @@ class Exchange:
         self._key = key & U64
         self._is_server = is_server
         self._slice: Any = None
-        self._before: Token[int] | None = None
 
     def __enter__(self) -> Self:
         method = self._method
@@ -152,8 +142,8 @@ class Exchange:
             return self
         flow = self._key or no_flow()
         if self._is_server:
-            self._before = incoming.set(self._key)
-            self._slice = method.received_request.slice(flow=flow)
+            within = (incoming, self._key)
+            self._slice = method.received_request.slice(flow=flow, within=within)
         else:
             self._slice = method.sent_request.slice(cause(), flow=flow)
         self._slice.__enter__()
@@ -165,9 +155,6 @@ class Exchange:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        before, self._before = self._before, None
-        if before is not None:
-            handled(before)
         open_slice, self._slice = self._slice, None
         if open_slice is not None:
             open_slice.__exit__(kind, error, traceback)

@@ -20,6 +20,7 @@ threads each line is a cold one, three to four times as dear as a loop shows.
 from __future__ import annotations
 
 from collections import namedtuple
+from contextlib import suppress
 from functools import lru_cache, update_wrapper
 from sys import exception
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,6 @@ from stretto.flows.exchange import (
     FLOW_HEADER,
     TracedMethod,
     cause,
-    handled,
     new_flow,
     no_flow,
     request_key,
@@ -41,7 +41,6 @@ from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextvars import Token
 
     Wrap = Callable[[Callable[..., Any], TracedMethod], Callable[..., Any]]
 
@@ -201,15 +200,8 @@ class TracedHandlers:
         return make(traced, handler.request_deserializer, handler.response_serializer)
 
 
-def answered(method: TracedMethod, key: int, before: Token[int]) -> None:
-    """A handler has ended, and gRPC sends the reply behind us; an error, too.
-
-    Args:
-        method: Which was handled.
-        key: Of the call.
-        before: What was handled before.
-    """
-    handled(before)
+def answered(method: TracedMethod, key: int) -> None:
+    """A handler has ended, and gRPC sends the reply behind us; an error, too."""
     # With this one the status is on its way: the reply's instant could be later than its arrival.
     if not isinstance(exception(), _AbortError):
         method.sent_reply.instant(flow=key or no_flow())
@@ -220,15 +212,12 @@ def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., 
 
     def traced(request: Any, context: Any) -> Any:
         key = request_key(context.invocation_metadata())
-        before = incoming.set(key)
-        with method.received_request.slice(flow=key or no_flow()):
+        with method.received_request.slice(flow=key or no_flow(), within=(incoming, key)):
             try:
                 reply = behavior(request, context)
             except BaseException:
-                answered(method, key, before)
+                answered(method, key)
                 raise
-            # As `answered` does it, without a call.
-            incoming.reset(before)
             method.sent_reply.instant(flow=key or no_flow())
             return reply
 
@@ -249,6 +238,8 @@ def streaming(
             # Each step may run on another thread: no slice is open meanwhile.
             yield from replies
         finally:
-            answered(method, key, before)
+            answered(method, key)
+            with suppress(ValueError):  # in another context: nobody sees this one
+                incoming.reset(before)
 
     return traced

@@ -139,12 +139,11 @@ def _awaiting(
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     async def traced(request: Any, context: Any) -> Any:
         key = request_key(context.invocation_metadata())
-        before = incoming.set(key)
-        with method.received_request.slice(flow=key or no_flow()):
+        with method.received_request.slice(flow=key or no_flow(), within=(incoming, key)):
             try:
                 return await behavior(request, context)
             finally:
-                answered(method, key, before)
+                answered(method, key)
 
     return traced
 
@@ -154,13 +153,12 @@ def _generating(
 ) -> Callable[..., AsyncGenerator[Any, None]]:
     async def traced(request: Any, context: Any) -> AsyncGenerator[Any, None]:
         key = request_key(context.invocation_metadata())
-        before = incoming.set(key)
-        with method.received_request.slice(flow=key or no_flow()):
+        with method.received_request.slice(flow=key or no_flow(), within=(incoming, key)):
             try:
                 async with aclosing(behavior(request, context)) as replies:
                     async for reply in replies:
                         yield reply
             finally:
-                answered(method, key, before)
+                answered(method, key)
 
     return traced
