@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import stretto
 from stretto import flows
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.records import Thread
+from stretto.cli.main import main
 from tests.conformance.test_flows import converse
 from tests.support import framed_rpc
 from tests.support.fxt_traces import CLIENT, SERVER, FxtTrace, exported, imported
-from tests.support.oracle import Oracle, missing
+from tests.support.oracle import FOLDER, Oracle, missing
 from tests.support.recorded import record as record_program
 from tests.support.recorded_events import record
 from tests.support.traced_greeter import TracedGreeter, flows_installed
@@ -215,3 +217,27 @@ class TestFuchsia:
         )
         data, _ = imported(trace.data)
         assert seen(data, ARGUMENTS) == seen(trace.data, ARGUMENTS)
+
+
+def test_the_text_of_the_real_traceconv(tmp_path: Path) -> None:
+    category = stretto.Category("test.fxt")
+    with record() as recorded:
+        for number in range(50):
+            with category.slice("frame", number=number, text='é "\n', flow=number + 1):
+                category.instant("nested", terminating_flow=number + 1, value=[0.1, {"a": None}])
+    source, text, back = (str(tmp_path / name) for name in ("a.pftrace", "a.txt", "b.pftrace"))
+    Path(source).write_bytes(recorded.trace)
+    driver = str(FOLDER / "trace_processor.py")
+    subprocess.run([sys.executable, driver, "conv", "text", source, text], check=True)
+    assert main(["convert", text, back]) == 0
+    queries = (SLICES, ARROWS, ARGUMENTS)
+    assert seen(Path(back).read_bytes(), *queries) == seen(recorded.trace, *queries)
+    # Ours says the same.
+    ours = str(tmp_path / "ours.pbtxt")
+    assert main(["convert", source, ours]) == 0
+    shown = [line.strip() for line in Path(ours).read_text().splitlines()]
+    assert "type: TYPE_SLICE_BEGIN" in shown
+    known = {
+        line for line in map(str.strip, Path(text).read_text().splitlines()) if "_uuid" in line
+    }
+    assert known <= set(shown)

@@ -13,7 +13,7 @@ from stretto.analysis.fxt.records import Argument, Event, Thread
 from stretto.analysis.track_events import BEGIN, COUNTER, END, INSTANT, TrackEvents
 from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
 from stretto.protozero.wire import bytes_field
-from tests.property.test_fxt_records import argument_lists, texts
+from tests.property.test_fxt_records import argument_lists, plausible, texts, words
 from tests.support.fxt_traces import FxtTrace, exported, imported
 
 steps = st.lists(
@@ -110,3 +110,13 @@ def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
     assert kinds.count(COUNTER) == made["counter value"]
     again, _ = imported(exported(data)[0])
     assert len(list(TrackEvents(io.BytesIO(again)))) >= len(kinds)
+
+
+@settings(max_examples=60)
+@given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
+def test_any_bytes_become_a_trace(parts: list[bytes]) -> None:
+    trace = FxtTrace()
+    data, _ = imported(trace.data + b"".join(parts))
+    read = TrackEvents(io.BytesIO(data))
+    list(read)
+    assert read.skipped == 0

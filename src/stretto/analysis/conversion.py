@@ -97,13 +97,13 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
 def _to_packets(file: BinaryIO, source: str, write: Write, name: str) -> Outcome:
     if source == FXT:
         return import_fxt(file, write)
+    outcome = Outcome()
     text = io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", file)), encoding="utf-8")
     try:
-        is_text = source == TEXT
-        found = (
-            text_packets.parse_packets(text, name) if is_text else json_packets.parse_packets(text)
-        )
-        outcome = Outcome()
+        if source == TEXT:
+            found = text_packets.parse_packets(text, name, outcome.left_out)
+        else:
+            found = json_packets.parse_packets(text)
         for packet in found:
             write(wire.bytes_field(1, packet.encode()))
             outcome.made["packet"] += 1

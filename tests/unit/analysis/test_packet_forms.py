@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 import zlib
+from collections import Counter
 
 import pytest
 
@@ -51,6 +52,20 @@ class TestText:
         assert third.track_event is not None
         assert third.track_event.name == '}"{'
         assert fourth == TracePacket()
+
+    def test_fields_that_are_known_by_number_only(self) -> None:
+        text = """packet {
+            124: "\\022\\"}{"
+            timestamp: 5
+            track_event {
+              99: 0x05
+              3: -1.5
+            }
+        }"""
+        unknown: Counter[str] = Counter()
+        (packet,) = text_packets.parse_packets(io.StringIO(text), "in.txt", unknown)
+        assert packet == TracePacket(timestamp=5, track_event=TrackEvent())
+        assert sum(unknown.values()) == 3
 
     @pytest.mark.parametrize(
         ("text", "said"),

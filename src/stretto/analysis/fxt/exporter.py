@@ -125,7 +125,7 @@ class _Reading:
                 tuple(event.ending),
                 value,
             ),
-            size=sum(map(len, event.annotations)),
+            size=len(event.name) + sum(map(len, event.annotations)),
         )
 
     def _arguments(self, event: track_events.Event) -> tuple[tuple[Any, ...], ...]:

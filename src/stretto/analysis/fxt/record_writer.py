@@ -13,7 +13,6 @@ Rules
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
@@ -66,7 +65,7 @@ class RecordWriter:
 
     def initialization(self, ticks_per_second: int = fxt.DEFAULT_TICKS_PER_SECOND) -> None:
         """Say how many ticks of the times that follow are a second."""
-        self._record(fxt.INITIALIZATION, 0, _words(ticks_per_second))
+        self._record(fxt.INITIALIZATION, 0, _word(ticks_per_second))
 
     def kernel_object(
         self, kind: int, number: int, name: str, arguments: Iterable[Argument] = ()
@@ -82,7 +81,7 @@ class RecordWriter:
         reference, inline = self._name(name)
         encoded = self._arguments(arguments, _MAX_RECORD_BYTES - 16 - len(inline))
         low = kind | reference << 8 | len(encoded) << 24
-        self._record(fxt.KERNEL_OBJECT, low, _words(number), inline, *encoded)
+        self._record(fxt.KERNEL_OBJECT, low, _word(number), inline, *encoded)
 
     def blob(self, kind: int, name: str, data: bytes) -> None:
         """Write bytes, in as many records as they need."""
@@ -98,12 +97,12 @@ class RecordWriter:
         category, inline_category = self._name(event.category)
         name, inline_name = self._name(event.name)
         index, inline_thread = self._thread(event.thread)
-        start = _words(event.timestamp) + inline_thread + inline_category + inline_name
+        start = _word(event.timestamp) + inline_thread + inline_category + inline_name
         last = b""
         if event.type in fxt.EVENTS_WITH_ID:
-            last = _words(event.id)
+            last = _word(event.id)
         elif event.type == fxt.DURATION_COMPLETE:
-            last = _words(event.end)
+            last = _word(event.end)
         room = _MAX_RECORD_BYTES - fxt.WORD_BYTES - len(start) - len(last)
         encoded = self._arguments(event.arguments, room)
         low = event.type | len(encoded) << 4 | index << 8 | category << 16 | name << 32
@@ -117,7 +116,7 @@ class RecordWriter:
         words = 1 + len(body) // fxt.WORD_BYTES
         if words > fxt.MAX_RECORD_WORDS:
             raise ConfigError(f"a record of {words} words; {fxt.MAX_RECORD_WORDS} are the most")
-        self._write(_words(kind | words << 4 | low << 16) + body)
+        self._write(_word(kind | words << 4 | low << 16) + body)
 
     def _arguments(self, arguments: Iterable[Argument], room: int) -> list[bytes]:
         encoded: list[bytes] = []
@@ -173,14 +172,14 @@ class RecordWriter:
         if index is not None:
             return index, b""
         if len(self._threads) == fxt.MAX_THREADS:
-            return 0, _words(*thread)
+            return 0, b"".join(map(_word, thread))
         index = self._threads[thread] = len(self._threads) + 1
-        self._record(fxt.THREAD, index, _words(*thread))
+        self._record(fxt.THREAD, index, b"".join(map(_word, thread)))
         return index, b""
 
 
-def _words(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}Q", *(value & _MASK64 for value in values))
+def _word(value: int) -> bytes:
+    return (value & _MASK64).to_bytes(fxt.WORD_BYTES, "little")
 
 
 def _pad(data: bytes) -> bytes:
