@@ -9,7 +9,8 @@
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
 A message is any slice or instant with the arguments `role` and `method`, whoever wrote it; one of
-which only one end is in the trace is unmatched. Times are BOOTTIME nanoseconds.
+which only one end is in the trace is unmatched, and so are both ends of one that has no flow.
+Times are BOOTTIME nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stretto.analysis.track_events import BEGIN, END, INSTANT, TrackEvents
+from stretto.base.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import BinaryIO
 
     from stretto.analysis.track_events import Event
@@ -65,6 +66,18 @@ class Call:
         if self.kind == "reply":
             return replies
         return self.sent is not None and self.received is not None and replies
+
+    @property
+    def parts(self) -> list[Message]:
+        """What is in the trace."""
+        all_parts = (self.sent, self.received, self.reply_sent, self.reply_received)
+        return [part for part in all_parts if part is not None]
+
+    @property
+    def is_loose(self) -> bool:
+        """A single end of a message without a flow: nothing says what it belongs to."""
+        parts = self.parts
+        return len(parts) == 1 and not parts[0].flow
 
     @property
     def queueing_ns(self) -> int | None:
@@ -112,12 +125,17 @@ def read_rpc_flows(file: BinaryIO) -> RpcFlows:
     return RpcFlows(_calls(messages), events.damaged + events.skipped, places)
 
 
-def _messages(events: Iterable[Event]) -> list[Message]:
+def _messages(events: TrackEvents) -> list[Message]:
     """All messages in the order of time, with the ends of their slices."""
     found: list[tuple[int, int, int, Message | None]] = []
     for event in events:
         if event.kind in (BEGIN, INSTANT):
-            found.append((event.timestamp, event.kind, event.track, _message(event)))
+            try:
+                message = _message(event)
+            except DecodeError:
+                events.damaged += 1
+                message = None
+            found.append((event.timestamp, event.kind, event.track, message))
         elif event.kind == END:
             found.append((event.timestamp, END, event.track, None))
     found.sort(key=lambda each: each[0])
@@ -170,7 +188,9 @@ def _calls(messages: list[Message]) -> list[Call]:
         call = waiting.get(message.flow) if message.flow else None
         # Ids of other schemes come back: a part that is there already begins anew.
         if call is None or getattr(call, part) is not None:
-            call = Call(message.method, message.kind)
+            # Only a flow tells a further part of a reply from the first one.
+            kind = "request" if is_reply and not message.flow else message.kind
+            call = Call(message.method, kind)
             calls.append(call)
             if message.flow:
                 waiting[message.flow] = call

@@ -37,20 +37,29 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class MethodSummary:
-    """All calls of a method and kind."""
+    """All calls of a method and kind.
+
+    Of loose ends only their number is known: as many calls are counted as there are ends of one
+    side.
+    """
 
     method: str
     kind: str
     count: int
     unmatched: int
+    """Calls of which an end is missing, or whose ends can't be joined."""
     latency: Durations
     queueing: Durations
     service: Durations
 
 
 def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
-    """Those whose method matches a pattern with `*` and `?`."""
-    return [call for call in calls if fnmatchcase(call.method, pattern)]
+    """Those whose method, with its service or without, matches a pattern with `*` and `?`."""
+    return [
+        call
+        for call in calls
+        if fnmatchcase(call.method, pattern) or fnmatchcase(call.method.rpartition(".")[2], pattern)
+    ]
 
 
 def by_method(calls: Sequence[Call]) -> list[MethodSummary]:
@@ -58,25 +67,35 @@ def by_method(calls: Sequence[Call]) -> list[MethodSummary]:
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in calls:
         groups.setdefault((call.method, call.kind), []).append(call)
-    summaries = [
-        MethodSummary(
-            method,
-            kind,
-            len(group),
-            sum(not call.matched for call in group),
-            Durations.of(call.latency_ns for call in group),
-            Durations.of(call.queueing_ns for call in group),
-            Durations.of(call.service_ns for call in group),
-        )
-        for (method, kind), group in groups.items()
-    ]
+    summaries = [_summary(method, kind, group) for (method, kind), group in groups.items()]
     return sorted(summaries, key=lambda each: (-each.count, each.method, each.kind))
 
 
-def slowest(calls: Sequence[Call], count: int) -> list[Call]:
-    """The calls of the greatest latency."""
+def _summary(method: str, kind: str, group: Sequence[Call]) -> MethodSummary:
+    loose = [call for call in group if call.is_loose]
+    unjoined = _calls_of(loose)
+    return MethodSummary(
+        method,
+        kind,
+        len(group) - len(loose) + unjoined,
+        sum(not call.matched for call in group) - len(loose) + unjoined,
+        Durations.of(call.latency_ns for call in group),
+        Durations.of(call.queueing_ns for call in group),
+        Durations.of(call.service_ns for call in group),
+    )
+
+
+def _calls_of(loose: Sequence[Call]) -> int:
+    """How many calls there were at least; of one there may be several replies."""
+    sent = sum(call.sent is not None for call in loose)
+    received = sum(call.received is not None for call in loose)
+    return max(sent, received) or int(bool(loose))
+
+
+def slowest(calls: Sequence[Call]) -> list[Call]:
+    """The calls whose latency is known, the greatest first."""
     known = [call for call in calls if call.latency_ns is not None]
-    return sorted(known, key=lambda call: -(call.latency_ns or 0))[:count]
+    return sorted(known, key=lambda call: -(call.latency_ns or 0))
 
 
 def unmatched(calls: Sequence[Call]) -> list[Call]:

@@ -16,6 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.base.errors import DecodeError
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import (
     ClockSnapshot,
     DebugAnnotation,
@@ -102,7 +103,11 @@ class Event(NamedTuple):
     """A counter's."""
 
     def arguments(self) -> dict[str, Any]:
-        """The annotations whose values are plain."""
+        """The annotations whose values are plain.
+
+        Raises:
+            DecodeError: They are damaged.
+        """
         return dict(_annotation(each, self.names) for each in self.annotations)
 
 
@@ -209,7 +214,7 @@ class TrackEvents:
 
     def __iter__(self) -> Iterator[Event]:
         """The events."""
-        tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select)
+        tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select, SYNC_MARKER)
         while piece := self._file.read(_READ_BYTES):
             yield from self._events(tokens.append(piece), packed=True)
         yield from self._events(tokens.end(), packed=True)
@@ -217,18 +222,29 @@ class TrackEvents:
 
     def _events(self, rows: Iterator[tuple[Any, ...]], *, packed: bool) -> Iterator[Event]:
         """What is packed may hold events, and nothing that is packed again."""
-        for row in rows:
+        for row in self._readable(rows):
             event = None
             try:
                 if row[8] is not None and packed:
                     inner: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select)
                     yield from self._events(inner.append(inflated(row[8])), packed=False)
+                    self.damaged += inner.errors
                     continue
                 event = self._event(row)
             except DecodeError:
                 self.damaged += 1
             if event is not None:
                 yield event
+
+    def _readable(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Damaged packets are counted, and the next ones read."""
+        while True:
+            try:
+                yield from rows
+            except DecodeError:
+                self.damaged += 1
+            else:
+                return
 
     def _event(self, row: tuple[Any, ...]) -> Event | None:
         timestamp, clock_id, flags, sequence_id, defaults, snapshot, names, track = row[:8]

@@ -5,6 +5,8 @@ A verb is a module with `run(arguments) -> exit code`.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib import import_module
 
@@ -30,6 +32,9 @@ VERBS = {
 """Name: (module, what it does)."""
 
 USAGE_EXIT_CODE = 2
+BROKEN_PIPE_EXIT_CODE = 128 + 13
+"""As of a program that SIGPIPE ends: `stretto flows trace.pftrace | head`."""
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _help() -> str:
@@ -91,6 +96,13 @@ def _leave_tracing() -> None:
         connection.disconnect()
 
 
+def _forget_output() -> None:
+    """What is still buffered has nowhere to go: the interpreter shall not complain at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -102,12 +114,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _leave_tracing()
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        exit_code = _run(sys.argv[1:] if arguments is None else arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return exit_code
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE_EXIT_CODE
     except CommandError as error:
         print(f"stretto: {error}", file=sys.stderr)
         return error.exit_code
     except StrettoError as error:
         print(f"stretto: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            raise
+        _forget_output()
+        print(f"stretto: can't write the output: {error.strerror}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stretto.base.clock import BOOTTIME
 from stretto.base.ids import SERVICE_SEQUENCE_ID
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.service.packet_encoder import blob, number, text
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from stretto.service.system_info import SystemInfo
     from stretto.service.triggers import ReceivedTrigger
 
-SYNC_MARKER: Final = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
 
 # TracingServiceEvent
 ALL_DATA_SOURCES_STARTED: Final = 1

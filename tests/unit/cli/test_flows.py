@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from stretto import flows
 from stretto.base.errors import CommandError
 from stretto.cli.flows import command
+from stretto.protos.trace import DebugAnnotation, TracePacket, TrackEvent
+from stretto.protozero.wire import bytes_field
 from tests.support.recorded_events import record
 from tests.support.traced_greeter import TracedGreeter
 
@@ -80,6 +87,115 @@ def test_one_report_of_some_methods(capsys, trace):
     rows = list(csv.DictReader(io.StringIO(output(capsys, trace, *arguments))))
     assert len(rows) == 5
     assert {row["method"] for row in rows} == {"Traced.Later"}
+
+
+def test_the_lists_are_cut_and_say_so(capsys, trace):
+    text = output(capsys, trace, "--limit", "1")
+    assert "… and 24 more: see --limit" in text.split("Slowest calls")[1]
+    text = output(capsys, trace, "--limit", "0", "--report", "unmatched")
+    assert text == "Unmatched\n\n… and 1 more: see --limit\n\n"
+    found = json.loads(output(capsys, trace, "--format", "json"))
+    assert len(found["slowest"]) == 25
+
+
+def test_methods_by_their_bare_names(capsys, trace):
+    text = output(capsys, trace, "--method", "Ec?o", "--report", "methods")
+    assert "Traced.Echo" in text
+    assert "Later" not in text
+    with pytest.raises(CommandError, match=r"no method matches 'Nope': there are Traced\.C"):
+        command.run([trace, "--method", "Nope"])
+
+
+def message_packets(*events: tuple[int, str, str, str, int]) -> bytes:
+    """Instants: (timestamp, role, kind, method, flow)."""
+    packets = [TracePacket(sequence_flags=1, trusted_packet_sequence_id=2)]
+    for timestamp, role, kind, method, flow in events:
+        texts = {"role": role, "kind": kind, "method": method}
+        event = TrackEvent(
+            type=TrackEvent.TYPE_INSTANT,
+            debug_annotations=[
+                DebugAnnotation(name=name, string_value=text) for name, text in texts.items()
+            ],
+            flow_ids=[flow] if flow else [],
+        )
+        packets.append(
+            TracePacket(timestamp=timestamp, trusted_packet_sequence_id=2, track_event=event)
+        )
+    return b"".join(bytes_field(1, packet.encode()) for packet in packets)
+
+
+def test_messages_without_flows_are_counted_once(capsys, tmp_path):
+    ends = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
+    calls = [(time, role, kind, "Ask", 0) for time in range(7) for role, kind in ends]
+    (tmp_path / "trace").write_bytes(message_packets(*calls))
+    text = output(capsys, str(tmp_path / "trace"))
+    (row,) = [line.split() for line in text.split("Slowest")[0].splitlines() if "Ask" in line]
+    assert row[:4] == ["Ask", "request", "7", "7"]
+    assert "28 messages have no flow" in text
+
+
+def test_clocks_that_differ_are_remarked(capsys, tmp_path):
+    events = [(5, "receive", "one-way", "Tell", 9), (8, "send", "one-way", "Tell", 9)]
+    (tmp_path / "trace").write_bytes(message_packets(*events))
+    assert "1 calls arrived before they were sent" in output(capsys, str(tmp_path / "trace"))
+
+
+def test_names_do_nothing_to_a_terminal(capsys, tmp_path):
+    (tmp_path / "trace").write_bytes(message_packets((5, "send", "one-way", "a\n\x1b[31mb", 9)))
+    assert "a\\n\\x1b[31mb" in output(capsys, str(tmp_path / "trace"))
+
+
+def test_a_trace_packed_by_gzip_and_from_standard_input(capsys, monkeypatch, trace, tmp_path):
+    whole = output(capsys, trace)
+    packed = tmp_path / "trace.gz"
+    packed.write_bytes(gzip.compress(Path(trace).read_bytes()))
+    assert output(capsys, str(packed)) == whole
+    with open(packed, "rb") as file:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+        assert output(capsys, "-") == whole
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(CommandError, match="compressed by gzip is damaged"):
+        command.run([str(packed)])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"noise", "no trace"), (b'[{"ph": "X"}]', "Chrome's"), (b"packet {}", "stretto convert")],
+)
+def test_what_is_no_trace(tmp_path, data, message):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(CommandError, match=message):
+        command.run([str(tmp_path / "x")])
+
+
+def test_what_is_damaged_is_left_out_and_counted(capsys, trace, tmp_path):
+    data = bytearray(Path(trace).read_bytes())
+    hurt = data.index(b"Echo")
+    data[hurt - 1] = 0xFF  # the length of an interned name
+    (tmp_path / "hurt").write_bytes(data)
+    text = output(capsys, str(tmp_path / "hurt"))
+    assert "Traced.Later" in text
+    assert "of the trace couldn't be read" in text
+
+
+def run_into(trace, stdout):
+    command = [sys.executable, "-m", "stretto", "flows", trace]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def test_a_reader_that_has_gone(trace):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as output:
+        run = run_into(trace, output)
+    assert (run.returncode, run.stderr) == (141, "")
+
+
+def test_a_full_disk(trace):
+    with open("/dev/full", "wb") as output:
+        run = run_into(trace, output)
+    assert run.returncode == 1
+    assert run.stderr == "stretto: can't write the output: No space left on device.\n"
 
 
 def test_nothing_to_tell(capsys, tmp_path):

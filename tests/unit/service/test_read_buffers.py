@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stretto.base.errors import SessionError
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TracePacket, TraceStats
 from stretto.testing.decoded_packets import decode_packets, split_packets
 from tests.support.service_setup import UID, event, events, kinds, make_config, texts
-
-SYNC_MARKER = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
 
 
 def write(setup, producer, *packets, source="ds"):

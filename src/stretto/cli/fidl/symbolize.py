@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stretto.analysis.open_packets import open_packets
+from stretto.analysis.open_packets import open_trace
 from stretto.analysis.ordinal_names import Symbolizer, method_names
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.fidl.ir_file import read_ir
@@ -37,14 +37,12 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     symbolizer = Symbolizer(method_names(read_ir("fidl symbolize", name) for name in given.files))
     try:
-        with open(given.trace, "rb") as file, open_packets(file) as packets:
+        with open_trace(given.trace) as packets:
             named = symbolizer.symbolize(packets.read())
         Path(given.out).write_bytes(named)
     except OSError as error:
         raise CommandError(f"fidl symbolize: {error.filename!r}: {error.strerror}.") from error
     except DecodeError as error:
-        raise CommandError(
-            f"fidl symbolize: {given.trace!r} is no whole trace: {error}."
-        ) from error
+        raise CommandError(f"fidl symbolize: can't read {given.trace!r}: {error}.") from error
     print(f"{len(symbolizer.named)} ordinals got a name, {len(symbolizer.unknown)} have none.")
     return 0

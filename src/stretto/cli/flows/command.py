@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.analysis.open_packets import open_packets
+from stretto.analysis.open_packets import open_trace
 from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.analysis.rpc_summary import select_calls
 from stretto.base.errors import CommandError, DecodeError
-from stretto.cli.flows.report import METHODS, SLOWEST, UNMATCHED, as_csv, as_json, as_table, rows
+from stretto.cli.flows.report import (
+    METHODS,
+    SLOWEST,
+    UNMATCHED,
+    as_csv,
+    as_json,
+    as_table,
+    printable,
+    remarks,
+    rows,
+)
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from stretto.analysis.rpc_flows import Call, RpcFlows
+    from stretto.cli.flows.report import Row
 
 DESCRIPTION = """\
 The RPC calls of a trace, by method: how many, how long they took, how long they waited for
@@ -29,24 +42,56 @@ Fuchsia's (.fxt): then the calls are those that its kernel saw, named by their o
 fidl symbolize` gives them names.
 """
 
+_TABLE_LIMIT = 10
+_SHOWN_NAMES = 8
 _TITLES = {METHODS: "Calls by method", SLOWEST: "Slowest calls", UNMATCHED: "Unmatched"}
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("flows", DESCRIPTION)
-    parser.add_argument("trace", metavar="TRACE")
+    parser.add_argument("trace", metavar="TRACE", help="may be packed by gzip; - is standard input")
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
     parser.add_argument(
         "--report",
         choices=(METHODS, SLOWEST, UNMATCHED),
         help="only this one (default: all; with csv: methods)",
     )
-    parser.add_argument("--method", metavar="PATTERN", default="*", help="with * and ?")
-    parser.add_argument("--limit", metavar="N", type=int, default=10, help="slowest calls (10)")
+    parser.add_argument(
+        "--method",
+        metavar="PATTERN",
+        default="*",
+        help="only methods whose name matches, with the service (Greeter.Say*) or without (Say*)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        help="at most so many slowest and unmatched calls (default: 10; all with csv and json)",
+    )
     parsed = parser.parse_args(arguments)
-    if parsed.limit < 0:
+    if parsed.limit is not None and parsed.limit < 0:
         parser.error("--limit is a number from 0 on")
     return parsed
+
+
+def _read(path: str) -> RpcFlows:
+    try:
+        with open_trace(path) as packets:
+            return read_rpc_flows(packets)
+    except DecodeError as error:
+        raise CommandError(f"flows: can't read {path!r}: {error}.") from error
+    except OSError as error:
+        raise CommandError(f"flows: can't read {path!r}: {error.strerror or error}.", 2) from error
+
+
+def _selected(flows: RpcFlows, pattern: str) -> list[Call]:
+    calls = select_calls(flows.calls, pattern)
+    if flows.calls and not calls:
+        names = sorted({call.method for call in flows.calls})
+        shown = ", ".join(map(printable, names[:_SHOWN_NAMES]))
+        more = f" and {len(names) - _SHOWN_NAMES} more" * (len(names) > _SHOWN_NAMES)
+        raise CommandError(f"flows: no method matches {pattern!r}: there are {shown}{more}.")
+    return calls
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -56,24 +101,24 @@ def run(arguments: Sequence[str]) -> int:
         CommandError: the trace can't be read.
     """
     given = _parse(arguments)
-    try:
-        with open(given.trace, "rb") as file, open_packets(file) as packets:
-            flows = read_rpc_flows(packets)
-    except DecodeError as error:
-        raise CommandError(f"flows: {given.trace!r}: {error}.") from error
-    except OSError as error:
-        raise CommandError(f"flows: can't read {given.trace!r}: {error.strerror}.", 2) from error
-    calls = select_calls(flows.calls, given.method)
+    flows = _read(given.trace)
+    calls = _selected(flows, given.method)
     wanted = [given.report] if given.report else [METHODS, SLOWEST, UNMATCHED]
+    reports = {report: rows(report, flows, calls) for report in wanted}
     if given.format == "csv":
-        print(as_csv(rows(wanted[0], flows, calls, given.limit)), end="")
+        print(as_csv(_first(wanted[0], reports[wanted[0]], given.limit)), end="")
         return 0
-    reports = {report: rows(report, flows, calls, given.limit) for report in wanted}
     if given.format == "json":
-        print(as_json(reports, flows.damaged), end="")
+        cut = {report: _first(report, table, given.limit) for report, table in reports.items()}
+        print(as_json(cut, flows.damaged), end="")
         return 0
+    limit = _TABLE_LIMIT if given.limit is None else given.limit
     for report, table in reports.items():
-        print(f"{_TITLES[report]}\n\n{as_table(report, table)}")
-    if flows.damaged:
-        print(f"{flows.damaged} packets or events of the trace couldn't be read.")
+        print(f"{_TITLES[report]}\n\n{as_table(report, table, limit)}")
+    for remark in remarks(flows):
+        print(remark)
     return 0
+
+
+def _first(report: str, table: list[Row], limit: int | None) -> list[Row]:
+    return table if report == METHODS else table[:limit]

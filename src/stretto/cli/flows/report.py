@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stretto.analysis.rpc_summary import by_method, slowest, unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stretto.analysis.rpc_flows import Call, Message, RpcFlows
     from stretto.analysis.rpc_summary import Durations
@@ -25,11 +25,11 @@ _EMPTY = {
 }
 
 
-def rows(report: str, flows: RpcFlows, calls: Sequence[Call], limit: int) -> list[Row]:
+def rows(report: str, flows: RpcFlows, calls: Sequence[Call]) -> list[Row]:
     """The rows of a report; times are in nanoseconds."""
     if report == METHODS:
         return _methods(calls)
-    chosen = slowest(calls, limit) if report == SLOWEST else unmatched(calls)[:limit]
+    chosen = slowest(calls) if report == SLOWEST else unmatched(calls)
     return [_call(call, flows) for call in chosen]
 
 
@@ -58,11 +58,7 @@ def _durations(name: str, durations: Durations) -> Row:
 
 
 def _call(call: Call, flows: RpcFlows) -> Row:
-    first = next(
-        each
-        for each in (call.sent, call.received, call.reply_sent, call.reply_received)
-        if each is not None
-    )
+    first = call.parts[0]
     return {
         "method": call.method,
         "kind": call.kind,
@@ -95,11 +91,17 @@ def as_json(reports: Mapping[str, Sequence[Row]], damaged: int) -> str:
     return json.dumps({**reports, "damaged": damaged}, indent=2) + "\n"
 
 
-def as_table(report: str, table: Sequence[Row]) -> str:
+def as_table(report: str, table: Sequence[Row], limit: int) -> str:
     """For readers: aligned, times in microseconds, of percentiles the 50th, the 99th and the
-    greatest."""
+    greatest; of calls at most `limit`, and how many more there are."""
     if not table:
         return _EMPTY[report] + "\n"
+    more = 0 if report == METHODS else max(len(table) - limit, 0)
+    shown = table[: len(table) - more]
+    return (_aligned(shown) if shown else "") + (f"… and {more} more: see --limit\n" * bool(more))
+
+
+def _aligned(table: Sequence[Row]) -> str:
     columns = [name for name in table[0] if name not in ("ts", "flow") and "_p90_" not in name]
     lines = [[_heading(name) for name in columns]]
     lines += [[_cell(row[name], name) for name in columns] for row in table]
@@ -122,4 +124,24 @@ def _heading(name: str) -> str:
 def _cell(value: str | int | None, name: str) -> str:
     if value is None:
         return "-"
-    return f"{int(value) / 1000:.1f}" if name.endswith("_ns") else str(value)
+    return f"{int(value) / 1000:.1f}" if name.endswith("_ns") else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """A trace's text, for a terminal: nothing in it moves the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def remarks(flows: RpcFlows) -> Iterator[str]:
+    """What a reader should know about the figures."""
+    loose = sum(call.is_loose for call in flows.calls)
+    if loose:
+        yield (
+            f"{loose} messages have no flow: what belongs together isn't known. In each process "
+            "`stretto.flows.stats()` says why;\ndocs/flows.md says what can be done."
+        )
+    early = sum(min(call.queueing_ns or 0, call.latency_ns or 0) < 0 for call in flows.calls)
+    if early:
+        yield f"{early} calls arrived before they were sent: the clocks of their machines differ."
+    if flows.damaged:
+        yield f"{flows.damaged} packets or events of the trace couldn't be read."
