@@ -31,6 +31,7 @@ from stretto.fidl.codec.handle import BASIC_RIGHTS, DEFAULT_RIGHTS, OBJECT_TYPES
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.compiler import compile_files
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import OF_MODULES, python_name
 from tests.support.gidl_parser import (
     Decoded,
     GidlError,
@@ -130,7 +131,7 @@ class Values:
         return value
 
     def cls(self, name: str) -> Any:
-        found = getattr(self._namespace, types.python_name(name), None)
+        found = getattr(self._namespace, python_name(name, OF_MODULES), None)
         if found is None:
             raise NotSupportedError(f"the schema has no {name}")
         return found

@@ -48,17 +48,19 @@ def run(arguments: Sequence[str]) -> int:
         FidlError: The IR has something that isn't known.
     """
     options = _parser().parse_args(arguments)
-    folder = Path(options.out)
+    texts: dict[str, str] = {}
     for name in options.files:
-        for path, text in generate(
-            read_ir("fidl generate", name), prefix=options.prefix, trace=options.trace
-        ).items():
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_text(text, "utf-8")
-            except OSError as error:
-                where = str(folder / path)
-                raise CommandError(
-                    f"fidl generate: can't write {where!r}: {error.strerror}."
-                ) from error
+        ir = read_ir("fidl generate", name)
+        texts |= generate(ir, prefix=options.prefix, trace=options.trace)
+    for path, text in texts.items():
+        _write(Path(options.out), path, text)
     return 0
+
+
+def _write(folder: Path, path: str, text: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    except OSError as error:
+        where = str(folder / path)
+        raise CommandError(f"fidl generate: can't write {where!r}: {error.strerror}.") from error

@@ -25,6 +25,8 @@ def read_ir(verb: str, name: str) -> Any:
         raise CommandError(f"{verb}: can't read {name!r}: {error.strerror}.") from error
     except ValueError as error:
         raise CommandError(f"{verb}: {name!r} isn't JSON: {error}.") from error
+    except RecursionError as error:
+        raise CommandError(f"{verb}: {name!r} is too deeply nested for an IR.") from error
     if not isinstance(ir, dict) or "name" not in ir or "library_dependencies" not in ir:
         raise CommandError(
             f"{verb}: {name!r} isn't the IR of a library: "

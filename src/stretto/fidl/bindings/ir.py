@@ -5,27 +5,38 @@ understood, in its older forms too: client ends as plain identifiers, server
 ends as requests, payloads by name, attributes in CamelCase, protocols as
 interfaces.
 
-A document may come from anybody: its names become names in Python, so they are
-checked before anything is made of them.
+A document may come from anybody: `ir_checks`.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stretto.fidl.bindings.ir_checks import (
+    IR,
+    MAX_COUNT,
+    MAX_DEPTH,
+    MAX_ORDINAL,
+    MAX_TABLE_ORDINAL,
+    checked_declarations,
+    checked_library,
+    checked_name,
+    integer_type,
+    no_two,
+    whole_number,
+)
 from stretto.fidl.bindings.protocols import EVENT, ONE_WAY, TWO_WAY
 from stretto.fidl.codec import types
 from stretto.fidl.codec.handle import SAME_RIGHTS
 from stretto.fidl.errors import FidlError
 
-IR = Mapping[str, Any]
-"""A parsed JSON document, or a part of one."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-_NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
-_LIBRARY = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
+_KINDS = ("bits", "enum", "struct", "table", "union", "protocol", "service", "const")
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 
 
@@ -47,23 +58,6 @@ def reading() -> Iterator[None]:
         ) from error
 
 
-def checked_name(name: str, full: bool = False) -> str:
-    """A name as FIDL has them.
-
-    Args:
-        name: Of a member or method; of a declaration, `library/Name`, if `full`.
-        full: Which one.
-
-    Raises:
-        FidlError: It's none.
-    """
-    library, slash, short = name.rpartition("/")
-    fits = _NAME.fullmatch(short) and (not slash or _LIBRARY.fullmatch(library))
-    if not fits or bool(slash) is not full:
-        raise FidlError(f"{name[:100]!r} is no name in FIDL: the document is broken")
-    return name
-
-
 class MethodDefinition:
     """What the constructor of `Method` takes."""
 
@@ -71,7 +65,9 @@ class MethodDefinition:
 
     def __init__(self, reader: LibraryReader, method: IR) -> None:
         self.name: str = checked_name(method["name"])
-        self.ordinal = int(method["ordinal"])
+        self.ordinal = whole_number(
+            method["ordinal"], 1, MAX_ORDINAL, f"the ordinal of {self.name}"
+        )
         two_way = method["has_request"] and method["has_response"]
         self.kind = TWO_WAY if two_way else ONE_WAY if method["has_request"] else EVENT
         self.strict = bool(method.get("strict", True))
@@ -99,13 +95,13 @@ class LibraryReader:
 
     def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
         self.ir = ir
-        if not _LIBRARY.fullmatch(ir["name"]):
-            raise FidlError(f"{ir['name'][:100]!r} is no name of a library in FIDL")
-        self.library = types.Library(ir["name"], dependencies)
+        self.library = types.Library(checked_library(ir["name"]), dependencies)
         self._kinds = dict(_kinds(ir))
         self._new_types = {
             new["name"]: new["type"] for new in ir.get("new_type_declarations") or []
         }
+        own = [each["name"] for kind in _KINDS for each in self.declarations(kind)]
+        checked_declarations(self.library.name, own)
 
     def declarations(self, kind: str) -> list[IR]:
         """The definitions of a kind, in the order of the document."""
@@ -133,27 +129,18 @@ class LibraryReader:
     def _named(self, kind: str, ir: IR) -> types.Named:
         name, sensitive = ir["name"], "sensitive" in attributes(ir)
         names = [member["name"] for member in ir["members"] if member.get("name")]
-        if len(names) != len(set(names)):
-            raise FidlError(f"{name} has two members of one name: the document is broken")
+        no_two(f"{name} has two members of one name", names)
         if kind in ("bits", "enum"):
-            underlying = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
-            values = {
-                checked_name(member["name"]): int(member["value"]["value"])
-                for member in ir["members"]
-            }
+            underlying, values = _numbers(ir)
             cls = types.Bits if kind == "bits" else types.Enum
-            return cls(name, types.PRIMITIVES[underlying], values, bool(ir["strict"]), sensitive)
+            return cls(name, underlying, values, bool(ir["strict"]), sensitive)
         members = tuple(
-            types.Member(
-                checked_name(member["name"]),
-                self.type(member["type"]),
-                int(member.get("ordinal", 0)),
-                "sensitive" in attributes(member),
-                self._default(member),
-            )
+            self._member(kind, member)
             for member in ir["members"]
             if not member.get("reserved", False)
         )
+        if kind != "struct":
+            no_two(f"{name} has two members of one ordinal", (each.ordinal for each in members))
         resource = bool(ir.get("resource", _may_hold_handles(ir)))
         if kind == "union":
             return types.Union(name, members, bool(ir["strict"]), resource, sensitive)
@@ -161,14 +148,24 @@ class LibraryReader:
             return types.Table(name, members, resource, sensitive)
         return types.Struct(name, members, resource, sensitive)
 
+    def _member(self, kind: str, ir: IR) -> types.Member:
+        name, ordinal = checked_name(ir["name"]), 0
+        if kind != "struct":
+            most = MAX_TABLE_ORDINAL if kind == "table" else MAX_ORDINAL
+            ordinal = whole_number(ir["ordinal"], 1, most, f"the ordinal of {name}")
+        sensitive = "sensitive" in attributes(ir)
+        return types.Member(name, self.type(ir["type"]), ordinal, sensitive, self._default(ir))
+
     def _default(self, member: IR) -> Any:
         """The default of a struct's member, which FIDL has deprecated."""
         if not member.get("maybe_default_value"):
             return None
         return python_value(self.type(member["type"]), member["maybe_default_value"]["value"])
 
-    def type(self, ir: IR) -> types.Type:
-        """Read the mention of a type."""
+    def type(self, ir: IR, depth: int = 0) -> types.Type:
+        """Read the mention of a type, in which others may be: `depth` counts those around it."""
+        if depth > MAX_DEPTH:
+            raise FidlError(f"types in types go {MAX_DEPTH} levels deep: the document is broken")
         kind = ir.get("kind_v2") or ir["kind"]
         optional = bool(ir.get("nullable", False))
         found: types.Type
@@ -178,11 +175,13 @@ class LibraryReader:
             case "string":
                 found = types.String(_bound(ir), optional)
             case "vector":
-                found = types.Vector(self.type(ir["element_type"]), _bound(ir), optional)
+                found = types.Vector(self.type(ir["element_type"], depth + 1), _bound(ir), optional)
             case "array":
-                found = types.Array(self.type(ir["element_type"]), int(ir["element_count"]))
+                found = types.Array(
+                    self.type(ir["element_type"], depth + 1), _count(ir["element_count"])
+                )
             case "string_array":
-                found = types.StringArray(int(ir["element_count"]))
+                found = types.StringArray(_count(ir["element_count"]))
             case "handle":
                 rights = int(ir.get("rights", SAME_RIGHTS))
                 found = types.HandleType(int(ir.get("obj_type", 0)), rights, optional)
@@ -193,10 +192,20 @@ class LibraryReader:
             case "internal":
                 found = types.FRAMEWORK_ERROR
             case "identifier":
-                found = self._identifier(ir["identifier"], optional)
+                found = self._identifier(ir["identifier"], optional, depth)
             case _:
                 raise FidlError(f"{self.library.name} has a type of the unknown kind {kind}")
         return found
+
+    def is_number(self, type_: types.Type) -> bool:
+        """Whether it is an enum or bits, of this library or of one that it depends on."""
+        if not isinstance(type_, types.Reference):
+            return False
+        numbers = ("bits", "enum")
+        if type_.name.rpartition("/")[0] != self.library.name:
+            return self._kinds.get(type_.name) in (*numbers, None)
+        own = (each["name"] for kind in numbers for each in self.declarations(kind))
+        return type_.name in own
 
     def payload(self, ir: IR | str) -> types.Type:
         """Read a payload: a type, or in older documents the name of a struct."""
@@ -204,17 +213,21 @@ class LibraryReader:
             return self.library.ref(checked_name(ir, full=True))
         return self.type(ir)
 
-    def _identifier(self, name: str, optional: bool) -> types.Type:
+    def _identifier(self, name: str, optional: bool, depth: int) -> types.Type:
         checked_name(name, full=True)
         if name in self._new_types:
-            return self.type(self._new_types[name])
+            return self.type(self._new_types[name], depth + 1)
         if self._kinds.get(name) in ("protocol", "interface"):
             return types.Endpoint("client", name, optional)
         return self.library.ref(name, optional)
 
     def methods(self, protocol: IR) -> list[MethodDefinition]:
         """The methods of a protocol's definition."""
-        return [MethodDefinition(self, method) for method in protocol["methods"]]
+        found = [MethodDefinition(self, method) for method in protocol["methods"]]
+        name = protocol["name"]
+        no_two(f"{name} has two methods of one name", (method.name for method in found))
+        no_two(f"{name} has two methods of one ordinal", (method.ordinal for method in found))
+        return found
 
 
 def _may_hold_handles(ir: IR) -> bool:
@@ -225,7 +238,25 @@ def _may_hold_handles(ir: IR) -> bool:
 
 def _bound(ir: IR) -> int:
     bound = ir.get("maybe_element_count")
-    return types.UNBOUNDED if bound is None else int(bound)
+    return types.UNBOUNDED if bound is None else _count(bound)
+
+
+def _count(value: object) -> int:
+    return whole_number(value, 0, MAX_COUNT, "a number of elements")
+
+
+def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
+    """The type and the values of an enum or of bits."""
+    name = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
+    type_ = integer_type(name, ir["name"])
+    assert type_.low is not None
+    assert type_.high is not None
+    return type_, {
+        checked_name(member["name"]): whole_number(
+            member["value"]["value"], type_.low, type_.high, f"{ir['name']}.{member['name']}"
+        )
+        for member in ir["members"]
+    }
 
 
 def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
@@ -264,15 +295,25 @@ def python_value(type_: types.Type, value: Any) -> Any:
     """A constant of a type; one of an enum or of bits is an int."""
     if isinstance(type_, types.String):
         return value
-    if isinstance(type_, types.Primitive):
-        if type_.name == "bool":
-            return value in (True, "true")
-        if type_.low is None:
-            return float(value)
-    return int(value)
+    if not isinstance(type_, types.Primitive):
+        return int(value)
+    if type_.name == "bool":
+        return value in (True, "true")
+    if type_.low is None or type_.high is None:
+        return _finite(value)
+    return whole_number(value, type_.low, type_.high, f"a constant of the type {type_.name}")
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise FidlError(f"{value} is no constant of FIDL: there is none of that size")
+    return number
 
 
 def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
     """The type and the value of a constant's definition."""
     type_ = reader.type(ir["type"])
+    if not isinstance(type_, (types.String, types.Primitive)) and not reader.is_number(type_):
+        raise FidlError(f"{ir['name']} is a constant of a type that has none")
     return type_, python_value(type_, ir["value"]["value"])

@@ -17,6 +17,7 @@ from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
 from stretto.fidl.codec import types
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import OF_MODULES, python_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,7 +90,7 @@ def _of_its_class(type_: types.Type, value: Any) -> Any:
 
 def short_name(name: str) -> str:
     """A name without its library, that Python allows."""
-    return types.python_name(name.rpartition("/")[2])
+    return python_name(name.rpartition("/")[2], OF_MODULES)
 
 
 def protocol_of(member: Mapping[str, Any]) -> str:

@@ -15,12 +15,12 @@ from stretto.fidl.codec.wire_error import (
     STRICT_ENUM_UNKNOWN_VALUE,
     WireError,
 )
+from stretto.fidl.python_names import OF_NUMBERS, python_name
 
 
 def number_name(name: str) -> str:
-    """The attribute for a member: what Python or ints have already gets a `_`."""
-    is_taken = hasattr(Enum, name) or hasattr(Bits, name)
-    return f"{name}_" if is_taken else types.python_name(name)
+    """The attribute for a member."""
+    return python_name(name, OF_NUMBERS)
 
 
 class Enum(int):

@@ -122,7 +122,8 @@ def _checker(members: tuple[types.Member, ...], is_table: bool) -> _Check:
 class Union:
     """One of several members; made with one keyword.
 
-    Each member is also an attribute, which is None if the union holds another one.
+    Each member is also an attribute, which is None if the union holds another one. Those
+    called like what unions have themselves get a `_`: `value_` (`python_names`).
 
     Attributes:
         ordinal: Of the member.
@@ -140,8 +141,7 @@ class Union:
             member.python_name: (member, _checker((member,), False)) for member in cls.TYPE.members
         }
         for member in cls.TYPE.members:
-            if not is_of_unions(member.python_name):
-                setattr(cls, member.python_name, _variant(member.ordinal))
+            setattr(cls, member.python_name, _variant(member.ordinal))
 
     def __init__(self, /, **member: Any) -> None:
         if len(member) != 1:
@@ -166,7 +166,7 @@ class Union:
 
     @property
     def which(self) -> str | None:
-        """The member's name; None for an unknown one."""
+        """The member's attribute; None for an unknown one."""
         names = [m.python_name for m in self.TYPE.members if m.ordinal == self.ordinal]
         return names[0] if names else None
 
@@ -185,11 +185,6 @@ class Union:
 
     def __repr__(self) -> str:
         return printed(self)
-
-
-def is_of_unions(name: str) -> bool:
-    """Whether all unions have an attribute of this name, so that no member can have it."""
-    return any(name in vars(cls) for cls in Union.__mro__)
 
 
 def _variant(ordinal: int) -> property:

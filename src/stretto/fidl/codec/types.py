@@ -17,23 +17,14 @@ by `Reference`, as definitions may be recursive; a `Library` resolves them.
 
 from __future__ import annotations
 
-from keyword import iskeyword
 from typing import Any, Final, TypeVar
 
 from stretto.fidl.codec.handle import CHANNEL, DEFAULT_RIGHTS, SAME_RIGHTS
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import OF_RECORDS, OF_UNIONS, python_name
 
 UNBOUNDED: Final = 0xFFFFFFFF
 """The bound of strings and vectors without one: counts have 32 bits."""
-
-
-def python_name(name: str) -> str:
-    """Turn a name of FIDL into one that Python allows: keywords get a `_`, as do our own names."""
-    return f"{name}_" if iskeyword(name) or name in _OURS else name
-
-
-_OURS = ("FIDL_LIBRARY", "TYPE")
-"""What a module and its classes have, whatever is defined."""
 
 
 class Type:
@@ -171,6 +162,9 @@ class Member:
         ordinal: In tables and unions.
         sensitive: Not to be printed.
         default: Of a struct's member that need not be told; None for none.
+
+    Attributes:
+        python_name: What Python calls it (`python_names`); unions call some otherwise.
     """
 
     __slots__ = ("default", "name", "ordinal", "python_name", "sensitive", "type")
@@ -184,7 +178,7 @@ class Member:
         default: Any = None,
     ) -> None:
         self.name, self.type, self.ordinal, self.sensitive = name, type_, ordinal, sensitive
-        self.python_name = python_name(name)
+        self.python_name = python_name(name, OF_RECORDS)
         self.default = default
 
 
@@ -276,6 +270,8 @@ class Union(Struct):
     ) -> None:
         super().__init__(name, members, resource, sensitive)
         self.strict = strict
+        for member in members:
+            member.python_name = python_name(member.name, OF_UNIONS)
 
 
 AnyNamed = TypeVar("AnyNamed", bound=Named)

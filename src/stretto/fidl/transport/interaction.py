@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
-from stretto.fidl.codec.types import python_name
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import python_name
 from stretto.fidl.transport.errors import PeerError
 from stretto.fidl.transport.status import INTERNAL, NOT_SUPPORTED
 

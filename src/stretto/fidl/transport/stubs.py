@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from stretto.base.rpc_hooks import NEVER
 from stretto.fidl.bindings.protocols import TWO_WAY
-from stretto.fidl.codec.types import python_name
+from stretto.fidl.python_names import python_name
 from stretto.fidl.transport.described import described
 
 if TYPE_CHECKING:

@@ -72,6 +72,42 @@ def test_what_isnt_ir(tmp_path: Path, capsys, text: str | None, message: str) ->
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": 5}, "no JSON IR"),
+        ({"name": "/tmp/x/outside"}, "no name of a library"),
+        ({"name": "demo.greeter\nimport os"}, "no name of a library"),
+        ({"struct_declarations": [5]}, "no JSON IR"),
+        ({"struct_declarations": [{"name": "demo.greeter/X: pass", "members": []}]}, "no name"),
+        ({"protocol_declarations": [{"name": "demo.greeter/P"}]}, "no JSON IR"),
+    ],
+)
+def test_a_broken_ir_is_one_line(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict, message: str
+) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(json.loads(Path(ir).read_text()) | change))
+    out = tmp_path / "out"
+    assert main(["fidl", "generate", str(broken), "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_json_without_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200_000)
+    assert main(["fidl", "generate", str(deep)]) == 1
+    assert "too deeply nested" in capsys.readouterr().err
+
+
+def test_no_package(ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fidl", "generate", ir, "--out", str(tmp_path), "--prefix", "1 2"]) == 1
+    assert "no name of a package" in capsys.readouterr().err
+
+
 def test_a_folder_that_cant_be_written(ir: str, tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert main(["fidl", "generate", ir, "--out", str(tmp_path / "file")]) == 1

@@ -164,7 +164,7 @@ def test_ends_of_channels(names) -> None:
 
 def test_a_module_imports_what_it_mentions(irs) -> None:
     text = generate(irs[1])["api.py"]
-    assert "import base as _base" in text
+    assert "import base as _lib_base" in text
     assert "zx" not in text
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import stretto
 from stretto.fidl import codec
 from stretto.fidl.bindings import load
 from stretto.fidl.bindings.generator import generate
+from stretto.fidl.bindings.generator.modules import doc_literal
 from stretto.fidl.errors import FidlError
 from tests.support.fidl_ir import attribute, library, type_ir
 from tests.unit.fidl.codec.test_vectors import GROUPS, TYPES, handles_of
@@ -216,8 +219,39 @@ class TestTrace:
 
 def test_a_package_of_libraries() -> None:
     text = generate(everything(), prefix="my.api")["test.py"]
-    assert "\nfrom my.api import base as _base\n" in text
-    assert "(_base.FIDL_LIBRARY,)" in text
+    assert "\nfrom my.api import base as _lib_base\n" in text
+    assert "(_lib_base.FIDL_LIBRARY,)" in text
+
+
+@pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", ".a", "a b", "a\nimport os"])
+def test_no_package(prefix: str) -> None:
+    with pytest.raises(FidlError, match="no name of a package"):
+        generate(BASE, prefix=prefix)
+
+
+@pytest.mark.parametrize("name", ["time", "random", "stretto"])
+def test_modules_that_would_hide_others(name: str) -> None:
+    alone, user = library(name), library("test", structs={"S": f"x {name}/T"})
+    for ir in (alone, user):
+        with pytest.raises(FidlError, match=f"library {name} would be the module {name}, .*prefix"):
+            generate(ir)
+        assert generate(ir, prefix="my.api")
+
+
+@pytest.mark.parametrize("name", ["b", "t", "py", "overload", "lib"])
+def test_libraries_called_like_what_is_imported(importer: Importer, name: str) -> None:
+    importer(generate(library(name, structs={"Point": "x uint8"})))
+    module = importer(generate(library(structs={"S": f"p {name}/Point, q vector<{name}/Point>"})))
+    point = sys.modules[name].Point(x=3)
+    value = module.S(p=point, q=[point])
+    assert codec.decode(module.S, codec.encode(value)[0]) == value
+
+
+def test_any_text_is_a_docstring() -> None:
+    for length in range(7):
+        for parts in itertools.product('"\\a\n', repeat=length):
+            text = "".join(parts)
+            assert ast.literal_eval(doc_literal(text)) == text
 
 
 def test_lines_are_valid_and_ordered() -> None:

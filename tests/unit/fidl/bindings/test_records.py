@@ -106,13 +106,14 @@ class TestUnion:
         assert repr(shape) == "Shape(point=Point(x=1, y=2))"
 
     def test_a_member_called_value(self) -> None:
-        assert Shape(value=7).value == 7
-        assert Shape(value=7).which == "value"
+        assert Shape(value_=7).value_ == Shape(value_=7).value == 7
+        assert Shape(value_=7).which == "value_"
+        assert Shape(point=Point(x=1, y=2)).value_ is None
 
     def test_equality(self) -> None:
         assert Shape(code=1) == Shape(code=1)
         assert Shape(code=1) != Shape(code=2)
-        assert Shape(code=1) != Shape(value=1)
+        assert Shape(code=1) != Shape(value_=1)
         assert Shape(code=1) != 1
 
     def test_not_one_member(self) -> None:
@@ -142,8 +143,8 @@ class TestRedacted:
         assert "pw" in repr(account)
 
     def test_members_of_tables_and_unions(self) -> None:
-        assert redacted([Options(secret="x"), Shape(code=5), Shape(value=5)]) == (
-            "[Options(secret=<sensitive>), Shape(code=<sensitive>), Shape(value=5)]"
+        assert redacted([Options(secret="x"), Shape(code=5), Shape(value_=5)]) == (
+            "[Options(secret=<sensitive>), Shape(code=<sensitive>), Shape(value_=5)]"
         )
         assert redacted(Options()) == "Options()"
 

@@ -17,9 +17,10 @@ from stretto.fidl.bindings.generator.names import Names
 from stretto.fidl.bindings.generator.stubs import stub_text
 from stretto.fidl.bindings.ir import LibraryReader, reading
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import module_name
 
 if TYPE_CHECKING:
-    from stretto.fidl.bindings.ir import IR
+    from stretto.fidl.bindings.ir_checks import IR
 
 KEEP: Final = "keep"
 STRIP: Final = "strip"
@@ -37,7 +38,8 @@ def generate(ir: IR, *, prefix: str = "", trace: str = KEEP) -> dict[str, str]:
         Text by file name: a module and its stub.
 
     Raises:
-        FidlError: the IR has something that isn't known, or is none, or `trace` is neither.
+        FidlError: the IR has something that isn't known, or is none, or there is no such
+            `prefix` or `trace`.
     """
     if trace not in (KEEP, STRIP):
         raise FidlError(f"trace is {KEEP} or {STRIP}, not {trace}")
@@ -45,7 +47,7 @@ def generate(ir: IR, *, prefix: str = "", trace: str = KEEP) -> dict[str, str]:
         reader = LibraryReader(ir)
         names = Names(reader, prefix)
         hidden = frozenset({"trace"} if trace == STRIP else ())
-        stem = names.module(ir["name"])
+        stem = module_name(ir["name"])
         return {
             f"{stem}.py": module_text(reader, names, hidden),
             f"{stem}.pyi": stub_text(reader, names),
