@@ -26,43 +26,56 @@ from tests.support.traced_greeter import flows_installed
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
-LATER_EVENTS = {("event", FORK_AT), ("event", 13)}
-
-
 def serial(point: Point) -> int:
     """Of a one-way message or an event, which is as long as its number says."""
     return (point[2] - 32) // 8
 
 
-@pytest.mark.parametrize("who_forks", ["client", "server", "worker"])
-def test_a_fork(tmp_path: Path, who_forks: str) -> None:
+BEFORE = {("one-way", 1), ("one-way", 2), ("one-way", 3), ("event", 3)}
+AROUND = {("one-way", FORK_AT), ("event", FORK_AT)} | {
+    *(("one-way", number) for number in (11, 12, 13)),
+    ("event", 13),
+}
+AFTER = {("one-way", 21), ("one-way", 22), ("one-way", 23), ("event", 23)}
+
+
+@pytest.mark.parametrize(
+    ("mode", "arrows_of", "calls"),
+    [
+        # Once a child has used the channel nobody knows who says what.
+        ("client", BEFORE, 1),
+        ("later", BEFORE | AFTER, 2),
+        ("server", BEFORE | {("one-way", FORK_AT)}, 1),
+        # Until the parent knows that it doesn't, one-way messages wait for the next call.
+        ("idle", BEFORE | AFTER, 3),
+        ("worker", BEFORE | AROUND | AFTER, 3),
+    ],
+)
+def test_a_fork(tmp_path: Path, mode: str, arrows_of: set[tuple[str, int]], calls: int) -> None:
     run = record_program(
         tmp_path / "trace.pftrace",
-        *("--no-functions", "--", fidl_fork.__file__, str(tmp_path / "sock"), who_forks),
+        *("--no-functions", "--", fidl_fork.__file__, str(tmp_path / "sock"), mode),
         PYTHONPATH=":".join(sys.path),
     )
     assert run.status == 0, run.stderr
     points, arrows = read(run.trace)
-    assert set(arrows) <= set(expected(points))
+    # A call to who is silent goes right on to its reply.
+    calls_of = {point[2] for point in points if point[1] == "request"}
+    short = {(("send", "request", txid, 0), ("receive", "reply", txid, 0)) for txid in calls_of}
+    assert set(arrows) <= set(expected(points)) | short
     assert len(set(arrows)) == len(arrows)
     told = {(out[1], serial(out)) for out, _ in arrows if out[1] in ("one-way", "event")}
     sent = {(p[1], serial(p)) for p in points if p[0] == "send" and p[1] in ("one-way", "event")}
     # What the child says is in the trace and on the wire, and has no arrow.
-    theirs = {
-        "client": {("one-way", CHILD + number) for number in range(3)},
-        "server": {("event", CHILD)},
-        "worker": set(),
-    }[who_forks]
-    assert {each for each in sent if each[1] >= CHILD} == theirs
-    # Both have the channel then: one-way messages wait for the next call, in both directions.
-    waiting = {
-        "client": {("one-way", n) for n in (FORK_AT, 11, 12, 13)} | LATER_EVENTS,
-        "server": {("one-way", n) for n in (11, 12, 13)} | LATER_EVENTS,
-        "worker": set(),
-    }[who_forks]
-    assert told == sent - theirs - waiting
-    assert {("one-way", 21), ("event", 23)} <= told
-    assert sum(out[1] not in ("one-way", "event") for out, _ in arrows) == 9
+    theirs = {each for each in sent if each[1] >= CHILD}
+    by_client = {("one-way", CHILD + number) for number in range(3)}
+    spoken = {"client": by_client, "later": by_client, "server": {("event", CHILD)}}
+    assert theirs == spoken.get(mode, set())
+    assert sent >= BEFORE | AROUND | AFTER
+    assert told == arrows_of
+    # Of calls whose caller is silent the callee has its own arrow, from handler to reply.
+    whole = sum(out[:2] == ("send", "reply") for out, _ in arrows)
+    assert whole == calls
 
 
 CLIENT = """

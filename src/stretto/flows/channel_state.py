@@ -6,9 +6,12 @@ import weakref
 
 from stretto.flows.channel_key import NoKeyError, channel_key
 from stretto.flows.ids import AnchoredIds, NumberedIds, Rfc0035Ids, hashed, rfc0035
+from stretto.flows.shared_ids import SharedIds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from stretto.base.rpc_hooks import RpcChannel
     from stretto.flows.ids import FlowIds
 
@@ -74,15 +77,25 @@ class ChannelState:
         else:
             self.ids = Rfc0035Ids(self._key, hashed if scheme == "hash" else rfc0035)
 
-    def after_fork(self) -> None:
-        """In the child: our parent may go on with what it has begun to use."""
-        if self.used:
+    @property
+    def wants_flag(self) -> bool:
+        """Whether it has to be shared at the next fork: what wasn't used is the child's own."""
+        return self.used and not isinstance(self.ids, SharedIds)
+
+    def before_fork(self, flags: mmap, index: int) -> None:
+        """Parent and child will both have the channel; they tell each other by a flag."""
+        self.ids = SharedIds(self, flags, index)
+
+    def after_fork_in_child(self) -> None:
+        """Our parent may go on with what it has begun to use."""
+        if isinstance(self.ids, SharedIds):
+            self.ids.in_child = True
             self.forked = True
             self.ids.forsake()
 
     def after_fork_in_parent(self) -> None:
-        """Our child may have said something before it forgot the channel: the peer counted it."""
-        if self.used:
+        """Our child may say something before its flag is seen: the peer counts it."""
+        if isinstance(self.ids, SharedIds):
             self.ids.lost(True)
             self.ids.lost(False)
 

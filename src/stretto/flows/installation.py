@@ -121,7 +121,9 @@ def install(
         if not _here.watches_forks:
             _here.watches_forks = True
             os.register_at_fork(
-                after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+                before=_before_fork,
+                after_in_parent=_after_fork_in_parent,
+                after_in_child=_after_fork_in_child,
             )
         rpc_hooks.set_hooks(tracer, _here.adopt)
 
@@ -168,7 +170,8 @@ def stats() -> dict[str, int]:
     """Messages that were traced and have no arrow, by reason.
 
     `not synchronised`: one-way messages of a connection that was there before `install()`, or
-    after a loss, until the next two-way call. `forked`: the connection is the parent's. The
+    after a loss or a fork, until the next two-way call. `forked`: the connection is the parent's,
+    or a forked child uses it, too. The
     others tell why the kernel didn't name the connection: `peer not found` (another network
     namespace, or netlink is forbidden), `not a unix socket`, `not accepted`, `no socket`; or that a
     request of HTTP or gRPC has `no header` that names it.
@@ -181,6 +184,12 @@ def suppress(reason: str) -> None:
     tracer = _here.tracer
     if tracer is not None:
         tracer.suppress(reason)
+
+
+def _before_fork() -> None:
+    tracer = _here.tracer
+    if tracer is not None:
+        tracer.before_fork()
 
 
 def _after_fork_in_parent() -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import weakref
 from _thread import allocate_lock
 from contextvars import ContextVar
+from mmap import mmap
 
 import stretto
 from stretto import in_event
@@ -223,8 +224,16 @@ class FlowTracer:
         with self._lock:
             self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
+    def before_fork(self) -> None:
+        """Channels that are in use will be the child's, too."""
+        shared = [state for state in list(self._states) if state.wants_flag]
+        if shared:
+            flags = mmap(-1, len(shared))
+            for index, state in enumerate(shared):
+                state.before_fork(flags, index)
+
     def after_fork_in_parent(self) -> None:
-        """The child has them too: one-ways have no arrows until the next two-way call."""
+        """One-ways have no arrows until the next two-way call."""
         for state in list(self._states):
             state.after_fork_in_parent()
 
@@ -232,7 +241,7 @@ class FlowTracer:
         """Channels that the parent has used are its own."""
         self._lock = allocate_lock()
         for state in self._states:
-            state.after_fork()
+            state.after_fork_in_child()
 
     def _state(self, channel: RpcChannel) -> ChannelState:
         state = channel.state

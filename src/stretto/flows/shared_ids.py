@@ -1,0 +1,70 @@
+"""Ids of a channel that parent and child both have, after a fork.
+
+    parent  ids -> [SharedIds] -> ids           looks at the flag before each message
+                        |
+                     a byte of shared memory    set: the child uses the channel, too
+                        |
+    child   ids -> [SharedIds] -> no ids        sets the flag with its first message
+
+Mostly the child lets its parent's channels be, and the parent goes on. If it does use one, the peer
+counts the messages of both, and no end can tell which is which: then nobody has ids any more.
+What the parent says in the microseconds between the child's first message and its flag may
+get a wrong name; two who write to one channel at once can't be kept apart any better from inside.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    from stretto.flows.channel_state import ChannelState
+    from stretto.flows.ids import FlowIds
+
+
+class SharedIds:
+    """See the module's head, and `FlowIds`.
+
+    Args:
+        state: Whose ids they are; it learns whether the channel is shared.
+        flags: Shared memory, a byte for each channel.
+        index: Of this channel's.
+
+    Attributes:
+        ids: What they were until the fork.
+        in_child: Whether this is the child.
+    """
+
+    __slots__ = ("_flags", "_index", "_state", "ids", "in_child")
+
+    def __init__(self, state: ChannelState, flags: mmap, index: int) -> None:
+        self._state = state
+        self._flags = flags
+        self._index = index
+        self.ids: FlowIds = state.ids
+        self.in_child = False
+
+    def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
+        """See `FlowIds`."""
+        self._look()
+        return self.ids.next(outgoing, kind, txid, ordinal, answer)
+
+    def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
+        """See `FlowIds`."""
+        self._look()
+        return self.ids.skip(outgoing, kind, txid, answer)
+
+    def lost(self, outgoing: bool) -> None:
+        """See `FlowIds`."""
+        self.ids.lost(outgoing)
+
+    def forsake(self) -> None:
+        """See `FlowIds`."""
+        self.ids.forsake()
+
+    def _look(self) -> None:
+        if self.in_child:
+            self._flags[self._index] = 1
+        elif self._flags[self._index] and not self._state.forked:
+            self._state.forked = True
+            self.ids.forsake()

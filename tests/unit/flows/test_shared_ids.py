@@ -1,0 +1,89 @@
+"""Ids after a fork: whose they are, and until when."""
+
+from __future__ import annotations
+
+from mmap import mmap
+
+import pytest
+
+from stretto.base.rpc_hooks import ONE_WAY, REQUEST, RpcChannel
+from stretto.flows.channel_state import ChannelState
+from stretto.flows.shared_ids import SharedIds
+
+KEY = 99
+
+
+def used_channel() -> tuple[RpcChannel, ChannelState]:
+    """The channel is to be kept: its state doesn't."""
+    channel = RpcChannel(None, is_server=False, key=KEY)
+    state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
+    state.used = True
+    return channel, state
+
+
+def shared(flags: mmap, index: int = 0) -> tuple[RpcChannel, ChannelState]:
+    channel, state = used_channel()
+    assert state.wants_flag
+    state.before_fork(flags, index)
+    assert not state.wants_flag
+    return channel, state
+
+
+def one_way(state: ChannelState) -> int:
+    return state.ids.next(True, ONE_WAY, 0, 9)
+
+
+def request(state: ChannelState, txid: int) -> int:
+    return state.ids.next(True, REQUEST, txid, 9)
+
+
+def test_a_parent_whose_child_says_nothing_goes_on_with_its_next_call() -> None:
+    channel, state = shared(mmap(-1, 1))
+    state.after_fork_in_parent()
+    assert one_way(state) == 0
+    assert state.why_not() == "not synchronised"
+    assert request(state, 5) != 0
+    assert one_way(state) != 0
+    del channel
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_child_that_says_something_ends_it_for_both(*, skips: bool) -> None:
+    flags = mmap(-1, 2)
+    kept, parent = shared(flags, 1)
+    kept_too, child = shared(flags, 1)
+    other_kept, other = shared(flags, 0)
+    for state in (parent, other):
+        state.after_fork_in_parent()
+    child.after_fork_in_child()
+    assert request(parent, 5) != 0
+    assert one_way(parent) != 0
+    if skips:
+        child.ids.skip(True, ONE_WAY, 0)
+    else:
+        assert one_way(child) == 0
+        assert child.why_not() == "forked"
+    assert request(parent, 6) == one_way(parent) == 0
+    assert parent.why_not() == "forked"
+    assert request(other, 6) != 0
+    del kept, kept_too, other_kept
+
+
+def test_what_nobody_has_used_is_the_childs_own() -> None:
+    channel = RpcChannel(None, is_server=False, key=KEY)
+    state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
+    assert not state.wants_flag
+    state.after_fork_in_child()
+    assert one_way(state) != 0
+
+
+def test_the_next_fork_has_the_same_flag() -> None:
+    channel, state = shared(mmap(-1, 1))
+    ids = state.ids
+    state.after_fork_in_parent()
+    assert isinstance(ids, SharedIds)
+    assert not state.wants_flag
+    state.after_fork_in_parent()
+    assert state.ids is ids
+    assert request(state, 7) != 0
+    del channel
