@@ -1,0 +1,78 @@
+"""Arrows of gRPC calls between processes, in the real trace processor."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.support.oracle import Oracle, missing
+from tests.support.recorded import record
+
+pytest.importorskip("grpc", reason="grpcio is not installed")
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+from tests.support import grpc_talk  # noqa: E402
+
+CALLS = grpc_talk.CALLS
+ARROWS = """
+select o.name, i.name,
+       extract_arg(o.arg_set_id, 'debug.role') || ' ' || extract_arg(o.arg_set_id, 'debug.kind'),
+       extract_arg(i.arg_set_id, 'debug.role') || ' ' || extract_arg(i.arg_set_id, 'debug.kind'),
+       o.ts <= i.ts
+from flow join slice o on o.id = slice_out join slice i on i.id = slice_in
+"""
+CALL = {
+    ("send request", "receive request"): CALLS,
+    ("receive request", "send reply"): CALLS,
+    ("send reply", "receive reply"): CALLS,
+}
+ABORTED = {
+    ("send request", "receive request"): CALLS,
+    ("receive request", "receive reply"): CALLS,
+}
+LATE = {("send request", "receive request"), ("receive request", "send reply")}
+"""Nobody waits for these replies any more; a call may never have come to its handler."""
+EXPECTED = {
+    # The asyncio server's handlers ask the blocking one as often.
+    "One": dict.fromkeys(CALL, 2 * CALLS),
+    "Many": CALL,
+    "Fail": CALL,
+    "Release": dict.fromkeys(CALL, 1),
+    "AsyncOne": CALL,
+    "AsyncMany": CALL,
+    "AsyncFail": ABORTED,
+}
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
+    run = record(
+        tmp_path_factory.mktemp("grpc") / "trace.pftrace",
+        *("--no-functions", "--no-asyncio", "--", grpc_talk.__file__),
+        PYTHONPATH=":".join(sys.path),
+    )
+    assert run.status == 0, run.stderr
+    judge = Oracle(run.trace)
+    assert judge.errors() == []
+    return judge
+
+
+def test_the_arrows_are_the_models(oracle: Oracle) -> None:
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    for out, into, sender, receiver, forward in oracle.query(ARROWS):
+        assert out == into
+        assert forward
+        found.setdefault(out, Counter())[sender, receiver] += 1
+    assert set(found.pop("Late")) <= LATE
+    assert found == EXPECTED
+
+
+def test_what_a_handler_asks_for_names_what_it_handles(oracle: Oracle) -> None:
+    query = """
+    select count(distinct f.trace_id) from flow f
+    join slice h on h.id = f.slice_in and h.name = 'AsyncOne'
+    join slice c on extract_arg(c.arg_set_id, 'debug.incoming') = f.trace_id and c.name = 'One'
+    """
+    assert oracle.query(query) == [(CALLS,)]
