@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections import Counter
 from typing import Any
@@ -110,6 +111,24 @@ def test_one_end_blocks_and_the_other_does_not(blocking: str) -> None:
             serving = serve(far)
             asyncio.run(call_async())
             serving.join()
+    assert len(check(recorded.trace, 19 * 4)) == 19 * 6
+
+
+def test_over_a_stream() -> None:
+    """Where sockets don't keep messages apart, lengths do."""
+    near, far = (
+        ChannelEnd(end.detach(), used=False)
+        for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    )
+    with flows_installed():
+        with record() as recorded:
+            serving = serve(far)
+            with Client(flow.Flow, near) as client:
+                for number in range(1, 20):
+                    client.Tell(padding=padding(number * 100))
+                    ask(client, number)
+            serving.join()
+        assert flows.stats() == {}
     assert len(check(recorded.trace, 19 * 4)) == 19 * 6
 
 

@@ -114,6 +114,12 @@ class TestFidl:
 ACCOUNT = """
 syntax = "proto3";
 package test;
+import "stretto/trace_options.proto";
+service Bank {
+  option (stretto.trace_all) = "test.bank";
+  rpc Open(Account) returns (Account);
+  rpc Hush(Account) returns (Account) { option (stretto.trace) = ""; }
+}
 message Account {
   enum Level { LOW = 0; HIGH = 1; }
   string user = 1;
@@ -129,10 +135,10 @@ message Account {
 
 def test_protobuf(tmp_path: Path) -> None:
     (tmp_path / "account.proto").write_text(ACCOUNT)
-    account_type = load_proto(module_of(tmp_path / "account.proto", "test_account")[1]).Account
-    service = ServiceDescriptor(
-        "Bank", [Method("Open", account_type, account_type)], {"Open": "test.bank"}
-    )
+    module = load_proto(module_of(tmp_path / "account.proto", "test_account")[1])
+    account_type = module.Account
+    methods = [Method(name, account_type, account_type) for name in module.BANK_METHODS]
+    service = ServiceDescriptor("Bank", methods, module.BANK_TRACE)
     account = account_type(
         user="me", password=fidl_bank.SECRET, level=1, levels=[0, 1], limits={"a": 1},
         others={"b": 1}, friends=[account_type(user="you", password=fidl_bank.SECRET)],
@@ -141,14 +147,18 @@ def test_protobuf(tmp_path: Path) -> None:
         runner = FakeTaskRunner()
         pair = ConnectionPair(runner)
         client = Client(pair.client_outbox, None)
-        handlers = {"Open": lambda request, deferred: deferred.resolve(request)}
+        handlers = {
+            name: lambda request, deferred: deferred.resolve(request)
+            for name in module.BANK_METHODS
+        }
         host = HostConnection([HostedService(service, handlers)], pair.host_outbox, lambda: None)
         pair.connect(client, host)
         bound: list[Any] = []
         client.bind(service, bound.append, flow_key=7)
         runner.run_until_idle()
         for each in (account, account_type()):
-            bound[0].invoke("Open", each, lambda *_: None)
+            for name in module.BANK_METHODS:
+                bound[0].invoke(name, each, lambda *_: None)
         runner.run_until_idle()
     body = {
         "user": "me", "password": SENSITIVE, "level": "HIGH", "levels": ["LOW", "HIGH"],
