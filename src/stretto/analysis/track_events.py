@@ -2,9 +2,9 @@
 
     packets -> per sequence: names, defaults, clock -> Event
 
-In the order of the file; times are BOOTTIME, in nanoseconds. Packets that need a state which was
-lost, or which are damaged, are counted and left out. Values of annotations are decoded when
-asked for.
+In the order of the file; times are BOOTTIME, in nanoseconds, by the snapshot of clocks before
+them. Packets that need a state which was lost, or which are damaged, are counted and left out.
+Values of annotations are decoded when asked for.
 
 Source: perfetto-abi 5.
 """
@@ -12,6 +12,7 @@ Source: perfetto-abi 5.
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +38,7 @@ BOOTTIME = 6
 
 _CLEARED, _NEEDS_STATE = 1, 2
 _FIRST_LOCAL_CLOCK, _LAST_LOCAL_CLOCK = 64, 127
+_MAX_SNAPSHOTS = 1 << 16
 _READ_BYTES = 4 << 20
 _MAX_INFLATED_BYTES = 256 << 20
 
@@ -111,19 +113,47 @@ class Event(NamedTuple):
         return dict(_annotation(each, self.names) for each in self.annotations)
 
 
+class _MachineClocks:
+    """Clocks of the machine, by snapshots of them beside BOOTTIME."""
+
+    def __init__(self) -> None:
+        self._snapshots: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __contains__(self, clock_id: int) -> bool:
+        return clock_id == BOOTTIME or clock_id in self._snapshots
+
+    def add(self, clock_id: int, timestamp: int, boottime: int) -> None:
+        """Note a snapshot."""
+        times, offsets = self._snapshots.setdefault(clock_id, ([], []))
+        if len(times) < _MAX_SNAPSHOTS:
+            at = bisect_right(times, timestamp)
+            times.insert(at, timestamp)
+            offsets.insert(at, boottime - timestamp)
+
+    def boottime(self, clock_id: int, timestamp: int) -> int:
+        """A time as BOOTTIME, by the snapshot before it; as it is if there is none."""
+        if clock_id not in self._snapshots:
+            return timestamp
+        times, offsets = self._snapshots[clock_id]
+        return timestamp + offsets[max(bisect_right(times, timestamp) - 1, 0)]
+
+
 class _Clock:
     """A clock of a sequence, told by a snapshot."""
 
-    __slots__ = ("base", "incremental", "last", "multiplier")
+    __slots__ = ("base", "incremental", "last", "machine", "multiplier")
 
-    def __init__(self, value: int, *, multiplier: int, incremental: bool, base: int) -> None:
+    def __init__(
+        self, value: int, *, multiplier: int, incremental: bool, base: int, machine: int
+    ) -> None:
         self.multiplier = multiplier
         self.incremental = incremental
         self.last = value * multiplier
         self.base = base
-        """What to add for BOOTTIME."""
+        """What to add for the time of the clock `machine`."""
+        self.machine = machine
 
-    def boottime(self, timestamp: int) -> int:
+    def machine_time(self, timestamp: int) -> int:
         value = timestamp * self.multiplier
         if self.incremental:
             value = self.last = self.last + value
@@ -172,21 +202,35 @@ class _Sequence:
             for each in interned.debug_annotation_string_values
         )
 
-    def add_clocks(self, data: bytes) -> None:
+    def add_clocks(self, data: bytes, machine: _MachineClocks) -> None:
+        """Note a snapshot of clocks: of the sequence's own ones, and of the machine's."""
         clocks = {clock.clock_id: clock for clock in ClockSnapshot.decode(data).clocks}
-        boottime = clocks.get(BOOTTIME)
+        if BOOTTIME in clocks:
+            for clock_id, clock in clocks.items():
+                if clock_id < BOOTTIME:
+                    machine.add(clock_id, clock.timestamp, clocks[BOOTTIME].timestamp)
+        known = [clock_id for clock_id in clocks if clock_id in machine]
+        chosen = max(known, default=0)
         for clock_id, clock in clocks.items():
             if _FIRST_LOCAL_CLOCK <= clock_id <= _LAST_LOCAL_CLOCK:
                 multiplier = clock.unit_multiplier_ns or 1
                 value = clock.timestamp
-                base = boottime.timestamp - value * multiplier if boottime is not None else 0
+                base = clocks[chosen].timestamp - value * multiplier if chosen else 0
                 self.clocks[clock_id] = _Clock(
-                    value, multiplier=multiplier, incremental=clock.is_incremental, base=base
+                    value,
+                    multiplier=multiplier,
+                    incremental=clock.is_incremental,
+                    base=base,
+                    machine=chosen,
                 )
 
-    def boottime(self, timestamp: int, clock_id: int | None) -> int:
-        clock = self.clocks.get(clock_id or self.clock_id)
-        return timestamp if clock is None else clock.boottime(timestamp)
+    def boottime(self, timestamp: int, clock_id: int | None, machine: _MachineClocks) -> int:
+        """A time of one of the sequence's clocks, or of the machine's, as BOOTTIME."""
+        clock_id = clock_id or self.clock_id
+        clock = self.clocks.get(clock_id)
+        if clock is None:
+            return machine.boottime(clock_id, timestamp)
+        return machine.boottime(clock.machine, clock.machine_time(timestamp))
 
 
 class TrackEvents:
@@ -208,6 +252,7 @@ class TrackEvents:
         self._select = _packet_and_others if count_others else _packet
         self.others: Counter[str] = Counter()
         self._sequences: dict[int, _Sequence] = {}
+        self._machine = _MachineClocks()
         self.skipped = 0
         self.damaged = 0
         self.tracks: dict[int, TrackDescriptor] = {}
@@ -261,14 +306,14 @@ class TrackEvents:
         if defaults is not None:
             sequence.add_defaults(defaults)
         if snapshot is not None:
-            sequence.add_clocks(snapshot)
+            sequence.add_clocks(snapshot, self._machine)
         if names is not None:
             sequence.add_names(names)
         if track is not None:
             descriptor = TrackDescriptor.decode(track)
             self.tracks[descriptor.uuid] = descriptor
         # An incremental clock goes on with packets of any kind.
-        time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id)
+        time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id, self._machine)
         if kind is None:
             return None
         if (flags or 0) & _NEEDS_STATE and not sequence.valid:

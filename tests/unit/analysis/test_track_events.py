@@ -138,6 +138,37 @@ def test_clocks_of_a_sequence() -> None:
     assert times == [1_001_000, 1_003_000, 1_000_010, 1_006_000, 77]
 
 
+def test_clocks_of_the_machine() -> None:
+    clock = ClockSnapshot.Clock
+    offsets = ClockSnapshot(
+        clocks=[clock(clock_id=6, timestamp=1000), clock(clock_id=3, timestamp=400)]
+    )
+    mine = ClockSnapshot(
+        clocks=[
+            clock(clock_id=64, timestamp=1, unit_multiplier_ns=1000, is_incremental=True),
+            clock(clock_id=3, timestamp=500),
+        ]
+    )
+
+    def at(time: int, clock_id: int) -> TracePacket:
+        return TracePacket(
+            timestamp=time,
+            timestamp_clock_id=clock_id,
+            trusted_packet_sequence_id=2,
+            track_event=TrackEvent(type=3, name="x", track_uuid=9),
+        )
+
+    trace = file_of(
+        at(5, 3),
+        TracePacket(clock_snapshot=offsets, trusted_packet_sequence_id=1),
+        TracePacket(clock_snapshot=mine, trusted_packet_sequence_id=2, sequence_flags=1),
+        at(400, 3),
+        at(1, 64),
+        at(7, 6),
+    )
+    assert [event.timestamp for event in read(trace)] == [5, 1000, 2100, 7]
+
+
 def test_annotations_of_all_kinds() -> None:
     annotations = [
         DebugAnnotation(name="s", string_value="text"),

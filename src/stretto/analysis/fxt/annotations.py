@@ -1,17 +1,19 @@
 """Perfetto's annotations, to arguments and back.
 
 FXT's arguments are flat: what is nested gets names like `request.headers[0]`, as in the trace
-processor's tables. Perfetto has no ids of kernel objects, which become numbers, and no bytes,
-which become hexadecimal text.
+processor's tables; where an event would have more than 15, it becomes one text of JSON. Perfetto
+has no ids of kernel objects, which become numbers, and no bytes, which become hexadecimal text.
 
 Source: perfetto-abi 5.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt.nested_names import nest
 from stretto.analysis.fxt.records import Argument
 from stretto.protos.trace import DebugAnnotation
 from stretto.protozero.selector import select
@@ -95,6 +97,24 @@ def _argument(name: str, kind: int, value: float | str) -> Argument:
     if kind == fxt.UINT64 and cast("int", value) < 1 << 32:
         return Argument(name, fxt.UINT32, value)
     return Argument(name, kind, value)
+
+
+def as_text(arguments: list[Argument]) -> list[Argument]:
+    """Those of one annotation as one: what is nested becomes a text of JSON."""
+    found = []
+    for name, node in nest(arguments):
+        if isinstance(node, tuple):
+            found.append(Argument(name, *node))
+        else:
+            text = json.dumps(_values(node), separators=(",", ":"), ensure_ascii=False)
+            found.append(Argument(name, fxt.TEXT, text))
+    return found
+
+
+def _values(node: Node) -> object:
+    if isinstance(node, dict):
+        return {name: _values(below) for name, below in node.items()}
+    return list(map(_values, node)) if isinstance(node, list) else node[1]
 
 
 def write_node(entry: DebugAnnotation.Writer, node: Node) -> None:

@@ -21,7 +21,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
-from stretto.analysis.fxt.annotations import AnnotationReader
+from stretto.analysis.fxt.annotations import AnnotationReader, as_text
 from stretto.analysis.fxt.arguments import argument_of
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.record_writer import RecordWriter
@@ -132,13 +132,15 @@ class _Reading:
         if not event.annotations:
             return ()
         reader = AnnotationReader(event.names, event.texts)
-        found: list[tuple[Any, ...]] = []
+        found: list[list[Argument]] = []
         for each in event.annotations:
             try:
-                found.extend(map(tuple, reader.arguments(each)))
+                found.append(list(reader.arguments(each)))
             except DecodeError:
                 self._outcome.leave_out("damaged arguments")
-        return tuple(found)
+        if sum(map(len, found)) > fxt.MAX_ARGUMENTS:
+            found = list(map(as_text, found))
+        return tuple(tuple(argument) for arguments in found for argument in arguments)
 
     def _value(self, event: track_events.Event) -> int | float | None:
         track = self._events.tracks.get(event.track)

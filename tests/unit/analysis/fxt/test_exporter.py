@@ -173,6 +173,24 @@ def test_arguments() -> None:
     )
 
 
+def test_nested_arguments_that_are_too_many_become_text() -> None:
+    elements = [DebugAnnotation(int_value=each) for each in range(16)]
+    nested = DebugAnnotation(
+        name="n",
+        dict_entries=[
+            DebugAnnotation(name="é", array_values=elements),
+            DebugAnnotation(name="b", bool_value=True),
+        ],
+    )
+    plain = DebugAnnotation(name="s", string_value="x")
+    (found,) = events(at(1, INSTANT, debug_annotations=[plain, nested]))
+    numbers = ",".join(map(str, range(16)))
+    assert found.arguments == (
+        Argument("s", fxt.TEXT, "x"),
+        Argument("n", fxt.TEXT, f'{{"é":[{numbers}],"b":true}}'),
+    )
+
+
 def test_what_is_interned() -> None:
     packet = at(
         1, INSTANT, name_iid=1, category_iids=[2],
