@@ -177,19 +177,21 @@ def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
     return versions
 
 
+def version_maybe_in(argument: AttributeArgument) -> int | None:
+    """The version that an argument names; None if it names none, as it may in other attributes."""
+    value = argument.value
+    if isinstance(value, Literal) and value.kind == "numeric":
+        return parse_version(value.text)
+    return parse_version(str(value.reference)) if isinstance(value, Identifier) else None
+
+
 def version_in(argument: AttributeArgument) -> int:
     """The version that an argument names.
 
     Raises:
         CompileError: It names none.
     """
-    value = argument.value
-    text = ""
-    if isinstance(value, Literal) and value.kind == "numeric":
-        text = value.text
-    elif isinstance(value, Identifier):
-        text = str(value.reference)
-    version = parse_version(text)
+    version = version_maybe_in(argument)
     if version is None:
         raise argument.span.error(
             f"invalid version: use a number from 1 to {MAX_NORMAL}, NEXT or HEAD"

@@ -96,7 +96,8 @@ class Timeline:
             found = closures[name] = set()
             for file in self._files[name]:
                 if self._asked.libraries[name].platform == self._library.platform:
-                    found |= {availability.version_in(argument) for argument in file.versions}
+                    versions = map(availability.version_maybe_in, file.versions)
+                    found |= {version for version in versions if version is not None}
                 for using in file.using:
                     found |= closures[using.library]
         return {name: sorted(found) for name, found in closures.items()}

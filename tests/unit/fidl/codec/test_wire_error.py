@@ -80,3 +80,12 @@ def test_padding_has_its_offset() -> None:
             codec.decode(TYPES.Root, data[:at] + b"\1" + data[at + 1 :])
         assert raised.value.code == "INVALID_PADDING_BYTE"
         assert raised.value.offset in (37, 45)
+
+
+def test_envelopes_of_tables_have_their_offsets() -> None:
+    types = load(library(structs={"S": "t T"}, tables={"T": "1: a uint8, 2: b uint8"}))
+    data, _ = codec.encode(types.S(t=types.T(a=1, b=2)))
+    for at in (16, 24):
+        with pytest.raises(codec.WireError) as raised:
+            codec.decode(types.S, data[: at + 6] + b"\7" + data[at + 7 :])
+        assert (raised.value.code, raised.value.offset) == ("INVALID_INLINE_MARKER_IN_ENVELOPE", at)

@@ -115,3 +115,9 @@ def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled(text)
     monkeypatch.setattr("stretto.fidl.compiler.timeline.MAX_CHARACTERS", 2 * len(text) - 1)
     assert "too long to be checked in all its 2 versions" in error_of(text).reason
+
+
+def test_other_attributes_may_have_arguments_of_these_names() -> None:
+    text = '@custom(added="x", removed=true) type T = struct {};'
+    compiled(text)
+    compiled(HEAD + text)

@@ -29,16 +29,35 @@ def _chain_text(length: int, text: bytes) -> bytes:
     return (FF8 + ZERO8 + ZERO8) * length + ZERO8 + u64(len(text)) + FF8 + pad(text)
 
 
-def _unions(t, length: int):
-    made = t.Union(a=7)
+def _bytes(t, length: int, data: bytes):
+    made = t.ChainBytes(data=data)
+    for _ in range(length):
+        made = t.ChainBytes(next=made)
+    return made
+
+
+def _empty_tables(t, length: int):
+    made = t.ChainEmptyTable(t=t.EmptyTable())
+    for _ in range(length):
+        made = t.ChainEmptyTable(next=made, t=t.EmptyTable())
+    return made
+
+
+def _chain_empty_table(length: int) -> bytes:
+    table = ZERO8 + FF8
+    return (FF8 + table) * length + ZERO8 + table
+
+
+def _unions(t, length: int, last=None):
+    made = last or t.Union(a=7)
     for _ in range(length):
         made = t.Union(u=made)
     return t.OneUnion(u=made)
 
 
-def _chain_union(length: int) -> bytes:
-    boxes = [u64(6) + outside(16 * (length - each)) for each in range(length)]
-    return b"".join(boxes) + u64(1) + inline(b"\7")
+def _chain_union(length: int, last: bytes = u64(1) + inline(b"\7")) -> bytes:
+    ends = [len(last) + 16 * (length - each - 1) for each in range(length)]
+    return b"".join(u64(6) + outside(end) for end in ends) + last
 
 
 def _tables(t, length: int):
@@ -100,13 +119,27 @@ CASES = [
         lambda t: t.TableChain(t=t.ChainTable(c=chain(t, 31))),
         DEEP,
     ),
-    decode_fails(
-        "unknown_at_33",
+    ok(
+        "unknown_at_32",
         "OneUnion",
-        b"".join(u64(6) + outside(16 * (32 - each) + 8) for each in range(32))
-        + u64(99)
-        + outside(8)
-        + bytes(8),
-        DEEP,
+        _chain_union(31, u64(99) + outside(8) + bytes(8)),
+        lambda t: _unions(t, 31, t.Union._make(99, None)),
+        way="decode",
     ),
+    decode_fails(
+        "unknown_at_33", "OneUnion", _chain_union(32, u64(99) + outside(8) + bytes(8)), DEEP
+    ),
+    ok("bytes_at_32", "ChainBytes", _chain_text(31, b"X"), lambda t: _bytes(t, 31, b"X")),
+    decode_fails("bytes_at_33", "ChainBytes", _chain_text(32, b"X"), DEEP),
+    encode_fails("bytes_at_33", "ChainBytes", lambda t: _bytes(t, 32, b"X"), DEEP),
+    decode_fails("no_bytes_at_33", "ChainBytes", _chain_text(32, b""), DEEP),
+    encode_fails("no_bytes_at_33", "ChainBytes", lambda t: _bytes(t, 32, b""), DEEP),
+    ok(
+        "empty_table_at_32",
+        "ChainEmptyTable",
+        _chain_empty_table(31),
+        lambda t: _empty_tables(t, 31),
+    ),
+    decode_fails("empty_table_at_33", "ChainEmptyTable", _chain_empty_table(32), DEEP),
+    encode_fails("empty_table_at_33", "ChainEmptyTable", lambda t: _empty_tables(t, 32), DEEP),
 ]

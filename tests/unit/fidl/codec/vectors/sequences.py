@@ -143,6 +143,7 @@ CASES = [
         )
         for n in range(3)
     ),
+    decode_fails("bound_far_exceeded", "Bounded", u64((1 << 32) - 1) + FF8, "COUNT_EXCEEDS_LIMIT"),
     decode_fails("bound_exceeded", "Bounded", u64(3) + FF8 + bytes(16), "COUNT_EXCEEDS_LIMIT"),
     encode_fails(
         "bound_exceeded", "Bounded", lambda t: t.Bounded(v=[1, 2, 3]), "COUNT_EXCEEDS_LIMIT"

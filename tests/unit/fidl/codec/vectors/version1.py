@@ -50,6 +50,13 @@ CASES = [
         lambda t: t.OneUnion(u=t.Union(u=t.Union(a=7))),
         **READ,
     ),
+    ok(
+        "union_and_more",
+        "UnionThenByte",
+        u64(1) + v1(8) + pad(b"\5") + pad(b"\7"),
+        lambda t: t.UnionThenByte(u=t.Union(a=7), x=5),
+        **READ,
+    ),
     ok("union_absent", "OptionalUnion", ZERO8 + ABSENT, lambda t: t.OptionalUnion(), **READ),
     ok(
         "union_unknown",
