@@ -28,12 +28,16 @@ _MAX_REQUESTS = 1 << 16
 _CALL = (("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply"))
 
 
-def ordinal_name(arguments: tuple[tuple[str, int, object], ...]) -> str | None:
-    """The name of a message, by the arguments of its duration."""
-    for name, _, value in arguments:
-        if name == "ordinal" and isinstance(value, int):
-            return f"ordinal {value & (1 << 64) - 1:#x}"
-    return None
+def message_name(arguments: tuple[tuple[str, int, object], ...]) -> str | None:
+    """The name of a message, by the arguments of its duration.
+
+    Fuchsia's own tools add a `method` to the ordinals that they know.
+    """
+    values = {name: value for name, _, value in arguments}
+    method, ordinal = values.get("method"), values.get("ordinal")
+    if isinstance(method, str) and method:
+        return method
+    return f"ordinal {ordinal & (1 << 64) - 1:#x}" if isinstance(ordinal, int) else None
 
 
 class ChannelRoles:

@@ -12,6 +12,7 @@
 
 Which point begins a flow depends on those before it in time, and a trace's packets are in another
 order: so all is sorted first. A flow's record stands behind its slice's, as readers expect it.
+That events were lost is marked by the event of a provider whose buffer was full.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def export_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
         writing = _Writing(records, threads, outcome)
         for (timestamp,), item in spool:
             writing.add(timestamp, item)
+    if events.damaged or events.skipped:
+        records.provider_event(PROVIDER)
     outcome.leave_out("damaged packets", events.damaged)
     outcome.leave_out("events of which the state was lost", events.skipped)
     for name, count in events.others.items():

@@ -21,7 +21,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
-from stretto.analysis.fxt.channel_messages import CATEGORY, MESSAGE, ordinal_name
+from stretto.analysis.fxt.channel_messages import CATEGORY, MESSAGE, message_name
 from stretto.analysis.fxt.enclosing import EnclosingSlices
 from stretto.analysis.fxt.event_order import add_event
 from stretto.analysis.fxt.outcome import Outcome
@@ -33,7 +33,7 @@ from stretto.analysis.spool import Spool
 from stretto.analysis.track_events import BEGIN, END, INSTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, BinaryIO, Self
 
     Point = tuple[int, bool, str, str]
@@ -221,10 +221,10 @@ class _Writing:
 
 
 def _message(
-    name: str, arguments: tuple[tuple[str, int, Any], ...], points: Iterator[Point] | list[Point]
+    name: str, arguments: tuple[tuple[str, int, Any], ...], points: list[Point]
 ) -> tuple[str, tuple[tuple[str, int, Any], ...]]:
     """The name and arguments of a channel's message."""
-    method = ordinal_name(arguments)
+    method = message_name(arguments)
     if method is None:
         return name, arguments
     known = {argument[0] for argument in arguments}

@@ -9,7 +9,14 @@ import pytest
 import stretto
 from stretto.analysis.fxt import exporter
 from stretto.analysis.fxt import format as fxt
-from stretto.analysis.fxt.records import Argument, Event, KernelObject, ProviderInfo, Thread
+from stretto.analysis.fxt.records import (
+    Argument,
+    Event,
+    KernelObject,
+    ProviderEvent,
+    ProviderInfo,
+    Thread,
+)
 from stretto.protos.trace import (
     CounterDescriptor,
     DebugAnnotation,
@@ -249,6 +256,21 @@ def test_what_is_left_out_is_counted() -> None:
         "ends of texts that were too long": 4,
         "track events of unknown types": 1,
     }
+
+
+def test_losses_are_marked() -> None:
+    marks = [
+        [
+            each
+            for each in records_of(exported(file_of(*packets))[0])
+            if isinstance(each, ProviderEvent)
+        ]
+        for packets in (
+            [at(1, INSTANT)],
+            [TracePacket(sequence_flags=2, track_event=TrackEvent(type=3))],
+        )
+    ]
+    assert marks == [[], [ProviderEvent(1, fxt.BUFFER_FILLED)]]
 
 
 def test_a_recording_of_our_own() -> None:

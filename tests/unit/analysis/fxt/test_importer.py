@@ -308,6 +308,19 @@ class TestChannelMessages:
         (call,) = read_rpc_flows(io.BytesIO(data)).calls
         assert (call.kind, call.latency_ns, call.matched) == ("one-way", 10, True)
 
+    def test_a_message_that_has_its_name_already(self) -> None:
+        trace = FxtTrace()
+        here = {"category": "kernel:ipc"}
+        trace.event(
+            fxt.DURATION_BEGIN, 1, CLIENT, "ChannelMessage", ordinal=5, method="Greet", **here
+        )
+        trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "ChannelFlow", number=7, **here)
+        data, _ = imported(trace.data)
+        (event,) = events_of(data)
+        assert event.name == "Greet"
+        assert arguments(event)["method"] == ("string", "Greet")
+        assert arguments(event)["role"] == ("string", "send")
+
     def test_a_message_without_an_ordinal_keeps_its_name(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 1, CLIENT, "ChannelMessage", category="kernel:ipc")
