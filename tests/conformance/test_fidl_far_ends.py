@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stretto import flows
-from stretto.fidl.transport import Listener, Server
+from stretto.fidl.transport import Client, Listener, Server, connect
 from tests.conformance.test_fidl_flows import read
 from tests.conformance.test_flows import Point, expected
 from tests.support import fidl_fork
-from tests.support.fidl_flow import Flow, flow
+from tests.support.fidl_flow import Flow, ask, flow, padding
 from tests.support.fidl_fork import CHILD, FORK_AT
 from tests.support.oracle import missing
 from tests.support.recorded import record as record_program
@@ -76,6 +77,68 @@ def test_a_fork(tmp_path: Path, mode: str, arrows_of: set[tuple[str, int]], call
     # Of calls whose caller is silent the callee has its own arrow, from handler to reply.
     whole = sum(out[:2] == ("send", "reply") for out, _ in arrows)
     assert whole == calls
+
+
+class TestKeysThatComeLate:
+    """What names a connection is asked for when the first of its messages is traced."""
+
+    def test_a_client_speaks_before_it_is_accepted(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "sock")
+        with flows_installed():
+            with record() as recorded, Listener(path) as listener:
+                client = Client(flow.Flow, connect(path))
+                client.Tell(padding=padding(1))
+                server = Server(flow.Flow, listener.accept(), Flow())
+                serving = threading.Thread(target=server.serve)
+                serving.start()
+                client.Tell(padding=padding(2))
+                ask(client, 1)
+                client.close()
+                serving.join()
+            assert flows.stats() == {}
+        points, arrows = read(recorded.trace)
+        assert sorted(arrows) == sorted(expected(points))
+        assert len(arrows) == 5
+
+    def test_much_was_said_before_anybody_recorded(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "sock")
+        with flows_installed(), Listener(path) as listener:
+            client = Client(flow.Flow, connect(path))
+            server = Server(flow.Flow, listener.accept(), Flow())
+            serving = threading.Thread(target=server.serve)
+            serving.start()
+            for number in range(500):
+                client.Tell(padding=padding(number % 7))
+            with record() as recorded:
+                for number in range(1, 4):
+                    client.Tell(padding=padding(100 + number))
+                ask(client, 1)
+                client.close()
+                serving.join()
+            assert flows.stats() == {}
+        points, arrows = read_sent_too(recorded.trace)
+        assert sorted(arrows) == sorted(expected(points))
+        assert len(arrows) == 6
+
+    def test_a_client_that_is_gone_has_no_arrows(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "sock")
+        with flows_installed():
+            with record() as recorded, Listener(path) as listener:
+                with Client(flow.Flow, connect(path)) as client:
+                    for number in range(1, 4):
+                        client.Tell(padding=padding(number))
+                Server(flow.Flow, listener.accept(), Flow()).serve()
+            assert flows.stats() == {"peer not found": 3}
+        points, arrows = read(recorded.trace)
+        assert len(points) == 6
+        assert arrows == []
+
+
+def read_sent_too(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
+    """As `read`, of a trace that begins while messages are under way: only those with both ends."""
+    points, arrows = read(trace)
+    sent = {point[2] for point in points if point[0] == "send"}
+    return [point for point in points if point[2] in sent], arrows
 
 
 CLIENT = """

@@ -19,6 +19,7 @@ ends name a connection for as long as ports aren't used again; that is for who a
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 
@@ -145,12 +146,20 @@ def peer_cookie(own: socket.socket) -> int:
             netlink.settimeout(_TIMEOUT_S)
             _, peer = _ask(netlink, os.fstat(own.fileno()).st_ino)
             if not peer:
-                raise NoKeyError("not accepted", later=True)
+                gone = _hung_up(own)
+                raise NoKeyError("peer not found" if gone else "not accepted", later=not gone)
             cookie, _ = _ask(netlink, peer)
     except OSError as error:
         # Another namespace, a filter of system calls, or nobody there any more.
         raise NoKeyError("peer not found") from error
     return cookie
+
+
+def _hung_up(own: socket.socket) -> bool:
+    """Whether the peer has closed its end, rather than not been accepted yet."""
+    poll = select.poll()
+    poll.register(own, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _ask(netlink: socket.socket, inode: int) -> tuple[int, int]:
