@@ -2,7 +2,7 @@
 
 Understands proto2 and proto3: messages, enums, oneofs, maps, extensions,
 services, imports, and the options `packed`, `default`, `json_name`, `debug_redact` and our own
-`(stretto.trace)`. Other options are read over. Groups and edition syntax are
+(`trace_options`). Other options are read over. Groups and edition syntax are
 errors, as everywhere here: ProtoZero has no groups.
 """
 
@@ -19,8 +19,6 @@ from stretto.protozero.generator.schema import (
     MAP,
     MESSAGE,
     SCALARS,
-    TRACE,
-    TRACE_ALL,
     Enum,
     Field,
     File,
@@ -31,13 +29,19 @@ from stretto.protozero.generator.schema import (
     Service,
     walk,
 )
+from stretto.protozero.generator.trace_options import (
+    OF_METHODS,
+    OF_SERVICES,
+    TRACE_OPTIONS,
+    check_import,
+    own_option,
+)
 from stretto.protozero.generator.well_known_files import well_known_files
 from stretto.protozero.table import json_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TRACE_OPTIONS = "stretto/trace_options.proto"
 _OWN_PROTOS = Path(__file__).parents[2] / "protos"
 
 _TOKEN = re.compile(
@@ -60,7 +64,7 @@ def parse(paths: list[Path], known: list[File] | None = None) -> list[File]:
     """Read .proto files; `known` are files that they import.
 
     Raises:
-        SchemaError: with file and line, for what is malformed or not supported.
+        SchemaError: with file, line and column, for what is malformed or not supported.
     """
     return parse_texts([(path.name, path.read_text("utf-8")) for path in paths], known)
 
@@ -116,6 +120,7 @@ def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None)
 def _resolved(files: list[File], known: list[File]) -> list[File]:
     schema = Schema([*known, *files])
     for file in files:
+        check_import(file, schema)
         _resolve(file, schema)
     for file in files:
         check_file(file, schema)
@@ -141,7 +146,7 @@ class _Parser:
         self._tokens.append(("", len(text)))
         self._next = 0
         self._file = File(name)
-        self._statements: dict[str, Callable[[], None]] = {
+        self._statements: dict[str, Callable[[], object]] = {
             "syntax": self._syntax,
             "package": self._package,
             "import": self._import,
@@ -149,7 +154,7 @@ class _Parser:
             "enum": lambda: self._file.enums.append(self._enum(self._prefix())),
             "service": lambda: self._file.services.append(self._service(self._prefix())),
             "extend": lambda: self._file.extensions.extend(self._extend()),
-            "option": self._skip_statement,
+            "option": self._option,
             ";": lambda: None,
         }
 
@@ -194,7 +199,9 @@ class _Parser:
                 message.fields.extend(self._oneof())
             elif word == "extend":
                 message.extensions.extend(self._extend())
-            elif word in ("reserved", "extensions", "option"):
+            elif word == "option":
+                self._option()
+            elif word in ("reserved", "extensions"):
                 self._skip_statement()
             elif word != ";":
                 message.fields.append(self._field(word))
@@ -205,7 +212,7 @@ class _Parser:
         self._expect("{")
         while (word := self._take()) != "}":
             if word == "option":
-                self._skip_statement()
+                self._option()
                 continue
             field = self._field(word)
             field.oneof, field.implicit = name, False
@@ -296,7 +303,9 @@ class _Parser:
         enum = Enum(prefix + self._take())
         self._expect("{")
         while (word := self._take()) != "}":
-            if word in ("option", "reserved"):
+            if word == "option":
+                self._option()
+            elif word == "reserved":
                 self._skip_statement()
             elif word != ";":
                 self._expect("=")
@@ -311,7 +320,7 @@ class _Parser:
         self._expect("{")
         while (word := self._take()) != "}":
             if word == "option":
-                trace = self._trace_option(TRACE_ALL)
+                trace = self._option(*OF_SERVICES)
                 service.trace = service.trace if trace is None else trace
             elif word == "rpc":
                 service.methods.append(self._method())
@@ -331,19 +340,30 @@ class _Parser:
         self._take()
         while (word := self._take()) != "}":
             if word == "option":
-                trace = self._trace_option(TRACE)
+                trace = self._option(*OF_METHODS)
                 method.trace = method.trace if trace is None else trace
             elif word != ";":
                 raise self._unexpected(word)
         return method
 
-    def _trace_option(self, name: str) -> str | None:
-        """The category, if this is our option; any other option is read over."""
-        start = self._next
-        if self._option_name() not in (f"({name})", f"(.{name})", f"({TRACE})"):
+    def _option(self, *known: str) -> str | None:
+        """The category, if this is an option of ours; those of others are read over.
+
+        Args:
+            known: Options of ours that may stand here.
+        """
+        start, pos = self._next, self._tokens[self._next][1]
+        own = None
+        if self._peek() == "(":
+            own = own_option(self._option_name(), self._file.package)
+        if own is None:
             self._next = start
             self._skip_statement()
             return None
+        if own not in known:
+            here = " or ".join(f"`({name})`" for name in known) or "none of ours"
+            raise self._error(f"there is no option `({own})` here, but {here}", pos)
+        self._file.trace_option_at = self._file.trace_option_at or self._place(pos)
         category = self._utf8(self._bytes())
         self._expect(";")
         return category
@@ -439,8 +459,12 @@ class _Parser:
     def _error(self, message: str, pos: int | None = None) -> SchemaError:
         if pos is None:
             pos = self._tokens[max(self._next - 1, 0)][1]
+        return SchemaError(f"{self._place(pos)}: {message}")
+
+    def _place(self, pos: int) -> str:
         line = self._text.count("\n", 0, pos) + 1
-        return SchemaError(f"{self._name}:{line}: {message}")
+        column = pos - self._text.rfind("\n", 0, pos)
+        return f"{self._name}:{line}:{column}"
 
 
 def _integer(word: str) -> int | None:

@@ -106,7 +106,8 @@ class File:
     """One .proto file. All names in it are full: with the package, without a leading dot.
 
     Exceptions are the names of fields and extensions. `public` are those of the
-    `imports` whose types count as this file's too.
+    `imports` whose types count as this file's too. `trace_option_at` is where the
+    first option of ours stands, as errors say it; "" if there is none.
     """
 
     name: str = ""
@@ -118,6 +119,7 @@ class File:
     extensions: list[Field] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
+    trace_option_at: str = field(default="", compare=False)
 
     def type_names(self) -> list[str]:
         """Messages and enums that nothing encloses."""
