@@ -61,7 +61,7 @@ def reading() -> Iterator[None]:
 class MethodDefinition:
     """What the constructor of `Method` takes."""
 
-    __slots__ = ("attributes", "composed", "doc", "kind", "name", "ordinal", "strict", "types")
+    __slots__ = ("attributes", "composed", "kind", "name", "ordinal", "strict", "types")
 
     def __init__(self, reader: LibraryReader, method: IR) -> None:
         self.name: str = checked_name(method["name"])
@@ -72,8 +72,7 @@ class MethodDefinition:
         self.kind = TWO_WAY if two_way else ONE_WAY if method["has_request"] else EVENT
         self.strict = bool(method.get("strict", True))
         self.composed = bool(method.get("is_composed", False))
-        self.attributes = attributes(method)
-        self.doc = self.attributes.pop("doc", None)
+        self.attributes = rpc_attributes(method)
         keys = {
             "request": "maybe_request_payload",
             "response": "maybe_response_payload",
@@ -282,7 +281,22 @@ def attributes(ir: IR) -> dict[str, Any]:
         if list(arguments) == ["value"]:
             value = arguments["value"]
         name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
+        if name == "trace" and attribute.get("value") == "":
+            value = ""  # Of others it means that there is none.
         found.setdefault(name, value)
+    return found
+
+
+def rpc_attributes(ir: IR) -> dict[str, Any]:
+    """Attributes of a protocol or method, without its doc comment.
+
+    Raises:
+        FidlError: `@trace` is there, but says no category: nothing would be traced.
+    """
+    found = attributes(ir)
+    found.pop("doc", None)
+    if not isinstance(found.get("trace", ""), str):
+        raise FidlError(f'`@trace` of {ir["name"]} takes one string: the category, or "" for none')
     return found
 
 

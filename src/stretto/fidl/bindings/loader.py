@@ -11,7 +11,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from stretto.fidl.bindings.ir import LibraryReader, MethodDefinition, attributes, constant, reading
+from stretto.fidl.bindings.ir import (
+    LibraryReader,
+    MethodDefinition,
+    attributes,
+    constant,
+    reading,
+    rpc_attributes,
+)
 from stretto.fidl.bindings.numbers import Bits, Enum
 from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
@@ -122,8 +129,7 @@ def docstring(ir: Mapping[str, Any]) -> str | None:
 
 
 def _add_protocol(namespace: Namespace, reader: LibraryReader, ir: Mapping[str, Any]) -> None:
-    found = attributes(ir)
-    found.pop("doc", None)
+    found = rpc_attributes(ir)
     body = {
         "NAME": ir["name"],
         "OPENNESS": ir.get("openness", "closed"),

@@ -1,8 +1,10 @@
 """Attributes: which there are, where they may stand, what they take.
 
 Names that aren't known are attributes of your own: they take strings and
-bools, and go to the IR as they are. `@trace` is one of them to FIDL; it alone
-may stand there several times: the first one is the category, and all are kept.
+bools, and go to the IR as they are. `@trace` is one of them to Fuchsia's
+compiler. Here it is known, as what it can't mean would be lost in silence; it
+alone may stand there several times: the first one is the category, and all are
+kept.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ _SCHEMAS = {
     "serializable": Schema(
         "struct", "table", "union", arguments={"read": _STRING, "write": _STRING}
     ),
+    "trace": Schema("protocol", "method", arguments=_ONE_STRING, required=True),
     "transport": Schema("protocol", arguments=_ONE_STRING, required=True),
     "unknown": Schema("enum member"),
 }

@@ -1,8 +1,8 @@
 """Methods as the seam of `stretto.base.rpc_hooks` knows them.
 
 `@trace("CATEGORY")` on a method, or on its protocol for all its methods, names what its messages
-are traced under; `@trace("off")` on a method excepts it. Methods that a protocol composes keep
-what their own protocol says.
+are traced under; `@trace("")` or `@trace("off")` on a method excepts it. Methods that a protocol
+composes keep what their own protocol says.
 
 What is in a message is decoded once more for who asks for it (`RpcMethod.describe`), with nothing
 in the places of its handles: theirs have one owner.
@@ -76,11 +76,9 @@ def category(protocol: type[Protocol], method: Method) -> str:
 
 
 def _named(attributes: Mapping[str, Any]) -> str | None:
-    """The first category that the attribute names."""
+    """The first category that the attribute names, "" included; None without the attribute."""
     value = attributes.get("trace")
-    if not isinstance(value, str):
-        return None
-    return value.split(",")[0].strip() or None
+    return value.split(",")[0].strip() if isinstance(value, str) else None
 
 
 def _definer(ordinal: int) -> type[Protocol] | None:

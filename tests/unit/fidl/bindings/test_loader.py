@@ -300,6 +300,9 @@ def test_what_isnt_known(change: dict, message: str) -> None:
     ("attribute_ir", "expected"),
     [
         (attribute("trace", "cat"), {"trace": "cat"}),
+        (attribute("trace", ""), {"trace": ""}),
+        ({"name": "Trace", "value": ""}, {"trace": ""}),
+        ({"name": "Discoverable", "value": ""}, {"discoverable": True}),
         (attribute("discoverable"), {"discoverable": True}),
         ({"name": "Doc", "value": "text"}, {"doc": "text"}),
         ({"name": "ForDeprecatedCBindings"}, {"for_deprecated_cbindings": True}),
@@ -311,3 +314,16 @@ def test_what_isnt_known(change: dict, message: str) -> None:
 )  # fmt: skip
 def test_attributes(attribute_ir: dict, expected: dict) -> None:
     assert attributes({"maybe_attributes": [attribute_ir]}) == expected
+
+
+@pytest.mark.parametrize("where", ["protocol", "method"])
+def test_a_trace_without_a_category_is_no_secret(where: str) -> None:
+    ir = compile_sources({"a": "library test; closed protocol P { strict M(); };"})
+    (protocol,) = ir["protocol_declarations"]
+    element = protocol if where == "protocol" else protocol["methods"][0]
+    for wrong in (attribute("trace"), {"name": "trace", "arguments": [
+        {"name": "category", "value": {"value": "x"}}]}):  # fmt: skip
+        element["maybe_attributes"] = [wrong]
+        for make in (load, generate):
+            with pytest.raises(FidlError, match=r"`@trace` of .* takes one string"):
+                make(ir)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -24,6 +25,20 @@ def test_attributes_of_ones_own() -> None:
         ("c", {"d": "y", "e": "true"}),
         ("f", {"value": "constant"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("protocol P { @trace M(); };", "`@trace` needs its argument"),
+        ("protocol P { @trace(true) M(); };", "`value` must be a string"),
+        ('protocol P { @trace(category="x") M(); };', "no argument `category`"),
+        ('@trace("x") type S = struct {};', "`@trace` stands on protocol or method"),
+        ("[Trace] protocol P {};", "`@trace` needs its argument"),
+    ],
+)
+def test_trace_says_a_category(text: str, message: str) -> None:
+    assert re.search(message, str(error_of(text)))
 
 
 def test_trace_may_stand_several_times() -> None:

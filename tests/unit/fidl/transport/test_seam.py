@@ -293,6 +293,10 @@ closed protocol Base {
     strict Inherited();
     @trace("off")
     strict Silent();
+    @trace("")
+    strict Empty();
+    @trace(" , later")
+    strict Blank();
 };
 
 @trace("outer")
@@ -318,6 +322,8 @@ def test_categories() -> None:
         for protocol in (names.Base, names.Outer, names.Bare)
         for method in protocol.METHODS
     }
+    for protocol in ("Base", "Outer", "Bare"):
+        assert {found.pop((protocol, name)) for name in ("Empty", "Blank")} == {""}
     assert found == {
         ("Base", "Inherited"): "base",
         ("Base", "Silent"): "",

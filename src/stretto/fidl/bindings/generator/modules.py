@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.generator.expressions import call, type_expression
-from stretto.fidl.bindings.ir import MethodDefinition, attributes, constant
+from stretto.fidl.bindings.ir import MethodDefinition, constant, rpc_attributes
 from stretto.fidl.bindings.loader import docstring, protocol_of, short_name
 from stretto.fidl.codec import types
 
@@ -123,8 +123,7 @@ def _visible(found: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
 
 
 def _protocol(reader: LibraryReader, ir: IR, hidden: frozenset[str]) -> str:
-    found = _visible(attributes(ir), hidden)
-    found.pop("doc", None)
+    found = _visible(rpc_attributes(ir), hidden)
     methods = "".join(f"    {_method(method, hidden)},\n" for method in reader.methods(ir))
     body = [
         f"NAME = {ir['name']!r}",
