@@ -35,7 +35,7 @@ enum {
   NEEDS_STATE = 2,     /* TracePacket.sequence_flags */
 };
 
-static PyTypeObject* template_type;
+PyTypeObject* st_event_template_type;
 static PyObject* within_name; /* "within" */
 
 /* ---- blocks ---- */
@@ -294,21 +294,26 @@ static bool take_keywords(struct event_request* r, PyObject* const* values,
   return true;
 }
 
-/* False: wrong use that is to be raised (misuse.c). */
-static bool parse(struct event_request* r, EventTemplateObject* template,
-                  PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
-  Py_ssize_t used = Py_MIN(count, (Py_ssize_t) template->count);
-  while (used > 0 && args[used - 1] == Py_None)
-    used--;
+void template_request(struct event_request* r, EventTemplateObject* template,
+                      PyObject* const* values, Py_ssize_t count) {
+  while (count > 0 && values[count - 1] == Py_None)
+    count--;
   r->category = template->category;
   r->template = template;
   r->name = template->name;
-  r->argument_names = template->names[used];
-  r->argument_values = args;
+  r->argument_names = template->names[count];
+  r->argument_values = values;
   r->more_arguments = template->constants;
-  if (UNLIKELY(count > (Py_ssize_t) template->count) &&
+}
+
+/* False: wrong use that is to be raised (misuse.c). */
+static bool parse(struct event_request* r, EventTemplateObject* template,
+                  PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+  Py_ssize_t most = template->count;
+  template_request(r, template, args, Py_MIN(count, most));
+  if (UNLIKELY(count > most) &&
       !forgive(r, PART_POSITIONAL, PyExc_TypeError,
-               "a template with %u values got %zd", template->count, count))
+               "a template with %zd values got %zd", most, count))
     return false;
   return !kwnames || take_keywords(r, args + count, kwnames);
 }
@@ -446,7 +451,8 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
   if (!all_are_str(args, count))
     return NULL;
   EventTemplateObject* t =
-      (EventTemplateObject*)template_type->tp_alloc(template_type, 0);
+      (EventTemplateObject*)st_event_template_type->tp_alloc(
+          st_event_template_type, 0);
   if (!t)
     return NULL;
   t->number = ++last_number;
@@ -507,6 +513,9 @@ int add_event_template_type(PyObject* module) {
   within_name = PyUnicode_InternFromString("within");
   if (!within_name)
     return -1;
-  template_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return template_type ? PyModule_AddType(module, template_type) : -1;
+  st_event_template_type =
+      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  return st_event_template_type
+             ? PyModule_AddType(module, st_event_template_type)
+             : -1;
 }

@@ -3,6 +3,7 @@
  * Ids are unique across processes: a counter, mixed with the process's track
  * uuid.  An int is taken as it is, for ids that come from elsewhere. */
 #include "bind.h"
+#include "flow_ids.h"
 #include "track_event.h"
 
 #include <structmember.h>
@@ -14,18 +15,11 @@ typedef struct {
   unsigned long long id;
 } FlowObject;
 
-static uint64_t mix(uint64_t x) { /* the finalizer of splitmix64 */
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 static uint64_t next_flow_id(void) {
   static _Atomic uint64_t counter;
   uint64_t id;
   do {
-    id = mix(st_process_track.uuid +
-             0x9E3779B97F4A7C15u * (atomic_fetch_add(&counter, 1) + 1));
+    id = flow_stream(st_process_track.uuid, atomic_fetch_add(&counter, 1) + 1);
   } while (id == 0);
   return id;
 }
@@ -144,7 +138,7 @@ static PyObject* flow_id(PyObject* module, PyObject* const* args,
   }
   uint64_t key = PyLong_AsUnsignedLongLongMask(args[0]);
   uint64_t index = PyLong_AsUnsignedLongLongMask(args[1]);
-  return PyLong_FromUnsignedLongLong(mix(key + 0x9E3779B97F4A7C15u * index));
+  return PyLong_FromUnsignedLongLong(flow_stream(key, index));
 }
 
 static PyMethodDef kFunctions[] = {

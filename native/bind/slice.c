@@ -279,6 +279,15 @@ static void empty_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+bool slice_pass(PyObject* slice) {
+  PyObject* entered = slice_enter(slice, NULL);
+  if (!entered)
+    return false;
+  Py_DECREF(entered);
+  Py_XDECREF(slice_exit(slice, NULL, 0));
+  return true;
+}
+
 static PyMethodDef kMethods[] = {
     {"__enter__", slice_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))slice_exit, METH_FASTCALL, NULL},

@@ -31,6 +31,10 @@ int st_bind_add_track_event(PyObject* module) {
     return -1;
   if (add_event_template_type(module) < 0)
     return -1;
+  if (add_flow_ids_type(module) < 0)
+    return -1;
+  if (add_message_hook_types(module) < 0)
+    return -1;
   if (PyModule_AddFunctions(module, kFunctions) < 0)
     return -1;
   return add_track_event_api(module);

@@ -399,6 +399,12 @@ uint32_t emit_template(const struct event_request* request, uint32_t mask);
 void remember_template(struct thread_sequence* s,
                        const EventTemplateObject* template);
 void template_cache_free(struct template_cache* cache);
+extern PyTypeObject* st_event_template_type;
+/* Makes the request one for an event of the template, with the first `count`
+ * of its values. */
+void template_request(struct event_request* request,
+                      EventTemplateObject* template, PyObject* const* values,
+                      Py_ssize_t count);
 PyObject* template_new(CategoryObject* category, PyObject* const* args,
                        Py_ssize_t count, PyObject* kwnames);
 
@@ -446,6 +452,8 @@ int add_slice_type(PyObject* module);
 int add_track_type(PyObject* module);
 int add_flow_type(PyObject* module);
 int add_event_template_type(PyObject* module);
+int add_flow_ids_type(PyObject* module);
+int add_message_hook_types(PyObject* module);
 int add_misuse_functions(PyObject* module);
 int add_instance_functions(PyObject* module);
 int add_track_event_api(PyObject* module);
@@ -453,6 +461,8 @@ void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task);
 
 /* slice.c: a new Slice; values and names as in event_request. */
 PyObject* slice_new(const struct event_request* request);
+/* Enters it, and leaves it; false: an exception is set. */
+bool slice_pass(PyObject* slice);
 extern PyObject* st_empty_slice; /* does nothing; shared */
 
 #endif /* STRETTO_BIND_TRACK_EVENT_H_ */

@@ -736,6 +736,69 @@ def in_event() -> bool:
     """Whether the calling thread is recording an event: then it was called by an argument's
     repr, say. For what is used while tracing, and is traced itself."""
 
+@final
+class FlowIds:
+    """Counts the messages of one end of a channel, and names them (see `stretto.flows.ids`)."""
+
+    used: bool
+    """Messages went through, or may have."""
+
+    def __init__(
+        self,
+        key: Callable[[], int],
+        owner: object = None,
+        *,
+        is_server: bool = False,
+        synchronised: bool = True,
+        numbered: bool = False,
+    ) -> None: ...
+    @property
+    def owner(self) -> object: ...
+    def next(
+        self, outgoing: bool, kind: int, txid: int, ordinal: int = 0, answer: int = 0, /
+    ) -> int:
+        """Count a message; its id, or 0."""
+    def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0, /) -> None:
+        """Count a message that needs no id."""
+    def lost(self, outgoing: bool, /) -> None:
+        """Messages went uncounted."""
+    def forsake(self) -> None:
+        """Never give an id again."""
+
+class MessageTemplates:
+    """How a method's messages are shown, for a MessageHook.
+
+    Args:
+        owner: That of the hook.
+        switch: Its `enabled` says whether they are shown.
+    """
+
+    def __init__(self, owner: object, switch: object) -> None: ...
+    @property
+    def owner(self) -> object: ...
+    def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
+        """The template of a kind, of the values txid, bytes, handles, body, incoming."""
+
+@final
+class MessageHook:
+    """`sent` or `received` of `stretto.base.rpc_hooks`, for most messages.
+
+    Args:
+        owner: Whose channels' and methods' states these are.
+        otherwise: Does the same for every message, and gets those that are unusual.
+        incoming: Holds the flow of the message that is being handled.
+        outgoing: It is `sent`.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        otherwise: Callable[..., Any],
+        incoming: ContextVar[int],
+        outgoing: bool,
+    ) -> None: ...
+    def __call__(self, *args: Any) -> Any: ...
+
 EMPTY_SLICE: Final[_Slice]
 
 def thread_track() -> Track:

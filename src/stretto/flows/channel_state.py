@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 
 from stretto.flows.channel_key import NoKeyError, channel_key
-from stretto.flows.ids import AnchoredIds, NumberedIds, Rfc0035Ids, hashed, rfc0035
+from stretto.flows.ids import Rfc0035Ids, hashed, rfc0035
+from stretto.flows.native import FlowIds
 from stretto.flows.shared_ids import SharedIds
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from mmap import mmap
 
     from stretto.base.rpc_hooks import RpcChannel
-    from stretto.flows.ids import FlowIds
+    from stretto.flows.ids import ChannelIds
 
 SCHEMES = ("anchored", "hash", "rfc0035")
 
@@ -58,24 +59,35 @@ class ChannelState:
         tcp: Name TCP connections by their addresses.
     """
 
-    __slots__ = ("__weakref__", "_key", "forked", "ids", "owner", "used")
+    __slots__ = ("__weakref__", "_key", "_used", "forked", "ids", "owner")
 
     def __init__(
         self, owner: object, channel: RpcChannel, scheme: str, *, synchronised: bool, tcp: bool
     ) -> None:
         self.owner = owner
         self._key = _LazyKey(channel, tcp=tcp)
-        self.used = not synchronised
+        self._used = not synchronised
         self.forked = False
-        self.ids: FlowIds
-        if channel.numbered:
-            self.ids = NumberedIds(self._key)
-        elif scheme == "anchored":
-            self.ids = AnchoredIds(
-                self._key, is_server=channel.is_server, synchronised=synchronised
+        self.ids: ChannelIds
+        if channel.numbered or scheme == "anchored":
+            self.ids = FlowIds(
+                self._key,
+                owner,
+                is_server=channel.is_server,
+                synchronised=synchronised,
+                numbered=channel.numbered,
             )
         else:
             self.ids = Rfc0035Ids(self._key, hashed if scheme == "hash" else rfc0035)
+
+    def use(self) -> None:
+        """A message goes through; the ids may have seen some, too."""
+        self._used = True
+
+    @property
+    def used(self) -> bool:
+        """Messages went through, or may have."""
+        return self._used or (type(self.ids) is FlowIds and self.ids.used)
 
     @property
     def wants_flag(self) -> bool:
@@ -84,6 +96,7 @@ class ChannelState:
 
     def before_fork(self, flags: mmap, index: int) -> None:
         """Parent and child will both have the channel; they tell each other by a flag."""
+        self._used = True
         self.ids = SharedIds(self, flags, index)
 
     def after_fork_in_child(self) -> None:

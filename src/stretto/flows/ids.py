@@ -28,6 +28,9 @@ precedence of C and Python, `koid & 0xFFFF << 48 | …` keeps the *top* 16 bits 
 all zero: the channel would drop out.
 
 All ids are 64 bits; 0 means: no flow.
+
+What counts, while a program runs, is `stretto.flows.native.FlowIds`, in C: `AnchoredIds` and
+`NumberedIds` say what it has to do, and the tests compare them.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    class FlowIds(Protocol):
+    class ChannelIds(Protocol):
         """The ids of one end of one channel."""
 
         def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
@@ -157,12 +160,12 @@ class AnchoredIds:
         return self._outgoing.used or self._incoming.used
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         del kind
         return (self._outgoing if outgoing else self._incoming).advance(txid, answer)
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         del ordinal
         direction = self._outgoing if outgoing else self._incoming
         index = direction.advance(txid, answer)
@@ -173,11 +176,11 @@ class AnchoredIds:
         return flow_id(direction.key, index) or 1
 
     def lost(self, outgoing: bool) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         (self._outgoing if outgoing else self._incoming).lose()
 
     def forsake(self) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self._outgoing.forsake()
         self._incoming.forsake()
 
@@ -207,7 +210,7 @@ class NumberedIds:
         self._stream_key = 0
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         del outgoing, kind, ordinal
         if not txid or not (self._stream_key or self._find_key()):
             return 0
@@ -227,7 +230,7 @@ class NumberedIds:
         """Nothing rests on a count."""
 
     def forsake(self) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self._stream_key = 0
         self._key = _no_key
 
@@ -254,7 +257,7 @@ class Rfc0035Ids:
         self._forsaken = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         del outgoing, answer
         key = 0 if self._forsaken or kind == CONTROL else self._key()
         return key and self._recipe(key, ordinal, txid) & U64
@@ -266,5 +269,5 @@ class Rfc0035Ids:
         """Nothing rests on a count."""
 
     def forsake(self) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self._forsaken = True

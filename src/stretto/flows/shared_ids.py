@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from mmap import mmap
 
     from stretto.flows.channel_state import ChannelState
-    from stretto.flows.ids import FlowIds
+    from stretto.flows.ids import ChannelIds
 
 
 class SharedIds:
-    """See the module's head, and `FlowIds`.
+    """See the module's head, and `ChannelIds`.
 
     Args:
         state: Whose ids they are; it learns whether the channel is shared.
@@ -41,25 +41,25 @@ class SharedIds:
         self._state = state
         self._flags = flags
         self._index = index
-        self.ids: FlowIds = state.ids
+        self.ids: ChannelIds = state.ids
         self.in_child = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self._look()
         return self.ids.next(outgoing, kind, txid, ordinal, answer)
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self._look()
         return self.ids.skip(outgoing, kind, txid, answer)
 
     def lost(self, outgoing: bool) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self.ids.lost(outgoing)
 
     def forsake(self) -> None:
-        """See `FlowIds`."""
+        """See `ChannelIds`."""
         self.ids.forsake()
 
     def _look(self) -> None:

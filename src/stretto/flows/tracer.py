@@ -19,7 +19,8 @@ Rules
 - What is sent while an event is being recorded, on the same thread, isn't traced: a channel over
   which the trace itself leaves would never come to rest.
 - Nothing is made for a message but what the trace gets: what its method has in common
-  with all of its kind is a template.
+  with all of its kind is a template. Most messages don't even come here: `MessageHook` does the
+  same in C, once there are templates, unless something is unusual.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import stretto
 from stretto import in_event
 from stretto.base.rpc_hooks import CONTROL, KIND_NAMES, REPLY, REQUEST
 from stretto.flows.channel_state import ChannelState
+from stretto.flows.native import MessageHook, MessageTemplates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ incoming: ContextVar[int] = ContextVar("stretto.flows.incoming", default=0)
 """The flow of the message that is being handled here; 0: none is, or it has no flow."""
 
 
-class _Points:
+class _Points(MessageTemplates):
     """How a method's messages are shown: templates by kind, made when first needed.
 
     Args:
@@ -62,7 +64,6 @@ class _Points:
         "_category",
         "_method",
         "only_instants",
-        "owner",
         "received",
         "sent",
         "transport",
@@ -70,7 +71,7 @@ class _Points:
     )
 
     def __init__(self, owner: FlowTracer, category: str, method: RpcMethod) -> None:
-        self.owner = owner
+        super().__init__(owner, method.switch)
         self._category = category
         self._method = method
         self.only_instants = category == TRANSPORT_CATEGORY
@@ -91,6 +92,8 @@ class _Points:
         )  # fmt: skip
         templates = self.sent if role == "send" else self.received
         templates[kind] = made
+        if not self.only_instants and not self.with_body:
+            self.put(role == "send", kind, made)
         return made
 
 
@@ -119,11 +122,13 @@ class FlowTracer:
         self._bodies = bodies if isinstance(bodies, bool) else frozenset(bodies)
         self._states: weakref.WeakSet[ChannelState] = weakref.WeakSet()
         self._lock = allocate_lock()
+        self.sent = MessageHook(self, self._sent, incoming, outgoing=True)
+        self.received = MessageHook(self, self._received, incoming, outgoing=False)
         self._transport = stretto.Category(
             TRANSPORT_CATEGORY, description="every message of RPC channels", tags=["slow"]
         )
 
-    def sent(  # noqa: PLR0917  # plain arguments: see the seam
+    def _sent(  # noqa: PLR0917  # plain arguments: see the seam
         self,
         channel: RpcChannel,
         stamp: int,
@@ -145,7 +150,7 @@ class FlowTracer:
         state = channel.state
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
-        state.used = True
+        state.use()
         if points is None or kind == CONTROL:
             state.ids.skip(True, kind, txid, answer)
             return None
@@ -171,7 +176,7 @@ class FlowTracer:
         with shown:
             return None
 
-    def received(  # noqa: PLR0917  # plain arguments: see the seam
+    def _received(  # noqa: PLR0917  # plain arguments: see the seam
         self,
         channel: RpcChannel,
         method: RpcMethod,
@@ -192,7 +197,7 @@ class FlowTracer:
         state = channel.state
         if type(state) is not ChannelState or state.owner is not self:
             state = self._state(channel)
-        state.used = True
+        state.use()
         if points is None or kind == CONTROL:
             state.ids.skip(False, kind, txid, answer)
             return None
