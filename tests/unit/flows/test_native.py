@@ -1,0 +1,315 @@
+"""The C forms of what tracing does for each message do what their models in Python do."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import stretto
+from stretto import flows
+from stretto.base import rpc_hooks
+from stretto.base.rpc_hooks import (
+    CONTROL,
+    EVENT,
+    ONE_WAY,
+    REPLY,
+    REQUEST,
+    RpcChannel,
+    RpcMethod,
+    TraceSwitch,
+)
+from stretto.flows.ids import MAX_COUNT, AnchoredIds, NumberedIds
+from stretto.flows.native import FlowIds, MessageHook, MessageTemplates
+from stretto.flows.tracer import FlowTracer, incoming
+from tests.support.recorded_events import Event, record
+from tests.support.traced_greeter import flows_installed
+
+KEY = 0x1234_5678_9ABC_DEF0
+KINDS = (REQUEST, ONE_WAY, EVENT, REPLY, CONTROL)
+
+
+def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Calls of ids: mostly messages."""
+    draw = random.Random(seed)
+    for _ in range(length):
+        chance = draw.random()
+        outgoing = draw.random() < 0.5
+        if chance < 0.02:
+            yield "lost", (outgoing,)
+        elif chance < 0.022:
+            yield "forsake", ()
+        else:
+            txid = draw.choice((0, 0, 1, 2, draw.randrange(1, 10), draw.getrandbits(32)))
+            answer = draw.choice((0, 0, 0, 1, draw.randrange(100)))
+            message = (outgoing, draw.choice(KINDS), txid)
+            if draw.random() < 0.2:
+                yield "skip", (*message, answer)
+            else:
+                yield "next", (*message, draw.getrandbits(60), answer)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ids_are_the_models(seed: int) -> None:
+    draw = random.Random(seed)
+    known = [draw.choice((0, KEY))]
+    is_server, synchronised = draw.random() < 0.5, draw.random() < 0.5
+    numbered = seed % 3 == 0
+    native = FlowIds(
+        lambda: known[0], is_server=is_server, synchronised=synchronised, numbered=numbered
+    )
+    model = (
+        NumberedIds(lambda: known[0])
+        if numbered
+        else AnchoredIds(lambda: known[0], is_server=is_server, synchronised=synchronised)
+    )
+    for at, (call, arguments) in enumerate(random_steps(seed)):
+        if numbered and call == "next" and arguments[1] == CONTROL:
+            continue  # there are none
+        found, expected = getattr(native, call)(*arguments), getattr(model, call)(*arguments)
+        assert call != "next" or found == expected
+        if at == 100:
+            known[0] = KEY
+
+
+def test_the_count_has_an_end() -> None:
+    ids = FlowIds(lambda: KEY)
+    model = AnchoredIds(lambda: KEY, is_server=False)
+    assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)
+    assert MAX_COUNT == 0xFFFFFFFF  # counted to in C, too: nobody waits for that here
+    assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
+
+
+def test_used_and_owner() -> None:
+    owner = object()
+    assert FlowIds(lambda: 0, owner).owner is owner
+    assert not FlowIds(lambda: 0).used
+    assert FlowIds(lambda: 0, synchronised=False).used
+
+
+def test_a_key_that_cant_be_had_is_the_callers_problem() -> None:
+    def key() -> int:
+        raise KeyError("x")
+
+    ids = FlowIds(key)
+    with pytest.raises(KeyError):
+        ids.next(True, REQUEST, 5)
+    for wrong in ((), (True, "x", 5), (True, 1, None)):
+        with pytest.raises(TypeError):
+            ids.next(*wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        FlowIds(lambda: "x").next(True, REQUEST, 5)  # type: ignore[arg-type, return-value]
+
+
+# --- the hook
+
+METHODS = [RpcMethod("Service", name, 7, "test.native") for name in ("Ask", "Tell")]
+UNKNOWN = RpcMethod("Service", "", 9)
+
+
+@contextmanager
+def tracer(*, native: bool) -> Iterator[FlowTracer]:
+    """The installed tracer; all its messages go through Python if it isn't native."""
+    with flows_installed():
+        hooks = rpc_hooks.hooks
+        assert isinstance(hooks, FlowTracer)
+        if not native:
+            hooks.sent, hooks.received = hooks._sent, hooks._received  # type: ignore[assignment]
+        yield hooks
+
+
+def talk(hooks: FlowTracer, seed: int, *, numbered: bool) -> None:
+    """A random conversation, now and then within a handler."""
+    draw = random.Random(seed)
+    ends = [
+        RpcChannel(None, is_server=side, key=KEY, numbered=numbered, adopted=seed % 2 == 0)
+        for side in (False, True)
+    ]
+    for number in range(1, 121):
+        kind = draw.choice((REQUEST, ONE_WAY, EVENT, REPLY))
+        txid = number if numbered or kind in (REQUEST, REPLY) else 0
+        sender, receiver = ends if kind in (REQUEST, ONE_WAY) else reversed(ends)
+        method = draw.choice((*METHODS, UNKNOWN))
+        facts = (method, kind, txid, *(draw.randrange(3) for _ in range(draw.randrange(4))))
+        if draw.random() < 0.05:
+            hooks.lost(receiver, outgoing=False)
+        told = hooks.sent(sender, hooks.now(), *facts)
+        seen = hooks.received(receiver, *facts)
+        for each in (told, seen):
+            if each is not None:
+                with each:
+                    if draw.random() < 0.3:
+                        nested = (METHODS[0], ONE_WAY, number + 10_000 if numbered else 0, 1)
+                        hooks.sent(sender, hooks.now(), *nested)
+                        inner = hooks.received(receiver, *nested)
+                        if inner is not None:
+                            with inner:
+                                pass
+
+
+def shown(event: Event) -> tuple[Any, ...]:
+    return (
+        event.kind, event.name, event.category, event.args, event.track,
+        event.flows, event.terminating_flows,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("numbered", [False, True])
+def test_conversations_look_the_same(seed: int, *, numbered: bool) -> None:
+    events, stats = [], []
+    for native in (False, True):
+        with tracer(native=native) as hooks, record() as recorded:
+            talk(hooks, seed, numbered=numbered)
+            stats.append(flows.stats())
+        events.append([shown(event) for event in recorded.events])
+    assert events[0] == events[1]
+    assert stats[0] == stats[1]
+    assert len(events[0]) > 200
+
+
+def ready(hooks: FlowTracer) -> tuple[RpcChannel, RpcChannel]:
+    """Ends of a channel over which each kind of message went once."""
+    ends = [RpcChannel(None, is_server=side, key=KEY) for side in (False, True)]
+    for kind in (REQUEST, ONE_WAY, EVENT, REPLY):
+        for end in ends:
+            hooks.sent(end, hooks.now(), METHODS[0], kind, 1, 1)
+            hooks.received(end, METHODS[0], kind, 1, 1)
+    return ends[0], ends[1]
+
+
+def other_way(hooks: FlowTracer, *, outgoing: bool) -> tuple[list[Any], MessageHook]:
+    """A hook of the tracer's, and what it passes on."""
+    passed: list[Any] = []
+    return passed, MessageHook(hooks, lambda *args: passed.append(args), incoming, outgoing)
+
+
+ODD: list[tuple[str, Callable[[RpcChannel], tuple[Any, ...]]]] = [
+    ("a kind that isn't traced", lambda end: (end, METHODS[0], CONTROL, 0, 1)),
+    ("no kind at all", lambda end: (end, METHODS[0], 77, 0, 1)),
+    ("a method without a template", lambda end: (end, METHODS[1], ONE_WAY, 0, 1)),
+    ("a method that nobody knows", lambda end: (end, UNKNOWN, ONE_WAY, 0, 1)),
+    ("a channel that is new", lambda _: (RpcChannel(None, is_server=False), METHODS[0], 0, 5, 1)),
+    ("no channel", lambda _: (None, METHODS[0], ONE_WAY, 0, 1)),
+    ("no method", lambda end: (end, None, ONE_WAY, 0, 1)),
+    ("a text as the transaction", lambda end: (end, METHODS[0], REQUEST, "5", 1)),
+    ("too few arguments", lambda end: (end, METHODS[0], REQUEST, 5)),
+    ("too many arguments", lambda end: (end, METHODS[0], REQUEST, 5, 1, 0, 0, b"", 0)),
+]
+
+
+@pytest.mark.parametrize(("what", "make"), ODD, ids=[what for what, _ in ODD])
+def test_what_is_unusual_is_passed_on(what: str, make: Any) -> None:
+    del what
+    with tracer(native=True) as hooks, record():
+        METHODS[1].state = None
+        client, _ = ready(hooks)
+        passed, hook = other_way(hooks, outgoing=False)
+        arguments = make(client)
+        assert hook(*arguments) is None
+        assert passed == [arguments]
+
+
+def test_what_is_usual_is_not_passed_on() -> None:
+    with tracer(native=True) as hooks, record() as recorded:
+        client, server = ready(hooks)
+        before = len(METHODS[0].state.sent)  # type: ignore[attr-defined]
+        passed, sent = other_way(hooks, outgoing=True)
+        _, received = other_way(hooks, outgoing=False)
+        told = sent(client, hooks.now(), METHODS[0], REQUEST, 9, 1)
+        seen = received(server, METHODS[0], REQUEST, 9, 1)
+        with told, seen:
+            assert flows.incoming() != 0
+        assert sent(client, hooks.now(), METHODS[0], ONE_WAY, 0, 1) is None
+        assert passed == []
+        assert before == len(KINDS)
+    assert recorded.kinds.endswith("BBEEBE")
+
+
+@pytest.mark.parametrize("how", ["off", "forsaken", "lost", "another's", "in an event"])
+def test_what_isnt_known_or_wanted_is_passed_on(how: str) -> None:
+    with tracer(native=True) as hooks, record():
+        client, _ = ready(hooks)
+        passed, sent = other_way(hooks, outgoing=True)
+        message = (client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
+        if how == "off":
+            flows.disable("test.native")
+        elif how == "forsaken":
+            client.state.ids.forsake()  # type: ignore[attr-defined]
+        elif how == "lost":
+            hooks.lost(client, outgoing=True)
+        elif how == "another's":
+            passed, sent = other_way(FlowTracer(), outgoing=True)
+        if how == "in an event":
+
+            class Sends:
+                def __repr__(self) -> str:
+                    sent(*message)
+                    return ""
+
+            stretto.instant("x", argument=Sends())
+        else:
+            sent(*message)
+        flows.enable("test.native")
+        assert passed == [message]
+
+
+def test_what_the_other_way_raises_is_raised() -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("x")
+
+    hook = MessageHook(None, fail, incoming, True)
+    with pytest.raises(KeyError):
+        hook(1, 2, 3)
+    with pytest.raises(TypeError):
+        MessageHook(None, fail, "no variable", True)  # type: ignore[arg-type]
+
+
+def test_templates_take_templates() -> None:
+    templates = MessageTemplates(None, TraceSwitch("x"))
+    template = stretto.Category("test.native").template("x")
+    templates.put(True, REQUEST, template)
+    with pytest.raises(TypeError):
+        templates.put(True, REQUEST, "x")  # type: ignore[arg-type]
+    for kind in (-1, 5):
+        with pytest.raises(ValueError, match="no such kind"):
+            templates.put(True, kind, template)
+
+
+def test_nothing_is_left_of_messages() -> None:
+    with tracer(native=True) as hooks, record():
+        client, server = ready(hooks)
+
+        def call(txid: int) -> None:
+            told = hooks.sent(client, hooks.now(), METHODS[0], REQUEST, txid, 1, 2)
+            seen = hooks.received(server, METHODS[0], REQUEST, txid, 1, 2)
+            assert told is not None
+            assert seen is not None
+            with told, seen:
+                hooks.sent(server, hooks.now(), METHODS[0], REPLY, txid, 1)
+                hooks.sent(server, hooks.now(), METHODS[0], EVENT, 0, 1)
+
+        for txid in range(2, 1000):
+            call(txid)
+        before = sys.getallocatedblocks()
+        for txid in range(1000, 4000):
+            call(txid)
+        assert sys.getallocatedblocks() - before < 1000
+
+
+def test_a_tracer_is_let_go() -> None:
+    with record():
+        gone = FlowTracer()
+        method = RpcMethod("Service", "Ask", 7, "test.native")
+        channel = RpcChannel(None, is_server=False, key=KEY)
+        gone.sent(channel, 1, method, ONE_WAY, 0, 1)
+        there = weakref.ref(gone)
+        del gone, method, channel
+        gc.collect()
+        assert there() is None
