@@ -17,7 +17,7 @@ def used_channel() -> tuple[RpcChannel, ChannelState]:
     """The channel is to be kept: its state doesn't."""
     channel = RpcChannel(None, is_server=False, key=KEY)
     state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
-    state.used = True
+    state.use()
     return channel, state
 
 
