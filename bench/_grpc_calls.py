@@ -1,13 +1,13 @@
 """Calls of one gRPC server over one connection, for bench/flows.py.
 
-A state has its own service, and its own chain of interceptors on the same channel.
+A state has its own method, and its own chain of interceptors on the same channel.
 
     bare      none
     no-op     a class of interceptors with the methods of ours, at each end, that do nothing
     off       ours, while its category isn't recorded
     flows     ours, with the `traceparent` that calls carry; `parent` is no-op with such calls
     header    ours, where calls carry nothing: an entry of our own is added; `entry` is no-op with
-              calls that carry one like it: gRPC needs seven to nine us for the first entry
+              calls that carry one like it, always another one: gRPC needs ten us for that
     otel      opentelemetry-instrumentation-grpc, as its instrumentors wrap channel and server;
               spans go through a batch processor into an exporter that forgets them
 """
@@ -15,6 +15,7 @@ A state has its own service, and its own chain of interceptors on the same chann
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, repeat
 from typing import Any
 
 import grpc
@@ -25,11 +26,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from stretto import flows
+from stretto.flows.exchange import FLOW_HEADER, new_flow
 from stretto.flows.grpcio import FlowClientInterceptor, FlowServerInterceptor
 
 BODY = b"x" * 32
-PARENT = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
-ENTRY = (("x-stretto-flow", "0123456789abcdef"),)
+PARENTS = repeat((("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),))
+ENTRIES = cycle([((FLOW_HEADER, new_flow()[0]),) for _ in range(4096)])
+NOTHING = repeat(None)
 OFF = "bench.grpc_off"
 
 
@@ -63,7 +66,7 @@ class NoServer(grpc.ServerInterceptor):
         return continuation(details)
 
 
-class ByService(grpc.ServerInterceptor):
+class ByMethod(grpc.ServerInterceptor):
     """The interceptors of the state that a call belongs to."""
 
     def __init__(self) -> None:
@@ -80,8 +83,9 @@ class GrpcCalls:
         self._provider = TracerProvider(shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(Nowhere()))
         self._pool = ThreadPoolExecutor(1)
-        self._by_service = ByService()
-        self._server = grpc.server(self._pool, interceptors=[self._by_service])
+        self._handlers: dict[str, Any] = {}
+        self._by_method = ByMethod()
+        self._server = grpc.server(self._pool, interceptors=[self._by_method])
         port = self._server.add_insecure_port("127.0.0.1:0")
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
         with_no_op = grpc.intercept_channel(self._channel, NoClient())
@@ -89,14 +93,14 @@ class GrpcCalls:
         self.states = {
             "bare": self._state("Bare", self._channel, None),
             "no-op": self._state("NoOp", with_no_op, NoServer()),
-            "parent": self._state("Parent", with_no_op, NoServer(), PARENT),
-            "entry": self._state("Entry", with_no_op, NoServer(), ENTRY),
+            "parent": self._state("Parent", with_no_op, NoServer(), PARENTS),
+            "entry": self._state("Entry", with_no_op, NoServer(), ENTRIES),
             "off": self._state(
                 "Off",
                 self._ours(FlowClientInterceptor(category=OFF)),
                 FlowServerInterceptor(category=OFF),
             ),
-            "flows": self._state("Flows", self._ours(FlowClientInterceptor()), ours, PARENT),
+            "flows": self._state("Flows", self._ours(FlowClientInterceptor()), ours, PARENTS),
             "header": self._state(
                 "Header", self._ours(FlowClientInterceptor(add_header=True)), ours
             ),
@@ -106,27 +110,28 @@ class GrpcCalls:
                 server_interceptor(self._provider),
             ),
         }
+        generic = grpc.method_handlers_generic_handler("bench", self._handlers)
+        self._server.add_generic_rpc_handlers((generic,))
         flows.disable(OFF)
         self._server.start()
 
     def _ours(self, interceptor: FlowClientInterceptor) -> Any:
         return grpc.intercept_channel(self._channel, interceptor)
 
-    def _state(self, name: str, channel: Any, interceptor: Any, metadata: Any = None) -> State:
-        service, path = f"bench.{name}", f"/bench.{name}/Echo"
-        handler = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
-        generic = grpc.method_handlers_generic_handler(service, {"Echo": handler})
-        self._server.add_generic_rpc_handlers((generic,))
-        self._by_service.states[path] = (
+    def _state(self, name: str, channel: Any, interceptor: Any, metadata: Any = NOTHING) -> State:
+        path = f"/bench/{name}"
+        echo = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
+        self._handlers[name] = echo
+        self._by_method.states[path] = (
             (lambda continuation, details: continuation(details))
             if interceptor is None
             else interceptor.intercept_service
         )
         call = channel.unary_unary(path)
-        return State(timed(lambda: call(BODY, metadata=metadata)), flows.install)
+        return State(timed(lambda: call(BODY, metadata=next(metadata))), flows.install)
 
     def close(self) -> None:
         self._channel.close()
-        self._server.stop(None).wait()
+        self._server.stop(10).wait()
         self._pool.shutdown()
         self._provider.shutdown()

@@ -121,17 +121,17 @@ def row(name: str, ours: float, peer: float, unit: str, target: float) -> dict[s
 
 def make_rows(rounds: int) -> list[dict[str, object]]:
     checks = Checks()
-    ends = [Ipc(), FidlAsync(), Fidl(), GrpcCalls()]
-    ipc, loop, blocking, grpc = measured = [Rounds(each.states) for each in ends]
+    kinds = [Ipc, FidlAsync, Fidl, GrpcCalls]
+    ipc, loop, blocking, grpc = measured = [Rounds() for _ in kinds]
     for _ in range(rounds):
         checks.run()
         # A buffer that is full would be written into all the same.
         with stretto.TracingSession(recording_config(buffer_bytes=64 << 20)):
-            for each in measured:
-                each.run()
-    for end in ends:
-        end.close()
-    flows.uninstall()
+            for kind, each in zip(kinds, measured, strict=True):
+                ends: Any = kind()
+                each.run(ends.states)
+                ends.close()
+                flows.uninstall()
     ns = checks.ns
     otel = grpc.added("otel", "bare")
     return [
