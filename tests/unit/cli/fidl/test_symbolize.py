@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -31,6 +32,41 @@ def test_a_trace_gets_names(ir: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["fidl", "symbolize", str(source), ir, "-o", str(out)]) == 0
     assert out.read_bytes() == trace(b"Greet") + trace(b"ordinal 0x5")
     assert capsys.readouterr().out == "1 ordinals got a name, 1 have none.\n"
+
+
+def test_packed_traces_and_standard_output(
+    ir: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "in.gz"
+    source.write_bytes(gzip.compress(trace(f"ordinal {METHOD.ordinal:#x}".encode())))
+    assert main(["fidl", "symbolize", str(source), ir, "-o", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert out == trace(b"Greet")
+    assert err == b"1 ordinals got a name, 0 have none.\n"
+    assert not (tmp_path / "-").exists()
+    source.write_bytes(source.read_bytes()[:-9])
+    assert main(["fidl", "symbolize", str(source), ir, "-o", "-"]) == 1
+    assert b"compressed by gzip is damaged" in capfdbinary.readouterr().err
+
+
+def test_not_to_a_terminal(ir: str, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["fidl", "symbolize", "in", ir, "-o", "-"]) == 1
+    assert "isn't for a terminal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "methods", [None, 5, [{}], [{"ordinal": "x", "name": "M"}], [{"ordinal": 1, "name": "\ud800"}]]
+)
+def test_a_broken_ir(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], methods: object
+) -> None:
+    broken = json.loads(Path(ir).read_text())
+    broken["protocol_declarations"][0]["methods"] = methods
+    Path(ir).write_text(json.dumps(broken))
+    assert main(["fidl", "symbolize", "in", ir, "-o", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_what_is_no_trace(ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
