@@ -6,8 +6,13 @@ protocol of an endpoint, which is only a name on the wire.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from stretto.fidl.compiler import types
 from stretto.fidl.compiler.declarations import (
+    STRUCT,
+    TABLE,
+    UNION,
     AliasDecl,
     ConstDecl,
     LayoutDecl,
@@ -54,8 +59,7 @@ class Dependencies:
         except Cycle as cycle:
             path = " -> ".join(decl.name for decl in cycle.path)
             raise cycle.path[0].span.error(
-                f"these declarations contain each other: {path}; "
-                "make one of the uses `box<…>` or `optional`"
+                f"these declarations contain each other: {path}; {_way_out(cycle.path)}"
             ) from None
 
     def _needs(self, decl: Decl) -> list[Decl]:
@@ -131,3 +135,25 @@ class Dependencies:
             member = self._scope.member(constant.reference)
             if member is not None:
                 yield member[0]
+
+
+def _way_out(path: list[Decl]) -> str:
+    """What to do about declarations that contain each other: only structs have room for a gap."""
+    for owner, used in pairwise(path):
+        if owner.kind == STRUCT:
+            how = _GAPS.get(used.kind, "make the use of `{0}` `optional`").format(used.name)
+            return f"in struct `{owner.name}` {how}"
+    if any(decl.kind in (TABLE, UNION) for decl in path):
+        return (
+            "members of tables and unions can't be `optional`: put a struct between, with a member "
+            "of the type `box<…>`, or `optional`"
+        )
+    return "a type can't be made of itself"
+
+
+_GAPS = {
+    STRUCT: "make it `box<{0}>`",
+    UNION: "make it `{0}:optional`",
+    TABLE: "make it `vector<{0}>:optional`, as a table by itself can't be optional",
+}
+"""Uses in a struct that may be absent, by what is used."""

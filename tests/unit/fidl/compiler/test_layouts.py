@@ -116,6 +116,31 @@ def test_errors(text: str, reason: str) -> None:
     assert reason in error_of(text).reason
 
 
+@pytest.mark.parametrize(
+    ("text", "way_out", "old", "new"),
+    [
+        ("type X = struct { x X; };", "in struct `X` make it `box<X>`", "x X", "x box<X>"),
+        ("type X = struct { x vector<X>; };", "make it `box<X>`", "<X>", "<box<X>>"),
+        ("type X = struct { u U; }; type U = union { 1: x X; };",
+         "in struct `X` make it `U:optional`", "u U", "u U:optional"),
+        ("type U = union { 1: x X; }; type X = struct { u vector<U>; };",
+         "in struct `X` make it `U:optional`", "<U>", "<U:optional>"),
+        ("type T = table { 1: x X; }; type X = struct { t T; };",
+         "in struct `X` make it `vector<T>:optional`", "t T", "t vector<T>:optional"),
+        ("type T = table { 1: t T; };",
+         "put a struct between", "t T; };", "b B; }; type B = struct { t vector<T>:optional; };"),
+        ("type U = union { 1: u U; };",
+         "put a struct between", "u U; };", "b B; }; type B = struct { u U:optional; };"),
+        ("type T = table { 1: v vector<T>; };",
+         "put a struct between", "vector<T>;", "B; }; type B = struct { t vector<T>:optional;"),
+        ("type N = vector<N>;", "can't be made of itself", "<N>", "<int32>"),
+    ],
+)  # fmt: skip
+def test_the_way_out_of_a_cycle(text: str, way_out: str, old: str, new: str) -> None:
+    assert way_out in error_of(text).reason
+    assert compiled(text.replace(old, new))
+
+
 def test_enum_members_may_be_constants() -> None:
     ir = compiled("const ONE uint32 = 1;\ntype E = enum { A = ONE; B = F.C; };\n"
                   "type F = enum { C = 7; };")  # fmt: skip
