@@ -15,7 +15,7 @@ import pytest
 from stretto import flows
 from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.ipc.service import Raw
-from tests.support import framed_rpc
+from tests.support import framed_rpc, ipc_many
 from tests.support.oracle import Oracle, missing
 from tests.support.recorded import record as record_program
 from tests.support.recorded_events import record
@@ -138,3 +138,21 @@ def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> Non
     one_ways = [(points[out], points[into]) for out, into in arrows if out[1] == "one-way"]
     assert sorted(found) == sorted(into - out for out, into in one_ways)
     assert len(both) > 0.65 * messages
+
+
+def test_our_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None:
+    messages = 8000
+    run = record_program(
+        tmp_path / "trace.pftrace",
+        *("--buffer=64mb", "--no-functions", "--", ipc_many.__file__, str(tmp_path / "sock")),
+        *(str(messages), str(messages // 4)),
+        PYTHONPATH=":".join(sys.path),
+    )
+    assert run.status == 0, run.stderr
+    points, arrows = read(run.trace, by_ordinal=False)
+    assert sorted(arrows) == sorted(expected(points))
+    kinds = Counter(point[:2] for point in points)
+    assert kinds["receive", "one-way"] > messages / 10
+    assert kinds["receive", "request"] > messages / 4
+    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some are in parts
+    assert len(arrows) > messages
