@@ -63,6 +63,9 @@ if TYPE_CHECKING:
         def now(self) -> int:
             """The time for a `stamp`."""
 
+        def opened(self, channel: RpcChannel) -> None:
+            """A server's end has been made: its key may be asked for, while its peer is there."""
+
         def sent(  # noqa: PLR0917  # see the rules
             self,
             channel: RpcChannel,
@@ -70,7 +73,7 @@ if TYPE_CHECKING:
             method: RpcMethod,
             kind: int,
             txid: int,
-            size: int = 0,
+            size: int | None = 0,
             handles: int = 0,
             answer: int = 0,
             data: bytes = b"",
@@ -87,7 +90,7 @@ if TYPE_CHECKING:
                 method: Its method.
                 kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.
                 txid: Its transaction; 0 where the protocol has none for it.
-                size: Its bytes.
+                size: Its bytes; None: not known.
                 handles: Descriptors that go with it.
                 answer: Of a request with several replies: how many came before this one.
                 data: Its bytes, for `RpcMethod.describe`: nobody looks at them who wasn't asked to.
@@ -99,7 +102,7 @@ if TYPE_CHECKING:
             method: RpcMethod,
             kind: int,
             txid: int,
-            size: int = 0,
+            size: int | None = 0,
             handles: int = 0,
             answer: int = 0,
             data: bytes = b"",
@@ -167,6 +170,8 @@ class RpcChannel:
         """Who has been told of every message, if it is told of this one."""
         self.state: object = None
         """The hooks' own."""
+        if is_server and end is not None and hooks is not None:
+            hooks.opened(self)
 
 
 class TraceSwitch:

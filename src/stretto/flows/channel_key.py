@@ -9,7 +9,8 @@ connection is named by the cookie of its *client's* socket (which has one connec
 mixed with the machine's boot id and the network namespace. The client knows its key before the
 server has accepted, and needs no netlink. The server's question costs some 10 µs, once.
 
-Where the server gets no answer (netlink is forbidden, the client lives in another network
+So the server asks as soon as its end is made: of a client that has gone by then nothing is left to
+ask. Where the server gets no answer (netlink is forbidden, the client lives in another network
 namespace, or has gone) there is no key, and no flow; the reason is counted. Rather than asking the
 kernel, two ends may agree on a key: `nonce()`, sent along once by whoever wants to spend the bytes,
 or handed to a child by the parent that made its socket pair. Over TCP the addresses of both
@@ -18,6 +19,7 @@ ends name a connection for as long as ports aren't used again; that is for who a
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -91,8 +93,15 @@ def channel_key(end: End | None, *, is_server: bool, tcp: bool = False) -> int:
             if tcp and own.family in (socket.AF_INET, socket.AF_INET6):
                 return _tcp_key(own, is_server=is_server)
     except (OSError, ValueError) as error:
-        raise NoKeyError("not connected") from error
+        raise _no_key(error, "not connected") from error
     raise NoKeyError("not a unix socket")
+
+
+def _no_key(error: Exception, reason: str) -> NoKeyError:
+    number = error.errno if isinstance(error, OSError) else 0
+    if number in (errno.EMFILE, errno.ENFILE):
+        return NoKeyError("no free descriptor", later=True)
+    return NoKeyError("not a socket" if number == errno.ENOTSOCK else reason)
 
 
 def _unix_key(own: socket.socket, *, is_server: bool) -> int:
@@ -145,13 +154,14 @@ def peer_cookie(own: socket.socket) -> int:
         ) as netlink:
             netlink.settimeout(_TIMEOUT_S)
             _, peer = _ask(netlink, os.fstat(own.fileno()).st_ino)
+            if not peer and not _hung_up(own):
+                raise NoKeyError("not accepted", later=True)
             if not peer:
-                gone = _hung_up(own)
-                raise NoKeyError("peer not found" if gone else "not accepted", later=not gone)
+                raise NoKeyError("peer gone")
             cookie, _ = _ask(netlink, peer)
     except OSError as error:
-        # Another namespace, a filter of system calls, or nobody there any more.
-        raise NoKeyError("peer not found") from error
+        # Another namespace, or a filter of system calls.
+        raise _no_key(error, "peer gone" if _hung_up(own) else "peer not found") from error
     return cookie
 
 

@@ -22,7 +22,7 @@ SCHEMES = ("anchored", "hash", "rfc0035")
 class _LazyKey:
     """The key of a channel, asked for when first needed."""
 
-    __slots__ = ("_channel", "_tcp", "reason", "value")
+    __slots__ = ("_channel", "_never", "_tcp", "reason", "value")
 
     def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
         # The channel holds us.
@@ -30,21 +30,23 @@ class _LazyKey:
         self._tcp = tcp
         self.value = 0
         self.reason = ""
-        """Why there is no key, and won't be."""
+        """Why there is no key."""
+        self._never = False
+        """There won't be one either."""
 
     def __call__(self) -> int:
         """The key; 0: there is none (yet)."""
         channel = self._channel()
-        if self.value or self.reason or channel is None:
-            return self.value
-        if channel.key:
+        if channel is not None and channel.key:
+            # Even if the kernel was asked before: what both ends agreed on comes later.
             self.value = channel.key
+        if self.value or self._never or channel is None:
             return self.value
         try:
             self.value = channel_key(channel.end, is_server=channel.is_server, tcp=self._tcp)
         except NoKeyError as error:
-            if not error.later:
-                self.reason = error.reason
+            self.reason = error.reason
+            self._never = not error.later
         return self.value
 
 
@@ -89,6 +91,10 @@ class ChannelState:
         """Messages went through, or may have."""
         return self._used or (type(self.ids) is FlowIds and self.ids.used)
 
+    def find_key(self) -> None:
+        """Ask for the key now: later the peer may have gone."""
+        self._key()
+
     @property
     def wants_flag(self) -> bool:
         """Whether it has to be shared at the next fork: what wasn't used is the child's own."""
@@ -117,5 +123,5 @@ class ChannelState:
         if self.forked:
             return "forked"
         if not self._key():
-            return self._key.reason or "not accepted"
+            return self._key.reason or "channel has gone"
         return "not synchronised"

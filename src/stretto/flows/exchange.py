@@ -12,6 +12,7 @@ here. That is a fifth of the cost; what wraps gRPC does without the `Exchange`, 
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from functools import lru_cache
 from itertools import count
 
@@ -27,6 +28,7 @@ from stretto.flows.tracer import incoming
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, Self
 
@@ -83,10 +85,21 @@ class TracedMethod:
         method: The name of the slice, and the argument `method`.
     """
 
-    __slots__ = ("received_reply", "received_request", "sent_reply", "sent_request")
+    __slots__ = (
+        "_category",
+        "_method",
+        "_service",
+        "_steps",
+        "received_reply",
+        "received_request",
+        "sent_reply",
+        "sent_request",
+    )
 
     def __init__(self, category: str, service: str, method: str) -> None:
         own = stretto.Category(category)
+        self._category, self._service, self._method = own, service, method
+        self._steps: dict[str, EventTemplate] = {}
 
         def template(role: str, kind: int, *values: str) -> EventTemplate:
             return own.template(
@@ -97,6 +110,16 @@ class TracedMethod:
         self.received_request = template("receive", REQUEST)
         self.sent_reply = template("send", REPLY, "bytes")
         self.received_reply = template("receive", REPLY, "bytes")
+
+    def step(self, name: str) -> EventTemplate:
+        """For slices of work about it that is no message."""
+        made = self._steps.get(name)
+        if made is None:
+            own = self._category
+            made = self._steps[name] = own.template(
+                name, method=self._method, service=self._service
+            )
+        return made
 
 
 traced_method = lru_cache(_MAX_METHODS)(TracedMethod)
@@ -117,6 +140,9 @@ def cause() -> int | None:
 
 class Exchange:
     """One end of one request; the `with` block is the call, or its handling.
+
+    It is left by the thread that entered it, before anything that began earlier there ends; what
+    is done about the request later are steps.
 
     Args:
         category: Under which it is traced.
@@ -159,6 +185,17 @@ class Exchange:
         open_slice, self._slice = self._slice, None
         if open_slice is not None:
             open_slice.__exit__(kind, error, traceback)
+
+    def step(self, name: str) -> AbstractContextManager[object]:
+        """Around work about the request, when its own block is over.
+
+        Args:
+            name: What is done.
+        """
+        if self._method is None:
+            return nullcontext()
+        template = self._method.step(name)
+        return template.slice(within=(incoming, self._key)) if self._is_server else template.slice()
 
     def reply(self, stamp: int = 0, size: int = 0) -> None:
         """The reply goes out, or has come in.

@@ -4,7 +4,9 @@
     connection.request("GET", "/", headers={"traceparent": ...})
     response = connection.getresponse()
 
-A call lasts from its head to the head of the response. Where a request carries a
+The call's slice lasts while the request is written: between that and `getresponse` the caller is
+free to do anything, or to forget the connection. `getresponse` is a slice of its own, in which the
+reply arrives; it is no message, and has no `role`. Where a request carries a
 `traceparent`, its id is made of that; else, with `add_header=True`, of 16 hexadecimal digits in
 `x-stretto-flow`, which is added.
 
@@ -45,10 +47,11 @@ class TracedHTTPConnection(HTTPConnection):
 
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
         """See `http.client`."""
-        self._flow_end()
+        super().putrequest(method, url, *args, **kwargs)
+        # Not before: the call before may not be over, which is an error.
+        self._flow_exchange = None
         self._flow_method = f"{method} {url.partition('?')[0]}"
         self._flow_headers = {}
-        super().putrequest(method, url, *args, **kwargs)
 
     def putheader(self, header: str | bytes, *values: Any) -> None:
         """See `http.client`."""
@@ -68,19 +71,16 @@ class TracedHTTPConnection(HTTPConnection):
         if not key and self._flow_adds_header:
             text, key = new_flow()
             super().putheader(FLOW_HEADER, text)
-        self._flow_exchange = Exchange(
+        exchange = Exchange(
             category=self._flow_category,
             service="http",
             method=self._flow_method,
             key=key,
             is_server=False,
         )
-        self._flow_exchange.__enter__()
-        try:
+        with exchange:
             super().endheaders(*args, **kwargs)
-        except BaseException:
-            self._flow_end()
-            raise
+        self._flow_exchange = exchange
 
     def getresponse(self) -> HTTPResponse:
         """See `http.client`."""
@@ -88,19 +88,12 @@ class TracedHTTPConnection(HTTPConnection):
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
             return super().getresponse()
-        try:
+        with exchange.step("getresponse"):
             response = super().getresponse()
             exchange.reply()
-        finally:
-            exchange.__exit__(None, None, None)
         return response
 
     def close(self) -> None:
         """See `http.client`."""
         super().close()
-        self._flow_end()
-
-    def _flow_end(self) -> None:
-        exchange, self._flow_exchange = self._flow_exchange, None
-        if exchange is not None:
-            exchange.__exit__(None, None, None)
+        self._flow_exchange = None

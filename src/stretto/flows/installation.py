@@ -34,6 +34,8 @@ class _Installation:
         self.lock = RLock()
         self.tracer: FlowTracer | None = None
         self.own_ports = False
+        self.options: tuple[object, ...] = ()
+        """What it was installed with."""
         self.disabled: set[str] = set()
         self.categories: dict[str, stretto.Category | None] = {}
         self.watches_forks = False
@@ -86,7 +88,7 @@ def install(
     own_ports: bool = False,
     bodies: bool | Collection[str] = False,
 ) -> None:
-    """Trace RPC from now on. Calling it again changes nothing until `uninstall`.
+    """Trace RPC from now on. Calling it again with the same options changes nothing.
 
     Do it before the program connects: of a connection that is there already, one-way messages get
     arrows only after its next two-way call.
@@ -103,7 +105,8 @@ def install(
             (`@sensitive` in FIDL, `[debug_redact = true]` in .proto files).
 
     Raises:
-        ConfigError: There is no such scheme, or `bodies` is one name alone.
+        ConfigError: There is no such scheme, `bodies` is one name alone, or it is installed with
+            other options: `uninstall` first, and connect anew.
     """
     if isinstance(bodies, str):
         raise ConfigError(f"bodies takes names of categories: [{bodies!r}]")
@@ -113,9 +116,16 @@ def install(
         return
     from stretto.flows.tracer import FlowTracer
 
+    options = (scheme, tcp, own_ports, bodies if isinstance(bodies, bool) else frozenset(bodies))
     with _here.lock:
         if _here.tracer is not None:
+            if options != _here.options:
+                raise ConfigError(
+                    f"flows are installed already, with {_named(_here.options)}, not "
+                    f"{_named(options)}: call it once, or stretto.flows.uninstall() before"
+                )
             return
+        _here.options = options
         _here.tracer = tracer = FlowTracer(scheme, tcp=tcp, bodies=bodies)
         _here.own_ports = own_ports
         if not _here.watches_forks:
@@ -126,6 +136,12 @@ def install(
                 after_in_child=_after_fork_in_child,
             )
         rpc_hooks.set_hooks(tracer, _here.adopt)
+
+
+def _named(options: tuple[object, ...]) -> str:
+    scheme, tcp, own_ports, bodies = options
+    shown = sorted(bodies) if isinstance(bodies, frozenset) else bodies
+    return f"({scheme!r}, tcp={tcp}, own_ports={own_ports}, bodies={shown})"
 
 
 def uninstall() -> None:
@@ -169,12 +185,16 @@ def incoming() -> int:
 def stats() -> dict[str, int]:
     """Messages that were traced and have no arrow, by reason.
 
-    `not synchronised`: one-way messages of a connection that was there before `install()`, or
-    after a loss or a fork, until the next two-way call. `forked`: the connection is the parent's,
-    or a forked child uses it, too. The
-    others tell why the kernel didn't name the connection: `peer not found` (another network
-    namespace, or netlink is forbidden), `not a unix socket`, `not accepted`, `no socket`; or that a
-    request of HTTP or gRPC has `no header` that names it.
+    - `not synchronised`: one-way messages of a connection that was there before `install()`, or
+      after a loss or a fork, until the next two-way call; of streams and queues, for good.
+    - `forked`: the connection is the parent's, or a forked child uses it, too.
+    - `no header`: a request of HTTP or gRPC carries nothing that names it: no `traceparent`, and
+      nobody asked for `add_header=True`.
+    - Why the kernel didn't name the connection: `peer gone` (before our end was made), `peer not
+      found` (another network namespace, or netlink is forbidden), `not accepted` (yet), `not a unix
+      socket` (see `install(tcp=True)`), `not a socket`, `no socket`, `not connected`, `no cookies`
+      (an old kernel), `no free descriptor`; `channel has gone`: before it was asked.
+    - `bad category`: the name in a schema is none.
     """
     return {} if _here.tracer is None else dict(_here.tracer.suppressed)
 

@@ -13,10 +13,11 @@ So an item has its number from `put`, and the number has to get to whoever reads
              read += 1
 
 `numbers` is shared memory. It has room for more items than a pipe holds: if a pipe was made larger
-by someone and the room didn't suffice, the item has no arrow.
+by someone and the room didn't suffice, the item has no arrow; and none has one after someone was
+interrupted while they read or wrote.
 
 The buffer and the functions that write and read are attributes that the queue's `_reset` sets:
-there they are exchanged. The sender doesn't know an item's size.
+there they are exchanged. The sender doesn't know an item's size, so it is left out there.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.flows.channel_key import nonce
+from stretto.flows.queues import lose, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,10 +85,13 @@ class _Feed:
     def send(self, data: bytes) -> None:
         """Write an item, under the write lock."""
         numbers = self._numbers
-        written = int(numbers[_WRITTEN])
-        numbers[_FIRST + written % SIZE] = self._buffer.current
-        self._writer.send_bytes(data)
-        numbers[_WRITTEN] = written + 1
+        try:
+            numbers[_FIRST + int(numbers[_WRITTEN]) % SIZE] = self._buffer.current
+            self._writer.send_bytes(data)
+            step(numbers, _WRITTEN)
+        except BaseException:
+            lose(numbers, _WRITTEN, self._writer)
+            raise
 
 
 class _Traced:
@@ -146,7 +151,8 @@ class _Traced:
         stamp = 0 if hooks is None else hooks.now()
         super().put(obj, block, timeout)  # type: ignore[misc]
         if hooks is not None:
-            hooks.sent(self._channel, stamp, self._method, ONE_WAY, self._buffer.last.number)
+            number = self._buffer.last.number
+            hooks.sent(self._channel, stamp, self._method, ONE_WAY, number, None)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Wait for an item, and take it."""
@@ -160,13 +166,17 @@ class _Traced:
 
     def _recv_bytes(self) -> bytes:
         """Read an item, under the read lock."""
-        data = self._reader.recv_bytes()
         numbers = self._numbers
-        read = int(numbers[_READ])
-        numbers[_READ] = read + 1
-        number = int(numbers[_FIRST + read % SIZE])
-        if numbers[_WRITTEN] - read >= SIZE:
-            number = 0  # it may be another item's by now
+        try:
+            data = self._reader.recv_bytes()
+            read = step(numbers, _READ)
+        except BaseException:
+            lose(numbers, _READ, self._reader)
+            raise
+        number = 0
+        # Later it may be another item's; what has lost its count is never less.
+        if read and numbers[_WRITTEN] - read < SIZE - 1:
+            number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks
         if hooks is not None:
             self._got.told = hooks.received(self._channel, self._method, ONE_WAY, number, len(data))

@@ -7,7 +7,8 @@
 The creator names the queue, and the name goes to other processes as the queue does, by fork or
 pickled. What is put is numbered by a counter in shared memory under the queue's own write lock,
 what is got by another one under its read lock: the n-th that is put is the n-th that is got,
-whoever does it.
+whoever does it. Who is interrupted at it (Ctrl-C) doesn't know whether it is done: from then on
+the queue has no arrows (`not synchronised`).
 
 `multiprocessing.Queue`, which writes from a thread of its own, is in `process_queue`.
 """
@@ -27,10 +28,35 @@ from stretto.flows.channel_key import nonce
 from stretto.flows.messages import MessageFlows
 
 if TYPE_CHECKING:
+    from ctypes import Array
     from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
     from multiprocessing.synchronize import Lock
     from typing import Any
+
+_PUT, _GOT = 0, 1
+_LOST = (1 << 64) - 1
+"""Instead of a count, for ever."""
+
+
+def lose(counts: Array[c_uint64], index: int, connection: Connection) -> None:
+    """Reading or writing has failed, perhaps in the middle: the count is not known any more.
+
+    Args:
+        counts: The counters that all processes share.
+        index: Which one counts.
+        connection: Of the pipe; if this process has closed it nothing was done.
+    """
+    if not connection.closed:
+        counts[index] = _LOST
+
+
+def step(counts: Array[c_uint64], index: int) -> int:
+    """Count one more: its number, or 0 if that isn't known."""
+    if counts[index] == _LOST:
+        return 0
+    counts[index] += 1
+    return counts[index]
 
 
 class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for type checkers only
@@ -62,10 +88,13 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         data = ForkingPickler.dumps(obj)
         with self._wlock:
             stamp = 0 if hooks is None else hooks.now()
-            self._writer.send_bytes(data)
-            self._counts[0] += 1
+            try:
+                self._writer.send_bytes(data)
+                number = step(self._counts, _PUT)
+            except BaseException:
+                lose(self._counts, _PUT, self._writer)
+                raise
             if hooks is not None:
-                number = self._counts[0]
                 hooks.sent(self._channel(), stamp, self._method, ONE_WAY, number, len(data))
 
     def get(self) -> Any:
@@ -73,10 +102,13 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         hooks = rpc_hooks.hooks
         told = None
         with self._rlock:
-            data = self._reader.recv_bytes()
-            self._counts[1] += 1
+            try:
+                data = self._reader.recv_bytes()
+                number = step(self._counts, _GOT)
+            except BaseException:
+                lose(self._counts, _GOT, self._reader)
+                raise
             if hooks is not None:
-                number = self._counts[1]
                 told = hooks.received(self._channel(), self._method, ONE_WAY, number, len(data))
         if told is not None:
             with told:
@@ -134,7 +166,11 @@ class TracedConnection:
         Raises:
             EOFError: The other end is closed.
         """
-        data = self.connection.recv_bytes()
+        try:
+            data = self.connection.recv_bytes()
+        except BaseException:
+            self._flows.lost()
+            raise
         with self._flows.handling(self._setup[1], size=len(data)):
             return ForkingPickler.loads(data)
 

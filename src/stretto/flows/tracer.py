@@ -135,7 +135,7 @@ class FlowTracer:
         method: RpcMethod,
         kind: int,
         txid: int,
-        size: int = 0,
+        size: int | None = 0,
         handles: int = 0,
         answer: int = 0,
         data: bytes = b"",
@@ -182,7 +182,7 @@ class FlowTracer:
         method: RpcMethod,
         kind: int,
         txid: int,
-        size: int = 0,
+        size: int | None = 0,
         handles: int = 0,
         answer: int = 0,
         data: bytes = b"",
@@ -219,6 +219,10 @@ class FlowTracer:
             txid, size, handles or None, body, flow=going, terminating_flow=ending, within=within
         )
         return shown
+
+    def opened(self, channel: RpcChannel) -> None:
+        """See `RpcHooks`."""
+        self._state(channel).find_key()
 
     def lost(self, channel: RpcChannel, outgoing: bool) -> None:
         """See `RpcHooks`."""

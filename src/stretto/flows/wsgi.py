@@ -2,12 +2,17 @@
 
     app = FlowMiddleware(app)
 
-Each request is a slice that lasts until the application has returned its body, joined to its
-client's slice as those of `stretto.flows.asgi` are.
+Each request is a slice, joined to its client's slice as those of `stretto.flows.asgi` are. It lasts
+until the application has returned its body. If that is made piece by piece (by a generator, say),
+each piece is a slice of its own, `body`, and so is its `close`: what the server does in between is
+none of the application's work. These are no messages, and have no `role`.
+
+The reply is on its way when the server gets the first piece, for it writes the head with that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
@@ -15,7 +20,12 @@ from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Self
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+_END = b"\0" * 2
+"""Compared by identity."""
 
 
 class FlowMiddleware:
@@ -42,9 +52,51 @@ class FlowMiddleware:
         )
         with exchange:
             body = self._app(environ, start_response)
-            # The server writes the head with the first piece of the body, behind us.
+            if _made_piece_by_piece(body, environ):
+                return _Body(body, exchange)
             exchange.reply(stamp())
             return body
+
+
+class _Body:
+    """A body whose pieces are made when the server asks for them."""
+
+    def __init__(self, body: Iterable[bytes], exchange: Exchange) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._exchange = exchange
+        self._has_replied = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        with self._exchange.step("body"):
+            piece = next(self._pieces, _END)
+        if piece:
+            self._reply()
+        if piece is _END:
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        """See PEP 3333."""
+        close = getattr(self._body, "close", None)
+        if close is not None:
+            with self._exchange.step("close"):
+                close()
+
+    def _reply(self) -> None:
+        if not self._has_replied:
+            self._has_replied = True
+            self._exchange.reply(stamp())
+
+
+def _made_piece_by_piece(body: Iterable[bytes], environ: WSGIEnvironment) -> bool:
+    # Of files servers make something of their own, and must see them.
+    wrapper = environ.get("wsgi.file_wrapper")
+    is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
+    return not isinstance(body, Sized) and not is_file
 
 
 def _header(environ: WSGIEnvironment, name: str) -> str:

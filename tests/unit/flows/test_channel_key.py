@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -81,7 +82,17 @@ class TestUnixSockets:
         near, far = socket.socketpair()
         with near:
             far.close()
-            assert reason(near, is_server=True) == ("peer not found", False)
+            assert reason(near, is_server=True) == ("peer gone", False)
+
+    def test_no_free_descriptor_is_another_time_one(self) -> None:
+        near, far = socket.socketpair()
+        full = OSError(errno.EMFILE, "full")
+        with near, far:
+            with mock.patch.object(module.os, "dup", side_effect=full):
+                assert reason(near, is_server=True) == ("no free descriptor", True)
+            with mock.patch.object(module.os, "fstat", side_effect=full):
+                assert reason(near, is_server=True) == ("no free descriptor", True)
+            assert channel_key(near, is_server=True)
 
     def test_netlink_is_forbidden(self) -> None:
         near, far = socket.socketpair()
@@ -148,7 +159,7 @@ class TestOthers:
         closed.close()
         assert reason(closed, is_server=True) == ("not connected", False)
         with (tmp_path / "file").open("w") as file:
-            assert reason(file, is_server=True)[0] == "not connected"  # type: ignore[arg-type]
+            assert reason(file, is_server=True)[0] == "not a socket"  # type: ignore[arg-type]
 
     def test_a_kernel_without_cookies(self) -> None:
         near, far = socket.socketpair()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from stretto import flows
 from stretto.base import rpc_hooks
+from stretto.base.errors import ConfigError
 from tests.support.recorded_events import BEGIN, END, INSTANT, Event, record
 from tests.support.traced_greeter import TracedGreeter, flows_installed
 
@@ -206,10 +208,24 @@ class TestInstallation:
             flows.install("random")
 
     def test_installing_twice_changes_nothing(self) -> None:
+        with flows_installed("hash", bodies=["b", "a"]):
+            before = rpc_hooks.hooks
+            flows.install("hash", bodies=("a", "b"))
+            assert rpc_hooks.hooks is before
+
+    @pytest.mark.parametrize(
+        "options", [{"scheme": "hash"}, {"tcp": True}, {"own_ports": True}, {"bodies": ["a"]}]
+    )
+    def test_installing_otherwise_is_an_error(self, options: dict[str, Any]) -> None:
         with flows_installed():
             before = rpc_hooks.hooks
-            flows.install("hash")
+            with pytest.raises(
+                ConfigError, match=r"installed already, with \('anchored', tcp=False"
+            ):
+                flows.install(**options)
             assert rpc_hooks.hooks is before
+        with flows_installed("hash"):
+            pass
 
     def test_a_category_can_be_disabled(self, greeter: TracedGreeter) -> None:
         switch = rpc_hooks.switch("test.greeter")

@@ -3,122 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import multiprocessing
 import os
-import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from http.client import CannotSendRequest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.request import Request, urlopen
 from wsgiref.types import StartResponse, WSGIEnvironment
-from wsgiref.util import setup_testing_defaults
+from wsgiref.util import FileWrapper, setup_testing_defaults
 
 import pytest
 
+import stretto
 from stretto import flows
 from stretto.flows import asgi, wsgi
-from stretto.flows.asyncio_streams import TracedStream
 from stretto.flows.exchange import Exchange, key_of, new_flow
 from stretto.flows.http_call import http_call
 from stretto.flows.http_client import TracedHTTPConnection
-from stretto.flows.messages import MessageFlows
 from stretto.flows.queues import TracedConnection, TracedSimpleQueue, traced_pipe
-from tests.support.recorded_events import END, Event, record
+from tests.support.flow_chains import CALL, ONE_WAY, arrows
+from tests.support.recorded_events import BEGIN, END, INSTANT, Event, record
 from tests.support.traced_greeter import flows_installed
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+http = stretto.Category("http")
 
 
 @pytest.fixture(autouse=True)
 def installed() -> Iterator[None]:
     with flows_installed():
         yield
-
-
-def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
-    """For each flow of a method its points (role, kind), in the order of time."""
-    chains: dict[int, list[tuple[str, str]]] = {}
-    for event in sorted(events, key=lambda event: event.timestamp):
-        if event.kind != END and event.args["method"] == method:
-            (flow,) = event.flows + event.terminating_flows
-            chains.setdefault(flow, []).append((event.args["role"], event.args["kind"]))
-    return list(chains.values())
-
-
-ONE_WAY = [("send", "one-way"), ("receive", "one-way")]
-CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
-
-
-class TestMessages:
-    def test_both_directions(self) -> None:
-        near, far = socket.socketpair()
-        with near, far, record() as recorded:
-            client = MessageFlows(near, category="test.messages", is_server=False)
-            server = MessageFlows(far, category="test.messages", is_server=True)
-            for _ in range(3):
-                for sender, receiver, name in ((client, server, "up"), (server, client, "down")):
-                    with sender.sending(name):
-                        pass
-                    with receiver.handling(name):
-                        pass
-        assert arrows(recorded.events, "up") == [ONE_WAY] * 3
-        assert arrows(recorded.events, "down") == [ONE_WAY] * 3
-
-    def test_what_was_not_written_is_not_counted(self) -> None:
-        client = MessageFlows(None, category="test.messages", is_server=False, key=3)
-        server = MessageFlows(None, category="test.messages", is_server=True, key=3)
-        with record() as recorded:
-            with pytest.raises(OSError, match="full"), client.sending("x"):
-                raise OSError("full")
-            with client.sending("x"):
-                pass
-            with pytest.raises(KeyError), server.handling("x"):
-                raise KeyError
-        assert arrows(recorded.events, "x") == [ONE_WAY]
-        assert recorded.kinds == "BEBE"
-
-    def test_counted_before_flows_are_installed(self) -> None:
-        flows.uninstall()
-        client = MessageFlows(None, category="test.messages", is_server=False, key=3)
-        server = MessageFlows(None, category="test.messages", is_server=True, key=3)
-        with client.sending("x"):
-            pass
-        with server.handling("x"):
-            pass
-        flows.install()
-        with record() as recorded:
-            with client.sending("x"):
-                pass
-            with server.handling("x"):
-                pass
-        assert arrows(recorded.events, "x") == [ONE_WAY]
-
-
-def test_asyncio_streams() -> None:
-    async def talk() -> list[bytes]:
-        near, far = socket.socketpair()
-        ends = [await asyncio.open_connection(sock=each) for each in (near, far)]
-        client = TracedStream(*ends[0], category="test.streams", is_server=False)
-        server = TracedStream(*ends[1], category="test.streams", is_server=True)
-        heard = []
-        for line in (b"one\n", b"two\n"):
-            await client.write(line)
-            heard.append(await server.read(server.reader.readline()))
-            await server.write(b"ack\n", "ack")
-            with client.handling("ack"):
-                heard.append(await client.reader.readline())
-        client.writer.close()
-        await client.writer.wait_closed()
-        heard.append(await server.read(server.reader.readline()))
-        server.writer.close()
-        await server.writer.wait_closed()
-        return heard
-
-    with record() as recorded:
-        assert asyncio.run(talk()) == [b"one\n", b"ack\n", b"two\n", b"ack\n", b""]
-    assert arrows(recorded.events, "message") == [ONE_WAY] * 2
-    assert len(arrows(recorded.events, "ack")) == 2
 
 
 def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
@@ -355,8 +273,28 @@ class TestHttpClient:
             refused = TracedHTTPConnection("127.0.0.1", 1)
             with pytest.raises(OSError, match="refused"):
                 refused.request("GET", "/e")
-        client = [e for e in recorded.events if e.kind == END or e.args["role"] == "send"]
-        assert [e.kind for e in client if e.track == client[0].track].count(END) == 2
+        assert recorded.kinds.count("E") == recorded.kinds.count("B")
+
+    def test_a_connection_that_is_forgotten_leaves_nothing_open(self, port: int) -> None:
+        with record() as recorded:
+            forgotten = TracedHTTPConnection("127.0.0.1", port, add_header=True)
+            forgotten.request("GET", "/f")
+            http.instant("after", role="none")
+        ours = [e for e in recorded.events if e.track == recorded.events[0].track]
+        assert [e.kind for e in ours] == [BEGIN, END, INSTANT]
+        forgotten.close()
+
+    def test_a_second_request_at_once_is_refused_and_harms_nothing(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
+            connection.request("GET", "/g")
+            with pytest.raises(CannotSendRequest):
+                connection.request("GET", "/h")
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert arrows(recorded.events, "GET /g") == [CALL]
+        waits = [e for e in recorded.events if e.name == "getresponse"]
+        assert [e.args["method"] for e in waits] == ["GET /g"]
 
 
 class TestHttpCall:
@@ -468,25 +406,106 @@ def test_interleaved_handlers_stand_on_tracks_of_their_own() -> None:
         assert kinds == "BIE"
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_wsgi(*, crashes: bool) -> None:
-    def app(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
-        if crashes:
+class TestWsgi:
+    """What a server gets, and what is in the trace."""
+
+    @staticmethod
+    def serve(app: Any, body_to: Any = list, **extra: Any) -> tuple[list[Event], Any]:
+        environ: WSGIEnvironment = {"HTTP_TRACEPARENT": PARENT, "PATH_INFO": "/y", **extra}
+        setup_testing_defaults(environ)
+        with record() as recorded:
+            body = wsgi.FlowMiddleware(app)(environ, start_response)
+            got = body_to(body)
+            if hasattr(body, "close"):
+                body.close()
+        return recorded.events, got
+
+    def test_a_body_that_is_there(self) -> None:
+        body = [b"hi"]
+        events, got = self.serve(lambda *_: body, lambda body: body)
+        assert got is body
+        assert arrows(events, "GET /y") == [CALL[1:3]]
+        assert [e.kind for e in events] == [BEGIN, INSTANT, END]
+
+    def test_an_application_that_crashes(self) -> None:
+        def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> list[bytes]:
             raise ZeroDivisionError
-        start_response("200 OK", [])
-        return [b"hi"]
 
-    def start_response(*_: Any, **__: Any) -> Any:
-        return None
+        environ: WSGIEnvironment = {"HTTP_TRACEPARENT": PARENT, "PATH_INFO": "/y"}
+        setup_testing_defaults(environ)
+        with record() as recorded, pytest.raises(ZeroDivisionError):
+            wsgi.FlowMiddleware(app)(environ, start_response)
+        assert arrows(recorded.events, "GET /y") == [CALL[1:2]]
+        assert recorded.kinds == "BE"
 
-    environ: WSGIEnvironment = {"HTTP_TRACEPARENT": PARENT, "PATH_INFO": "/y"}
-    setup_testing_defaults(environ)
-    traced = wsgi.FlowMiddleware(app)
-    with record() as recorded:
-        if crashes:
+    def test_a_generator(self) -> None:
+        """Its work is within slices, the reply goes out with its first piece, and it is closed."""
+
+        def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
+            try:
+                for piece in (b"", b"one", b"two"):
+                    http.instant("work", named=flows.incoming() != 0)
+                    yield piece
+            finally:
+                http.instant("work", named=flows.incoming() != 0)
+
+        events, got = self.serve(app)
+        assert got == [b"", b"one", b"two"]
+        shown = [e.name if e.kind == BEGIN else e.args.get("role", e.name) for e in events]
+        assert [name or "end" for name in shown] == [
+            *("GET /y", "end"), *("body", "work", "end"), *("body", "work", "end"), "send",
+            *("body", "work", "end"), *("body", "work", "end"), *("close", "end"),
+        ]  # fmt: skip
+        assert all(e.args["named"] for e in events if e.name == "work")
+        assert arrows(events, "GET /y") == [CALL[1:3]]
+        assert flows.incoming() == 0
+
+    @pytest.mark.parametrize("taken", [0, 1])
+    def test_a_body_that_is_not_read_to_its_end(self, taken: int) -> None:
+        closed = []
+
+        def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
+            try:
+                yield b"one"
+                yield b"two"
+            finally:
+                closed.append(True)
+
+        events, got = self.serve(app, lambda body: [next(iter(body)) for _ in range(taken)])
+        assert got == [b"one"] * taken
+        assert closed == [True] * taken
+        assert [e.kind for e in events].count(BEGIN) == [e.kind for e in events].count(END)
+        assert arrows(events, "GET /y") == [CALL[1 : 2 + taken]]
+
+    def test_an_object_that_makes_pieces(self) -> None:
+        class App:
+            def __init__(self, *_: object) -> None:
+                pass
+
+            def __iter__(self) -> Iterator[bytes]:
+                yield b"piece"
+
+        events, got = self.serve(App)
+        assert got == [b"piece"]
+        assert arrows(events, "GET /y") == [CALL[1:3]]
+
+    def test_a_generator_that_crashes(self) -> None:
+        def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
+            yield b"one"
+            raise ZeroDivisionError
+
+        def take(body: Iterable[bytes]) -> None:
             with pytest.raises(ZeroDivisionError):
-                traced(environ, start_response)
-        else:
-            assert list(traced(environ, start_response)) == [b"hi"]
-    assert arrows(recorded.events, "GET /y") == [CALL[1:2] if crashes else CALL[1:3]]
-    assert recorded.kinds == ("BE" if crashes else "BIE")
+                list(body)
+
+        events, _ = self.serve(app, take)
+        assert [e.kind for e in events].count(BEGIN) == [e.kind for e in events].count(END)
+
+    def test_servers_see_their_file_wrappers(self) -> None:
+        file = FileWrapper(io.BytesIO(b"data"))
+        _, got = self.serve(lambda *_: file, lambda b: b, **{"wsgi.file_wrapper": FileWrapper})
+        assert got is file
+
+
+def start_response(*_: Any, **__: Any) -> Any:
+    """Of a server."""

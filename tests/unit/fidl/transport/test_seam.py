@@ -74,6 +74,9 @@ class Recorder:
     def received(self, channel, method, kind, txid, size=0, handles=0, answer=0, data=b""):
         return self._told("received", channel, kind, txid, method)
 
+    def opened(self, channel) -> None:
+        assert channel.is_server
+
     def lost(self, channel, outgoing) -> None:
         raise AssertionError
 

@@ -1,0 +1,18 @@
+"""The arrows of a trace: for each flow, the messages that it joins."""
+
+from __future__ import annotations
+
+from tests.support.recorded_events import END, Event
+
+ONE_WAY = [("send", "one-way"), ("receive", "one-way")]
+CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
+
+
+def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
+    """For each flow of a method its points (role, kind), in the order of time."""
+    chains: dict[int, list[tuple[str, str]]] = {}
+    for event in sorted(events, key=lambda event: event.timestamp):
+        if event.kind != END and event.args.get("role") and event.args["method"] == method:
+            (flow,) = event.flows + event.terminating_flows
+            chains.setdefault(flow, []).append((event.args["role"], event.args["kind"]))
+    return list(chains.values())

@@ -1,0 +1,141 @@
+"""MessageFlows: the n-th sent is the n-th received, or there is no arrow."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from stretto import flows
+from stretto.base.errors import ConfigError
+from stretto.flows.messages import MessageFlows
+from tests.support.flow_chains import ONE_WAY, arrows
+from tests.support.recorded_events import END, Event, record
+from tests.support.traced_greeter import flows_installed
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    with flows_installed():
+        yield
+
+
+def ends() -> tuple[MessageFlows, MessageFlows]:
+    """A client and its server, who agree on a key."""
+    client = MessageFlows(None, category="test.messages", is_server=False, key=3)
+    return client, MessageFlows(None, category="test.messages", is_server=True, key=3)
+
+
+def one_message(sender: MessageFlows, receiver: MessageFlows, name: str = "x") -> None:
+    with sender.sending(name):
+        pass
+    with receiver.handling(name):
+        pass
+
+
+def named(events: list[Event]) -> set[int]:
+    """The messages that have a flow, by their place among all: 0, 1, ..."""
+    begins = [event for event in events if event.kind != END]
+    return {n for n, event in enumerate(begins) if event.flows or event.terminating_flows}
+
+
+class TestMessages:
+    def test_both_directions(self) -> None:
+        near, far = socket.socketpair()
+        with near, far, record() as recorded:
+            client = MessageFlows(near, category="test.messages", is_server=False)
+            server = MessageFlows(far, category="test.messages", is_server=True)
+            for _ in range(3):
+                for sender, receiver, name in ((client, server, "up"), (server, client, "down")):
+                    with sender.sending(name):
+                        pass
+                    with receiver.handling(name):
+                        pass
+        assert arrows(recorded.events, "up") == [ONE_WAY] * 3
+        assert arrows(recorded.events, "down") == [ONE_WAY] * 3
+
+    def test_counted_before_flows_are_installed(self) -> None:
+        flows.uninstall()
+        client = MessageFlows(None, category="test.messages", is_server=False, key=3)
+        server = MessageFlows(None, category="test.messages", is_server=True, key=3)
+        with client.sending("x"):
+            pass
+        with server.handling("x"):
+            pass
+        flows.install()
+        with record() as recorded:
+            with client.sending("x"):
+                pass
+            with server.handling("x"):
+                pass
+        assert arrows(recorded.events, "x") == [ONE_WAY]
+
+
+class TestWhatIsNotKnown:
+    """No wrong arrow, and a reason in the statistics."""
+
+    def test_whether_a_message_was_written(self) -> None:
+        client, server = ends()
+        with record() as recorded:
+            one_message(client, server)
+            with pytest.raises(TimeoutError), client.sending("x"):
+                raise TimeoutError  # of a drain behind the write: the message is on its way
+            with server.handling("x"):
+                pass
+            one_message(client, server)
+            one_message(server, client)
+        assert named(recorded.events) == {
+            0,
+            1,
+            2,
+            4,
+            5,
+            6,
+        }  # those received by the server match none
+        assert flows.stats() == {"not synchronised": 1}
+        assert arrows([recorded.events[n] for n in (0, 2)], "x") == [ONE_WAY]
+
+    def test_who_wrote_first(self) -> None:
+        client, _ = ends()
+        with record() as recorded, client.sending("a"), client.sending("b"):
+            pass
+        assert named(recorded.events) == set()
+        assert flows.stats() == {"not synchronised": 2}
+
+    @pytest.mark.parametrize("outgoing", [False, True])
+    def test_how_many_went_by(self, *, outgoing: bool) -> None:
+        client, server = ends()
+        server.lost(outgoing=outgoing)
+        with record() as recorded:
+            one_message(client, server)
+            one_message(server, client)
+        assert named(recorded.events) == {0, 1, 2, 3} - {2 if outgoing else 1}
+        assert flows.stats() == {"not synchronised": 1}
+
+    def test_an_exception_in_a_handler_harms_nothing(self) -> None:
+        client, server = ends()
+        with record() as recorded:
+            with client.sending("x"):
+                pass
+            with pytest.raises(KeyError), server.handling("x"):
+                raise KeyError
+            one_message(client, server)
+        assert arrows(recorded.events, "x") == [ONE_WAY] * 2
+
+
+def test_sizes_are_shown_where_they_are_known() -> None:
+    client, server = ends()
+    with record() as recorded:
+        with client.sending("x", size=0):
+            pass
+        with server.handling("x"):
+            pass
+    sent, received = (event for event in recorded.events if event.kind != END)
+    assert sent.args["bytes"] == 0
+    assert "bytes" not in received.args
+
+
+def test_what_is_no_socket() -> None:
+    with pytest.raises(ConfigError, match="'x' is no socket"):
+        MessageFlows("x", category="test.messages", is_server=False)  # type: ignore[arg-type]
