@@ -20,7 +20,7 @@ from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.async_endpoint import AsyncEndpoint
 from stretto.fidl.transport.client import call_event_handler
 from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
-from stretto.fidl.transport.errors import ClosedError
+from stretto.fidl.transport.errors import ClosedError, PeerError
 from stretto.fidl.transport.results import message_of, payload_of, reply_in
 from stretto.fidl.transport.stubs import stub_class
 
@@ -47,10 +47,10 @@ class _Waiter:
 
     def resolve(self, incoming: Incoming) -> None:
         """See `conversation.Waiter`."""
-        if self.future.done():
-            incoming.drop()
-        else:
+        if not self.future.done():
             self.future.set_result(incoming)
+        elif not incoming.taken:
+            incoming.drop()
 
     def fail(self, error: FidlError) -> None:
         """See `conversation.Waiter`."""
@@ -157,8 +157,7 @@ class AsyncClient:
         try:
             return reply_in(waiter.method, incoming)
         except WireError as error:
-            self._end(error)
-            raise
+            raise self._ended(error) from error
 
     # --- reading
 
@@ -175,6 +174,7 @@ class AsyncClient:
                 raise ClosedError
             if self._conversation.take(incoming):
                 self._event_came.set()
+            self._endpoint.pending = None
         except BlockingIOError:
             return False
         except FidlError as error:
@@ -192,6 +192,12 @@ class AsyncClient:
         self._conversation.end(error)
         self._event_came.set()
         self._endpoint.close()
+
+    def _ended(self, error: WireError) -> PeerError:
+        """End the channel for what can't be decoded; the error for the caller."""
+        failure = PeerError(str(error))
+        self._end(failure)
+        return failure
 
     # --- events
 
@@ -237,14 +243,13 @@ class AsyncClient:
                 return None
             self._event_came.clear()
             await self._event_came.wait()
-        return conversation.events.popleft()
+        return conversation.next_event()
 
     def _decoded(self, incoming: Incoming) -> EventMessage:
         try:
             return self._conversation.decode_event(incoming)
         except WireError as error:
-            self._end(error)
-            raise
+            raise self._ended(error) from error
 
     # --- the end
 

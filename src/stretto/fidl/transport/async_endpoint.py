@@ -85,7 +85,7 @@ class AsyncEndpoint(Endpoint):
             self._loop.remove_reader(self.socket.fileno())
 
     def read(self) -> Incoming | None:
-        """Read a message; None: the peer has gone.
+        """Read a message; None: the peer has gone. It stays in `pending`.
 
         Raises:
             BlockingIOError: None is there.

@@ -148,7 +148,8 @@ class AsyncServer:
                 return None
             if len(self._tasks) < self._in_flight:
                 try:
-                    return self._endpoint.read()
+                    incoming, self._endpoint.pending = self._endpoint.read(), None
+                    return incoming
                 except BlockingIOError:
                     self._endpoint.on_readable(self._wake.set)
                 except WireError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from stretto.base.rpc_hooks import ONE_WAY as ONE_WAY_MESSAGE
@@ -21,16 +20,18 @@ from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
-from stretto.fidl.transport.errors import CallTimeoutError, ClosedError
+from stretto.fidl.transport.deadline import deadline_of, is_over, seconds_left
+from stretto.fidl.transport.errors import CallTimeoutError, ClosedError, PeerError
 from stretto.fidl.transport.results import message_of, numbered, payload_of, reply_in
 from stretto.fidl.transport.stubs import stub_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from stretto.base.rpc_hooks import Told
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Method, Protocol
+    from stretto.fidl.codec.message import Message
     from stretto.fidl.transport.endpoint import Incoming
 
 
@@ -65,9 +66,9 @@ class _Waiter:
 
     def sleep(self, deadline: float | None) -> None:
         """Until it is woken."""
-        left = -1 if deadline is None else max(deadline - monotonic(), 0)
-        if not self._wake.acquire(timeout=left):
-            raise CallTimeoutError("nothing came in time")
+        while not self._wake.acquire(timeout=seconds_left(deadline)):
+            if is_over(deadline):
+                raise CallTimeoutError("nothing came in time")
 
 
 class Client:
@@ -106,7 +107,7 @@ class Client:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._waiting: set[_Waiter] = set()
-        self._someone_reads = False
+        self._reader: _Waiter | None = None
 
     # --- calls
 
@@ -121,50 +122,52 @@ class Client:
         method = self._conversation.protocol.BY_NAME[name]
         return self._traced_call(method, payload, {}, timeout)
 
-    def _call(
-        self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
-    ) -> Any:
-        waiter, told = self._request(method, payload, members)
+    def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
+        deadline = deadline_of(self._timeout)
+        waiter, told = self._request(method, payload, members, deadline)
         if told is not None:
             with told:
                 pass
-        return self._reply(waiter, timeout)
+        return self._reply(waiter, deadline)
 
     def _traced_call(
         self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
     ) -> Any:
-        waiter, told = self._request(method, payload, members)
+        deadline = deadline_of(self._timeout if timeout is None else timeout)
+        waiter, told = self._request(method, payload, members, deadline)
         if told is None:
-            return self._reply(waiter, timeout)
+            return self._reply(waiter, deadline)
         with told:
-            return self._reply(waiter, timeout)
+            return self._reply(waiter, deadline)
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         payload = payload_of(method.request, method.name, payload, members)
         message = message_of(method, 0, payload)
         self._conversation.check_open()
+        deadline, facts = deadline_of(self._timeout), self._endpoint.methods[method.ordinal]
         try:
-            facts = self._endpoint.methods[method.ordinal]
-            self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
+            self._endpoint.write(facts, ONE_WAY_MESSAGE, lambda: (0, message), deadline=deadline)
         except ClosedError:
             self._read_to_the_end()
             raise
 
     def _request(
-        self, method: Method, payload: Any, members: Mapping[str, Any]
+        self, method: Method, payload: Any, members: Mapping[str, Any], deadline: float | None
     ) -> tuple[_Waiter, Told | None]:
         payload = payload_of(method.request, method.name, payload, members)
         message = message_of(method, 0, payload)
-        endpoint, conversation, waiter = self._endpoint, self._conversation, _Waiter(method)
-        facts = endpoint.methods[method.ordinal]
+        conversation, waiter = self._conversation, _Waiter(method)
+
+        def number() -> tuple[int, Message]:
+            with self._lock:
+                conversation.check_open()
+                waiter.txid = conversation.assigned.give()
+                conversation.waiters[waiter.txid] = waiter
+            return waiter.txid, numbered(message, waiter.txid)
+
+        facts = self._endpoint.methods[method.ordinal]
         try:
-            with endpoint.write_lock:
-                with self._lock:
-                    conversation.check_open()
-                    waiter.txid = conversation.assigned.give()
-                    conversation.waiters[waiter.txid] = waiter
-                message = numbered(message, waiter.txid)
-                return waiter, endpoint.write_locked(facts, REQUEST, waiter.txid, message)
+            return waiter, self._endpoint.write(facts, REQUEST, number, deadline=deadline)
         except ClosedError:
             self._leave(waiter)
             self._read_to_the_end()
@@ -173,10 +176,9 @@ class Client:
             self._leave(waiter)
             raise
 
-    def _reply(self, waiter: _Waiter, timeout: float | None) -> Any:
-        limit = self._timeout if timeout is None else timeout
+    def _reply(self, waiter: _Waiter, deadline: float | None) -> Any:
         try:
-            self._wait(waiter, None if limit is None else monotonic() + limit)
+            self._wait(waiter, deadline)
         except BaseException:
             self._leave(waiter)
             raise
@@ -188,8 +190,7 @@ class Client:
         try:
             return reply_in(waiter.method, incoming)
         except WireError as error:
-            self._end(error)
-            raise
+            raise self._ended(error) from error
 
     def _leave(self, waiter: _Waiter) -> None:
         """Whoever waited doesn't any more."""
@@ -200,35 +201,46 @@ class Client:
 
     # --- reading for all
 
-    def _wait(self, waiter: _Waiter, deadline: float | None) -> None:
-        """Wait until a waiter is done; read meanwhile, unless someone does."""
-        with self._lock:
-            self._waiting.add(waiter)
-        try:
-            while not waiter.done:
-                with self._lock:
-                    reads = not (self._someone_reads or waiter.done)
-                    self._someone_reads |= reads
-                if reads:
-                    self._read_until(waiter, deadline)
-                elif not waiter.done:
-                    waiter.sleep(deadline)
-        finally:
-            self._pass_on(waiter)
+    def _wait(
+        self, waiter: _Waiter, deadline: float | None, is_there: Callable[[], bool] = bool
+    ) -> None:
+        """Wait until a waiter is done; read meanwhile, unless someone does.
 
-    def _read_until(self, waiter: _Waiter, deadline: float | None) -> None:
+        Args:
+            waiter: Who waits.
+            deadline: Until when.
+            is_there: What it waits for is there already; called under the lock.
+        """
         try:
-            while not waiter.done:
-                self._read_one(deadline)
-        finally:
+            try:
+                with self._lock:
+                    waiter.done = waiter.done or is_there()
+                    self._waiting.add(waiter)
+                self._read_or_sleep(waiter, deadline)
+            finally:
+                self._pass_on(waiter)
+        except BaseException:
+            self._pass_on(waiter)  # a signal's handler may have raised in there, too
+            raise
+
+    def _read_or_sleep(self, waiter: _Waiter, deadline: float | None) -> None:
+        while not waiter.done:
             with self._lock:
-                self._someone_reads = False
+                if self._reader is None and not waiter.done:
+                    self._reader = waiter
+            if self._reader is waiter:
+                while not waiter.done:
+                    self._read_one(deadline)
+            elif not waiter.done:
+                waiter.sleep(deadline)
 
     def _pass_on(self, waiter: _Waiter) -> None:
         """Leave; somebody else has to read now."""
         with self._lock:
             self._waiting.discard(waiter)
-            if not self._someone_reads:
+            if self._reader is waiter:
+                self._reader = None
+            if self._reader is None:
                 for other in self._waiting:
                     other.wake()
                     break
@@ -241,6 +253,7 @@ class Client:
             with self._lock:
                 if self._conversation.take(incoming):
                     self._wake_for_event()
+                self._endpoint.pending = None
         except CallTimeoutError:
             raise
         except FidlError as error:
@@ -248,18 +261,22 @@ class Client:
 
     def _read_to_the_end(self) -> None:
         """The peer has gone; it may have said why."""
+        conversation = self._conversation
         while True:
-            waiter = _Waiter(None)
-            with self._lock:
-                self._conversation.check_open()
-                self._waiting.add(waiter)
-            self._wait(waiter, None)
+            conversation.check_open()
+            self._wait(_Waiter(None), None, lambda: conversation.error is not None)
 
     def _end(self, error: FidlError) -> None:
         with self._lock:
             self._conversation.end(error)
             self._wake_for_event()
         self._endpoint.close()
+
+    def _ended(self, error: WireError) -> PeerError:
+        """End the channel for what can't be decoded; the error for the caller."""
+        failure = PeerError(str(error))
+        self._end(failure)
+        return failure
 
     def _wake_for_event(self) -> None:
         """All who wait for an event look again."""
@@ -307,24 +324,21 @@ class Client:
                 call_event_handler(handler, self._decoded(incoming))
 
     def _next_event(self, timeout: float | None) -> Incoming | None:
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline, conversation = deadline_of(timeout), self._conversation
         while True:
-            waiter = _Waiter(None)
             with self._lock:
-                if self._conversation.events:
-                    return self._conversation.events.popleft()
-                if self._conversation.error is not None:
-                    self._conversation.raise_unless_at_rest()
+                if conversation.events:
+                    return conversation.next_event()
+                if conversation.error is not None:
+                    conversation.raise_unless_at_rest()
                     return None
-                self._waiting.add(waiter)
-            self._wait(waiter, deadline)
+            self._wait(_Waiter(None), deadline, conversation.has_news)
 
     def _decoded(self, incoming: Incoming) -> EventMessage:
         try:
             return self._conversation.decode_event(incoming)
         except WireError as error:
-            self._end(error)
-            raise
+            raise self._ended(error) from error
 
     # --- the end
 

@@ -128,6 +128,8 @@ class Conversation:
     def take(self, incoming: Incoming) -> bool:
         """Take a message that was read; whether it is an event.
 
+        Taking it once more, after an interrupt of its reader, does what is left to do.
+
         Raises:
             FidlError: It is the last one: an epitaph, or it breaks the rules.
         """
@@ -151,10 +153,12 @@ class Conversation:
         if waiter is not None:
             if waiter.method.ordinal != ordinal:
                 raise PeerError(f"a reply to {waiter.method.name} has the ordinal {ordinal:#x}")
-            del self.waiters[txid]
             waiter.resolve(incoming)
+            incoming.taken = True
+            self.waiters.pop(txid, None)
         elif self.own.was_given(txid) or self.assigned.was_given(txid):
-            incoming.drop()
+            if not incoming.taken:
+                incoming.drop()
         else:
             raise PeerError(f"a reply to the transaction {txid}, which there never was")
 
@@ -164,10 +168,23 @@ class Conversation:
             header.flexible and self.protocol.OPENNESS in ("open", "ajar")
         ):
             raise PeerError(f"an event of the unknown ordinal {header.ordinal:#x}")
+        if incoming.taken or (self.events and self.events[-1] is incoming):
+            return
         self.events.append(incoming)
         if len(self.events) > self._event_limit:
             self.events.popleft().drop()
             self.lost_events += 1
+
+    def has_news(self) -> bool:
+        """An event is there, or the end."""
+        return bool(self.events) or self.error is not None
+
+    def next_event(self) -> Incoming:
+        """The event that came first; there is one."""
+        incoming = self.events[0]
+        incoming.taken = True
+        self.events.popleft()
+        return incoming
 
     def _event(self, ordinal: int) -> Method | None:
         method = self.protocol.BY_ORDINAL.get(ordinal)
@@ -191,9 +208,9 @@ class Conversation:
         """Nothing will come any more; everybody who waits is told. Only the first error counts."""
         if self.error is None:
             self.error = error
-        waiters, self.waiters = self.waiters, {}
-        for waiter in waiters.values():
+        for txid, waiter in list(self.waiters.items()):
             waiter.fail(fresh(self.error))
+            self.waiters.pop(txid, None)
 
     def raise_unless_at_rest(self) -> None:
         """Raise why the channel ended, unless both ends just closed it."""

@@ -13,6 +13,7 @@ from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import CONTROL, EVENT, ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.fidl.codec.headers import TransactionHeader, decode_header, encode_epitaph
 from stretto.fidl.codec.message import Message, close_all
+from stretto.fidl.errors import FidlError
 from stretto.fidl.ordinals import EPITAPH_ORDINAL
 from stretto.fidl.transport.described import described
 from stretto.fidl.transport.message_socket import MessageSocket
@@ -33,15 +34,17 @@ class Incoming:
         header: Its header.
         data: All its bytes.
         handles: Owned by whoever decodes it.
+        taken: Somebody has it now who isn't its reader.
         told: Of the seam: around the handler; None if nobody wants to know.
     """
 
-    __slots__ = ("data", "handles", "header", "told")
+    __slots__ = ("data", "handles", "header", "taken", "told")
 
     def __init__(
         self, header: TransactionHeader, data: bytes, handles: list[Handle], told: Told | None
     ) -> None:
         self.header, self.data, self.handles, self.told = header, data, handles, told
+        self.taken = False
 
     def arrive(self) -> None:
         """Tell of a message that no handler will get."""
@@ -74,6 +77,8 @@ class Endpoint:
         self.socket = MessageSocket(end)
         self.channel = RpcChannel(self.socket, is_server=is_server, adopted=used)
         self.methods: Mapping[int, RpcMethod] = described(protocol)
+        self.pending: Incoming | None = None
+        """What `read_now` returned: a signal's handler may raise before anybody has it."""
         self._kinds = (ONE_WAY, REQUEST) if is_server else (EVENT, REPLY)
 
     def write_now(
@@ -99,23 +104,38 @@ class Endpoint:
             self.socket.write(message, flags)
             return None
         stamp = hooks.now()
-        self.socket.write(message, flags)
-        size, handles = len(message.data), len(message.handles)
-        return hooks.sent(self.channel, stamp, method, kind, txid, size, handles, 0, message.data)
+        try:
+            self.socket.write(message, flags)
+            size, handles = len(message.data), len(message.handles)
+            return hooks.sent(
+                self.channel, stamp, method, kind, txid, size, handles, 0, message.data
+            )
+        except (FidlError, BlockingIOError):
+            raise
+        except BaseException:
+            hooks.lost(self.channel, True)  # a signal's: nobody knows whether it was counted
+            raise
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:
-        """Write the last message of a channel."""
+        """Write the last message of a channel, unless there is no room."""
+        self.socket.flush(flags)
+        if self.socket.must_flush():
+            return
         message = Message(encode_epitaph(status), [])
         self.write_now(self.methods[EPITAPH_ORDINAL], CONTROL, 0, message, flags)
 
     def read_now(self, flags: int = 0) -> Incoming | None:
         """Read a message, and tell of it; None: the peer has gone.
 
+        It stays in `pending`, and is returned again, until the caller takes it from there.
+
         Raises:
             BlockingIOError: With `DONTWAIT`: none is there.
             PeerError: What came is no message.
             WireError: Its header breaks the rules.
         """
+        if self.pending is not None:
+            return self.pending
         got = self.socket.read(flags)
         if got is None:
             return None
@@ -125,12 +145,21 @@ class Endpoint:
         except ValueError:
             close_all(handles)
             raise
+        incoming = Incoming(header, data, handles, None)
         hooks = rpc_hooks.hooks
         if hooks is None:
-            return Incoming(header, data, handles, None)
+            self.pending, self.socket.message = incoming, None
+            return incoming
         ordinal, txid = header.ordinal, header.txid
         kind = CONTROL if ordinal == EPITAPH_ORDINAL else self._kinds[txid != 0]
-        told = hooks.received(
-            self.channel, self.methods[ordinal], kind, txid, len(data), len(handles), 0, data
-        )
-        return Incoming(header, data, handles, told)
+        try:
+            incoming.told = hooks.received(
+                self.channel, self.methods[ordinal], kind, txid, len(data), len(handles), 0, data
+            )
+            self.pending, self.socket.message = incoming, None
+        except BaseException:
+            # A signal's: nobody knows whether it was counted.
+            self.pending, self.socket.message = incoming, None
+            hooks.lost(self.channel, False)
+            raise
+        return incoming

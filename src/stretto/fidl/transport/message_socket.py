@@ -10,6 +10,11 @@ beyond that, or with descriptors that don't fit, is refused and its descriptors 
 Whoever uses it takes care that one thread writes and one reads at a time. The socket stays
 in blocking mode, which is shared with whoever has a copy of the descriptor; who mustn't block
 passes `DONTWAIT`, and gets BlockingIOError.
+
+A handler of a signal may raise wherever a function has just returned, and what it returned is
+lost then. What the system has taken or given must not be: `list.extend(map(f, …))` keeps what `f`
+returns before any handler runs. The rest of a frame stays to be flushed, and a message that was
+read stays in `message` until its reader has it in safety.
 """
 
 from __future__ import annotations
@@ -27,11 +32,14 @@ from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.errors import ClosedError, PeerError
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from stretto.fidl.codec.handle import Handle
     from stretto.fidl.codec.message import Message
 
 _FRAME: Final = struct.Struct("<II")
 _FD_SIZE: Final = 4
+_CUT_OFF: Final = "the peer has gone in the middle of a message"
 
 # As plain ints: `|` of socket's flags makes an object each time.
 DONTWAIT: Final = int(socket.MSG_DONTWAIT)
@@ -62,11 +70,17 @@ class MessageSocket:
             raise FidlError("a channel's end must be a unix socket")
         self._socket.settimeout(None)
         self.is_stream = self._socket.type == socket.SOCK_STREAM
+        self.message: tuple[bytes, list[Handle]] | None = None
+        """What `read` returned, until its caller has put it away and sets this to None."""
+        self._frame = b""
+        self._sent: list[int] = []
         self._buffer = memoryview(bytearray(MAX_BYTES))
+        self._received: list[Any] = []
         self._fds: list[int] = []
+        self._handles: list[Handle] = []
+        self._is_broken = False
         self._filled = 0
         self._expected = (0, 0)
-        self._rest = b""
 
     def fileno(self) -> int:
         """The descriptor; -1 once it is closed."""
@@ -76,10 +90,10 @@ class MessageSocket:
 
     def must_flush(self) -> bool:
         """A part of a frame is left: call `flush` when the socket can be written."""
-        return bool(self._rest)
+        return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:
-        """Write a message, whose handles are closed then.
+        """Write a message, whose handles are closed then. Nothing must be left to flush.
 
         Raises:
             BlockingIOError: Nothing was written, and with `DONTWAIT` nothing can be now.
@@ -92,8 +106,11 @@ class MessageSocket:
             data = _FRAME.pack(len(data), len(handles)) + data
         fds = array.array("i", [handle.fd for handle in handles])
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if fds else []
+        send = self._socket.sendmsg
+        sent: list[int] = []
+        self._frame, self._sent = data, sent
         try:
-            sent = self._socket.sendmsg([data], ancillary, flags | _NOSIGNAL)
+            sent.extend(map(send, ((data,),), (ancillary,), (flags | _NOSIGNAL,)))
         except BlockingIOError:
             raise
         except (BrokenPipeError, ConnectionResetError) as error:
@@ -103,44 +120,50 @@ class MessageSocket:
                 raise ClosedError(by_us=True) from error
             raise FidlError(f"the message can't be sent: {error}") from error
         close_all(handles)
-        self._rest = data[sent:]
-        if self._rest:
+        if sent[0] < len(data):
             self.flush(flags)
 
     def flush(self, flags: int = 0) -> None:
         """Go on with the rest of a frame, as far as can be."""
+        frame, sent = self._frame, self._sent
         try:
-            while self._rest:
-                self._rest = self._rest[self._socket.send(self._rest, flags | _NOSIGNAL) :]
+            while self.must_flush():
+                sent.extend(map(self._socket.send, (frame[sum(sent) :],), (flags | _NOSIGNAL,)))
         except BlockingIOError:
             return
         except OSError:
-            self._rest = b""  # the peer has gone: the reader will see it
+            self._sent = []  # the peer has gone: the reader will see it
 
     # --- reading
 
     def read(self, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
         """Read a message; None: the peer has gone.
 
+        It stays in `message`, and is returned again, until the caller takes it from there.
+
         Raises:
             BlockingIOError: With `DONTWAIT`: no whole message is there.
             PeerError: The peer sent what is no message.
         """
+        if self.message is not None:
+            return self.message
+        if self._is_broken:
+            raise PeerError("the reader of a message was interrupted, and its handles got lost")
         try:
             there = self._read_frame(flags) if self.is_stream else self._read_packet(flags)
+            self._adopt_handles()
         except PeerError:
             self._close_fds()
             raise
         if not there:
-            self._close_fds()
             return None
-        size, self._filled = self._filled, 0
-        self._expected = (0, 0)
-        return bytes(self._buffer[:size]), self._take_handles()
+        message = bytes(self._buffer[: self._filled]), self._handles
+        self.message, self._filled, self._expected, self._handles = message, 0, (0, 0), []
+        return message
 
     def _read_packet(self, flags: int) -> bool:
-        self._filled = self._receive(self._buffer, flags)
-        return self._filled > 0
+        # If it isn't empty, its reader was interrupted before it made a message of it.
+        return self._filled > 0 or self._receive(self._buffer, flags)
 
     def _read_frame(self, flags: int) -> bool:
         if self._expected[0] == 0:
@@ -152,42 +175,52 @@ class MessageSocket:
             self._expected, self._filled = (size, handles), 0
         size, handles = self._expected
         if not self._fill(size, flags):
-            return False
-        if len(self._fds) != handles:
-            raise PeerError(f"{len(self._fds)} handles came with a frame of {handles}")
+            raise PeerError(_CUT_OFF)
+        came = len(self._fds) + len(self._handles)
+        if came != handles:
+            raise PeerError(f"{came} handles came with a frame of {handles}")
         return True
 
     def _fill(self, size: int, flags: int) -> bool:
+        """Whether that much is there; not, if the peer has gone before it began."""
         while self._filled < size:
-            received = self._receive(self._buffer[self._filled : size], flags)
-            if not received:
+            if not self._receive(self._buffer[self._filled : size], flags):
+                if self._filled:
+                    raise PeerError(_CUT_OFF)
                 return False
-            self._filled += received
         return True
 
-    def _receive(self, into: memoryview, flags: int) -> int:
-        flags |= _CLOEXEC
-        try:
-            # What the peer wrote before it reset the connection is there behind the error.
+    def _receive(self, into: memoryview, flags: int) -> bool:
+        """Get more bytes, and note how many; whether there were any."""
+        received = self._received
+        if not received:
+            arguments = ((into,),), (_ANCILLARY,), (flags | _CLOEXEC,)
+            receive = self._socket.recvmsg_into
             try:
-                got = self._socket.recvmsg_into([into], _ANCILLARY, flags)
-            except ConnectionResetError:
-                got = self._socket.recvmsg_into([into], _ANCILLARY, flags)
-        except BlockingIOError:
-            raise
-        except OSError:
-            return 0
-        size, ancillary, state, _ = got
+                # What the peer wrote before it reset the connection is there behind the error.
+                try:
+                    received.extend(map(receive, *arguments))
+                except ConnectionResetError:
+                    received.extend(map(receive, *arguments))
+            except BlockingIOError:
+                raise
+            except OSError:
+                return False
+        size, ancillary, state, _ = received[0]
+        fds = self._fds.copy()
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                self._fds += array.array("i", data[: len(data) // _FD_SIZE * _FD_SIZE])
+                fds += array.array("i", data[: len(data) // _FD_SIZE * _FD_SIZE])
+        self._fds, self._received, self._filled = fds, [], self._filled + size
         if state & _TRUNCATED or len(self._fds) > MAX_HANDLES:
             raise PeerError("the peer sent a message that is too large, or too many handles")
-        return size
+        return bool(size)
 
-    def _take_handles(self) -> list[Handle]:
-        fds, self._fds = self._fds, []
-        handles: list[Handle] = []
+    def _adopt_handles(self) -> None:
+        """Make handles of the descriptors that came."""
+        if not self._fds:
+            return
+        (fds, self._fds), handles = (self._fds, []), []
         try:
             while fds:
                 handles.append(adopt(fds[0]))
@@ -195,11 +228,15 @@ class MessageSocket:
         except OSError as error:
             self._fds = fds
             close_all(handles)
-            self._close_fds()
             raise PeerError(f"a handle that came is of no use: {error}") from error
-        return handles
+        except BaseException:
+            self._is_broken = True  # a signal's: the first descriptor may have an owner, or not
+            self._fds = fds[1:]
+            raise
+        self._handles = handles
 
     def _close_fds(self) -> None:
+        close_all(self._handles)
         while self._fds:
             os.close(self._fds.pop())
 
@@ -222,5 +259,5 @@ class MessageSocket:
         self._socket.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_rest"):
+        if hasattr(self, "_expected"):
             self.close()

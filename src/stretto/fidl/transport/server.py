@@ -27,7 +27,6 @@ from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.deferred import Deferred
 from stretto.fidl.transport.errors import ClosedError, DomainError, PeerError
 from stretto.fidl.transport.interaction import handlers_of, interaction, status_of
-from stretto.fidl.transport.message_socket import DONTWAIT
 from stretto.fidl.transport.results import (
     error_reply_of,
     message_of,
@@ -119,20 +118,9 @@ class Server:
         if closed:
             return
         if status is not None:
-            self._write_epitaph(status)
+            self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
         self._in_flight.release()  # `serve` may wait for it
         self._endpoint.close()
-
-    def _write_epitaph(self, status: int) -> None:
-        # Who neither reads nor lets others write doesn't get one.
-        if not self._endpoint.write_lock.acquire(timeout=_EPITAPH_PATIENCE_S):
-            return
-        try:
-            self._endpoint.write_epitaph(status, DONTWAIT)
-        except (FidlError, BlockingIOError):
-            return
-        finally:
-            self._endpoint.write_lock.release()
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         """Send an event."""
@@ -141,17 +129,25 @@ class Server:
 
     def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
         facts = self._endpoint.methods[method.ordinal]
-        self._endpoint.write(facts, kind, txid, message)
+        self._endpoint.write(facts, kind, lambda: (txid, message))
 
     # --- requests
 
+    def _end_is_ours(self) -> bool:
+        return self._closed
+
     def _read(self) -> Incoming | None:
-        try:
-            return None if self._closed else self._endpoint.read()
-        except WireError as error:
-            raise PeerError(str(error)) from error
-        except ClosedError:
+        if self._end_is_ours():
             return None
+        try:
+            incoming, self._endpoint.pending = self._endpoint.read(), None
+        except FidlError as error:
+            if self._end_is_ours() or isinstance(error, ClosedError):
+                return None
+            if isinstance(error, WireError):
+                raise PeerError(str(error)) from error
+            raise
+        return incoming
 
     def _handle(self, incoming: Incoming) -> None:
         told = incoming.told
@@ -191,8 +187,8 @@ class Server:
             self._on_unknown(header.ordinal)
         if header.txid:
             try:
-                facts = self._endpoint.methods[header.ordinal]
-                self._endpoint.write(facts, REPLY, header.txid, unknown_reply_of(header))
+                reply = header.txid, unknown_reply_of(header)
+                self._endpoint.write(self._endpoint.methods[header.ordinal], REPLY, lambda: reply)
             except ClosedError:
                 return
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stretto.fidl.bindings import ChannelEnd, Vmo, channel
-from stretto.fidl.codec import TransactionHeader, WireError, decode_header, encode_epitaph
+from stretto.fidl.codec import TransactionHeader, decode_header, encode_epitaph
 from stretto.fidl.transport import (
     AsyncClient,
     AsyncServer,
@@ -169,7 +169,7 @@ async def by_hand(**options: Any) -> AsyncIterator[tuple[Any, socket.socket]]:
     [
         (lambda txid: TransactionHeader(txid, ORDINAL["Later"]).encode() + bytes(8), PeerError),
         (lambda txid: TransactionHeader(txid + 1, ORDINAL["Echo"]).encode(), PeerError),
-        (lambda txid: TransactionHeader(txid, ORDINAL["Echo"]).encode(), WireError),
+        (lambda txid: TransactionHeader(txid, ORDINAL["Echo"]).encode(), PeerError),
         (lambda txid: TransactionHeader(0, 99).encode(), PeerError),
         (lambda txid: b"short", PeerError),
         (lambda txid: encode_epitaph(-1), ClosedError),

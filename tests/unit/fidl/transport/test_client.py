@@ -147,11 +147,16 @@ def test_what_no_server_may_send_ends_the_channel(reply, message: str) -> None:
 
 def test_a_reply_that_cannot_be_decoded_ends_the_channel() -> None:
     with Peer() as peer:
-        call = in_thread(lambda: peer.client.Echo(number=1))
+        call, other = (in_thread(lambda: peer.client.Echo(number=1)) for _ in range(2))
+        peer.request()
         peer.send(peer.request().txid, "Echo")
-        with pytest.raises(WireError) as caught:
-            call.result(30)
-        assert caught.value.code == TOO_FEW_BYTES_IN_PRIMARY_OBJECT
+        causes = []
+        for each in (call, other):
+            with pytest.raises(PeerError, match="0 bytes") as caught:
+                each.result(30)
+            causes += [caught.value.__cause__]
+        assert {type(cause) for cause in causes} == {WireError, type(None)}
+        assert [cause.code for cause in causes if cause] == [TOO_FEW_BYTES_IN_PRIMARY_OBJECT]
         assert peer.socket.recv(1) == b""
 
 
