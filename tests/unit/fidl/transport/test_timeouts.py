@@ -37,13 +37,14 @@ def test_a_server_that_does_not_read(kind: int) -> None:
 @KINDS
 def test_a_one_way_has_the_time_limit_of_its_client(kind: int) -> None:
     own, peer = ends(kind)
-    with (
-        peer,
-        Client(talk.Talk, own, timeout=0) as client,
-        pytest.raises(CallTimeoutError, match="no room"),
-    ):
-        for number in range(10_000):
-            client.Fire(number=number)
+    with peer, Client(talk.Talk, own, timeout=0) as client:
+        errors = 0
+        for number in range(300):
+            try:
+                client.Fire(number=number)
+            except CallTimeoutError:
+                errors += 1
+        assert errors
 
 
 def test_another_thread_waits_for_room() -> None:
