@@ -99,6 +99,7 @@ class LibraryReader:
         self._new_types = {
             new["name"]: new["type"] for new in ir.get("new_type_declarations") or []
         }
+        self._sensitive = _sensitive_names(ir)
         own = [each["name"] for kind in _KINDS for each in self.declarations(kind)]
         checked_declarations(self.library.name, own)
 
@@ -152,7 +153,7 @@ class LibraryReader:
         if kind != "struct":
             most = MAX_TABLE_ORDINAL if kind == "table" else MAX_ORDINAL
             ordinal = whole_number(ir["ordinal"], 1, most, f"the ordinal of {name}")
-        sensitive = "sensitive" in attributes(ir)
+        sensitive = "sensitive" in attributes(ir) or _mentions(ir, self._sensitive)
         return types.Member(name, self.type(ir["type"]), ordinal, sensitive, self._default(ir))
 
     def _default(self, member: IR) -> Any:
@@ -256,6 +257,37 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
         )
         for member in ir["members"]
     }
+
+
+def _sensitive_names(ir: IR) -> set[str]:
+    """The aliases and new types of a library that are sensitive, or mention one that is.
+
+    They leave no types of their own: what mentions them has to know.
+    """
+    left = [*(ir.get("alias_declarations") or []), *(ir.get("new_type_declarations") or [])]
+    found: set[str] = set()
+    while True:
+        more = {
+            each["name"]
+            for each in left
+            if "sensitive" in attributes(each) or _mentions(each, found)
+        } - found
+        if not more:
+            return found
+        found |= more
+
+
+def _mentions(ir: IR, names: set[str]) -> bool:
+    """Whether a member's or an alias's type, or one within, goes by one of these names."""
+    for _ in range(MAX_DEPTH):
+        alias = ir.get("experimental_maybe_from_alias") or {}
+        if alias.get("name") in names or ir.get("identifier") in names:
+            return True
+        inner = ir.get("type") or ir.get("element_type")
+        if not inner:
+            return False
+        ir = inner
+    return False
 
 
 def _kinds(ir: IR) -> Iterator[tuple[str, str]]:

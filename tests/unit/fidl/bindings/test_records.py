@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stretto.fidl.bindings import load, redacted
+from stretto.fidl.bindings.printing import excerpt_of
 from stretto.fidl.codec import WireError
+from stretto.fidl.compiler import compile_sources
 from stretto.fidl.errors import FidlError
 from tests.support.fidl_ir import library
 
@@ -162,3 +164,38 @@ class TestRedacted:
         assert redacted(types.Ring(keys=[key], one=key, lock=1)) == (
             "Ring(keys=<sensitive>, one=<sensitive>, lock=<sensitive>)"
         )
+
+    def test_aliases_and_new_types(self) -> None:
+        names = load(compile_sources({"aliases.fidl": ALIASES}))
+        secret = "hunter2"
+        box = names.Box(
+            one=secret, many=[[secret]], other=secret, several=[secret], new=secret, shown="me"
+        )
+        assert redacted(box) == (
+            "Box(one=<sensitive>, many=<sensitive>, other=<sensitive>, several=<sensitive>, "
+            "new=<sensitive>, shown='me')"
+        )
+        assert excerpt_of(names.Choice(one=secret)) == {"one": "<sensitive>"}
+        assert excerpt_of(names.Sheet(one=[secret])) == {"one": "<sensitive>"}
+
+
+ALIASES = """
+library test.aliases;
+@sensitive
+alias Password = string:20;
+alias Other = Password;
+alias Several = vector<Other>;
+alias Plain = string:20;
+@sensitive
+type New = string:20;
+type Box = struct {
+    one Password;
+    many vector<array<Password, 1>>;
+    other Other;
+    several Several;
+    new New;
+    shown Plain;
+};
+type Choice = union { 1: one Password; };
+type Sheet = table { 1: one vector<Password>; };
+"""
