@@ -5,6 +5,8 @@
     structs, tables   TYPE
     unions            TYPE, ordinal, value, which, is_unknown
     enums, bits       TYPE, name, is_unknown, what ints have, mro
+    handlers          on_unknown_method, on_unknown_event
+    clients, servers  what they have themselves: `transport.stubs`
 
 FIDL's names start with a letter, and end with a letter or a digit: `from_` and
 `_anything` are none, so that nothing in a definition can be called like the name
@@ -34,6 +36,7 @@ _OF_INTS: Final = frozenset(
     "numerator real to_bytes".split()
 )
 OF_NUMBERS: Final = OF_RECORDS | _OF_INTS | {"name", "is_unknown", "mro"}
+OF_HANDLERS: Final = frozenset({"on_unknown_method", "on_unknown_event"})
 
 
 def python_name(name: str, taken: Container[str] = ()) -> str:

@@ -18,6 +18,7 @@ from stretto.base.rpc_hooks import REQUEST
 from stretto.fidl.bindings.protocols import ONE_WAY, TWO_WAY
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
+from stretto.fidl.python_names import OF_HANDLERS, python_name
 from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
 from stretto.fidl.transport.deadline import deadline_of, is_over, seconds_left
@@ -316,8 +317,8 @@ class Client:
         """Call a method of an object for each event, until the channel ends.
 
         Args:
-            handler: Has a method for each event, of its name, that takes the payload if there
-                is one; and `on_unknown_event(ordinal)`, if it wants to know.
+            handler: Has a method for each event, of its name (`from_` for `from`), that takes the
+                payload if there is one; and `on_unknown_event(ordinal)`, if it wants to know.
         """
         while (incoming := self._next_event(None)) is not None:
             with incoming.told or nullcontext():
@@ -373,5 +374,5 @@ def call_event_handler(handler: object, event: EventMessage) -> Any:
     if not event.name:
         unknown = getattr(handler, "on_unknown_event", None)
         return None if unknown is None else unknown(event.ordinal)
-    method = getattr(handler, event.name)
+    method = getattr(handler, python_name(event.name, OF_HANDLERS))
     return method() if event.payload is None else method(event.payload)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
 from stretto.fidl.errors import FidlError
-from stretto.fidl.python_names import python_name
+from stretto.fidl.python_names import OF_HANDLERS, python_name
 from stretto.fidl.transport.errors import PeerError
 from stretto.fidl.transport.status import INTERNAL, NOT_SUPPORTED
 
@@ -57,10 +57,11 @@ def handlers_of(protocol: type[Protocol], handler: object) -> dict[int, Callable
         FidlError: Some are missing.
     """
     wanted = [method for method in protocol.METHODS if method.kind != EVENT]
-    missing = [method.name for method in wanted if not hasattr(handler, python_name(method.name))]
+    names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}
+    missing = [name for name in names.values() if not hasattr(handler, name)]
     if missing:
         raise FidlError(f"the handler of {protocol.NAME} lacks {', '.join(missing)}")
-    return {method.ordinal: getattr(handler, python_name(method.name)) for method in wanted}
+    return {ordinal: getattr(handler, name) for ordinal, name in names.items()}
 
 
 def status_of(error: BaseException) -> int:
