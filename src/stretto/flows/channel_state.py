@@ -123,5 +123,5 @@ class ChannelState:
         if self.forked:
             return "forked"
         if not self._key():
-            return self._key.reason or "channel has gone"
+            return self._key.reason or "not connected"
         return "not synchronised"

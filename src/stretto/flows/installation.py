@@ -193,7 +193,7 @@ def stats() -> dict[str, int]:
     - Why the kernel didn't name the connection: `peer gone` (before our end was made), `peer not
       found` (another network namespace, or netlink is forbidden), `not accepted` (yet), `not a unix
       socket` (see `install(tcp=True)`), `not a socket`, `no socket`, `not connected`, `no cookies`
-      (an old kernel), `no free descriptor`; `channel has gone`: before it was asked.
+      (an old kernel), `no free descriptor`.
     - `bad category`: the name in a schema is none.
     """
     return {} if _here.tracer is None else dict(_here.tracer.suppressed)

@@ -149,6 +149,14 @@ def _add_content_options(parser: _Parser) -> None:
         add(f"--no-{name}", action="store_true", help=f"no {text}")
     add("--no-counters", action="store_true", help="no memory and CPU of processes")
     add("--c-functions", action="store_true", help="also calls of functions written in C")
+    add(
+        "--category",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also this category of events that is off by default, being slow or for debugging "
+        "(rpc.transport); repeatable",
+    )
     for name, verb in (("include", "only record"), ("exclude", "don't record")):
         add(
             f"--{name}",
@@ -230,6 +238,7 @@ class RecordOptions:
             for name, (category, _) in CATEGORIES.items()
             if not getattr(parsed, f"no_{name}")
         ]
+        self.categories += parsed.category
         self.system: bool = parsed.system
         self.config_path: str = parsed.config or ""
         self.data_sources: list[str] = parsed.data_source

@@ -4,6 +4,7 @@ import pytest
 
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.config import STALL_THEN_DROP, clear_period_ms, make_config
+from stretto.client.track_event.category_config import is_category_enabled
 from stretto.protos.config import TraceConfig
 from stretto.service.config_validation import check_config
 
@@ -23,6 +24,14 @@ def test_everything_and_the_builtin_categories():
     assert "*" in enabled
     assert "python.functions" in enabled
     assert "python.gc" not in enabled
+
+
+def test_categories_that_are_off_by_default_are_named():
+    (events, _) = config("--category", "rpc.transport", "--category", "a.b").data_sources
+    track_event = events.config.track_event_config
+    assert is_category_enabled(track_event, "rpc.transport", ["slow"])
+    assert is_category_enabled(track_event, "a.b", ["debug"])
+    assert not is_category_enabled(track_event, "b.c", ["debug"])
 
 
 def test_counters_are_a_data_source():
