@@ -8,7 +8,8 @@ The steps, a module each: text to words (`lexer`), words to a syntax tree
 declarations (`consume`), names to what they mean (`scope`), written types to
 types (`type_resolver`), constants to values (`constants`), rules (`layouts`,
 `protocols`, `resourceness`), sizes (`shapes`), order (`dependencies`), and the
-IR (`ir_writer`). `workspace` puts libraries together.
+IR (`ir_writer`). `workspace` puts libraries together; a `build` is one version
+of them, `timeline` checks the others, and `replacements` each against the next.
 
 What is wrong raises `stretto.fidl.errors.CompileError`, with file, line and
 column. Untrusted text is safe: nesting, sizes and chains are bounded.

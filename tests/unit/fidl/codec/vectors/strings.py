@@ -70,6 +70,7 @@ INVALID = {
 }
 
 CASES = [
+    decode_fails("far_too_long", "Text4", u64((1 << 32) - 1) + FF8, "STRING_TOO_LONG"),
     *(
         ok(f"length_{n}", "Text", _text(b"x" * n), lambda t, n=n: t.Text(text="x" * n))
         for n in range(18)
