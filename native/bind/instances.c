@@ -124,12 +124,18 @@ static PyObject* set_process(PyObject* module, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* set_current_task(PyObject* module, PyObject* function) {
+  (void)module;
+  thread_state_set_current_task(function);
+  Py_RETURN_NONE;
+}
+
 static PyObject* set_hooks(PyObject* module, PyObject* const* args,
                            Py_ssize_t count) {
   (void)module;
   if (count != 2) {
     PyErr_SetString(PyExc_TypeError,
-                    "set_hooks(describe_thread, current_task)");
+                    "set_hooks(describe_thread, current_track)");
     return NULL;
   }
   thread_state_set_hooks(args[0], args[1]);
@@ -162,8 +168,10 @@ static PyMethodDef kFunctions[] = {
      "Arguments that could not be converted, or were wrong, so far."},
     {"set_process", set_process, METH_VARARGS,
      "set_process(uuid, descriptor): the track of this process."},
+    {"set_current_task", set_current_task, METH_O,
+     "set_current_task(function): what asyncio has."},
     {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,
-     "set_hooks(describe_thread, current_task)"},
+     "set_hooks(describe_thread, current_track)"},
     {"after_fork_in_child", after_fork_in_child, METH_NOARGS,
      "Forget all sessions: they belong to the parent."},
     {NULL, NULL, 0, NULL}};

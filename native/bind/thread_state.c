@@ -18,13 +18,20 @@ static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
 /* (name as known) -> (uuid, descriptor, name), or None: still so called */
 static PyObject* describe_thread_hook;
-static PyObject* current_task_hook; /* () -> Track | None */
+static PyObject* current_track_hook; /* () -> Track | None */
+static PyObject* current_task; /* () -> Task | None, raises RuntimeError */
 
-void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task) {
+void thread_state_set_hooks(PyObject* describe_thread,
+                            PyObject* current_track) {
   Py_XINCREF(describe_thread);
-  Py_XINCREF(current_task);
+  Py_XINCREF(current_track);
   Py_XSETREF(describe_thread_hook, describe_thread);
-  Py_XSETREF(current_task_hook, current_task);
+  Py_XSETREF(current_track_hook, current_track);
+}
+
+void thread_state_set_current_task(PyObject* function) {
+  Py_INCREF(function);
+  Py_XSETREF(current_task, function);
 }
 
 /* ---- sequences ---- */
@@ -151,6 +158,10 @@ static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     free_later(&t->done, sequence_detach(t, slot));
   thread_state_release_discarded(t);
+  for (int i = 0; i < TASK_TRACKS; i++) {
+    Py_XDECREF(t->tasks[i].task);
+    Py_XDECREF(t->tasks[i].track);
+  }
   Py_XDECREF(t->task_track);
   Py_XDECREF(t->name);
   PyMem_RawFree(t->descriptor);
@@ -350,18 +361,58 @@ static void set_task_track(struct thread_state* t, PyObject* track) {
   Py_XDECREF(old);
 }
 
+/* Asks Python for the track of the task that runs. */
+static void ask_for_task_track(struct thread_state* t) {
+  PyObject* track = st_call_own(current_track_hook, NULL, 0);
+  st_drop_own_error();
+  set_task_track(t, track);
+  Py_XDECREF(track);
+}
+
+static void use_track_of(struct thread_state* t, PyObject* task) {
+  struct task_track* known = &t->tasks[identity_hash(task) & (TASK_TRACKS - 1)];
+  PyObject* reference = PyWeakref_NewRef(task, NULL);
+  if (reference && known->task == reference) {
+    set_task_track(t, (PyObject*)known->track);
+    Py_DECREF(reference);
+    return;
+  }
+  PyErr_Clear(); /* it can't be referred to weakly */
+  ask_for_task_track(t);
+  if (!reference || !t->task_track) {
+    Py_XDECREF(reference);
+    return;
+  }
+  Py_XSETREF(known->task, reference);
+  Py_INCREF(t->task_track);
+  Py_XSETREF(known->track, t->task_track);
+}
+
+/* Asks asyncio first; false: it isn't there. */
+static bool use_track_of_current_task(struct thread_state* t) {
+  if (!current_task)
+    return false;
+  PyObject* task = st_call_own(current_task, NULL, 0);
+  if (!task)
+    st_drop_own_error(); /* no loop runs in this thread */
+  if (task && task != Py_None)
+    use_track_of(t, task);
+  else
+    set_task_track(t, NULL);
+  Py_XDECREF(task);
+  return true;
+}
+
 void thread_state_refresh_task(struct thread_state* t) {
   PyThreadState* python = PyThreadState_Get();
   t->context = python->context;
   t->context_version = python->context_ver;
-  if (!current_task_hook)
+  if (!current_track_hook)
     return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* track = st_call_own(current_task_hook, NULL, 0);
-  st_drop_own_error();
-  set_task_track(t, track);
-  Py_XDECREF(track);
+  if (!use_track_of_current_task(t))
+    ask_for_task_track(t);
   PyErr_Restore(type, value, traceback);
 }
 

@@ -173,7 +173,13 @@ struct thread_sequence {
   uint32_t category_capacity;
 };
 
-enum { MAX_DISCARDED = 64 };
+enum { MAX_DISCARDED = 64, TASK_TRACKS = 32 };
+
+/* Direct-mapped; a task of the same address has another weak reference. */
+struct task_track {
+  PyObject* task; /* weak reference, or NULL */
+  TrackObject* track;
+};
 
 struct thread_state {
   struct thread_sequence* sequences[MAX_INSTANCES];
@@ -181,7 +187,8 @@ struct thread_state {
   uint8_t* descriptor;
   PyObject* name;          /* as described */
   TrackObject* task_track; /* of the asyncio task that runs now, or NULL */
-  PyObject* context;       /* borrowed, compared only */
+  struct task_track tasks[TASK_TRACKS];
+  PyObject* context; /* borrowed, compared only */
   uint64_t context_version;
   struct bytes_builder scratch;       /* used as a stack: events may nest */
   struct bytes_builder interned;      /* entries of the event being written */
@@ -457,7 +464,9 @@ int add_message_hook_types(PyObject* module);
 int add_misuse_functions(PyObject* module);
 int add_instance_functions(PyObject* module);
 int add_track_event_api(PyObject* module);
-void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_task);
+void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_track);
+/* asyncio's function, once it is there: the hook is asked for new tasks only. */
+void thread_state_set_current_task(PyObject* current_task);
 
 /* slice.c: a new Slice; values and names as in event_request. */
 PyObject* slice_new(const struct event_request* request);

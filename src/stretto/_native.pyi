@@ -819,8 +819,11 @@ def set_traced(trace: Callable[[Category, Any], Any]) -> None:
 def set_process(uuid: int, descriptor: bytes) -> None: ...
 def set_hooks(
     describe_thread: Callable[[str | None], tuple[int, bytes, str] | None],
-    current_task: Callable[[], Track | None],
+    current_track: Callable[[], Track | None],
 ) -> None: ...
+def set_current_task(function: Callable[[], object]) -> None:
+    """What asyncio has: then the hook `current_track` is called for new tasks only."""
+
 def start_instance(
     slot: int,
     arbiter: Arbiter,

@@ -207,6 +207,28 @@ def test_tasks_have_their_own_tracks() -> None:
     assert sorted(map(sorted, tracks.values())) == [[0], [1], [2], [3]]
 
 
+def test_tasks_at_the_same_address_are_told_apart() -> None:
+    """More of them than are remembered, one after the other and all at a time."""
+    template = echo()
+
+    async def one(number: int) -> None:
+        for _ in range(2):
+            template.instant(number)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        for number in range(100):
+            await asyncio.create_task(one(number))
+        await asyncio.gather(*(one(number) for number in range(100, 300)))
+
+    with record() as recorded:
+        asyncio.run(main())
+    tracks: dict[int, set[int]] = {}
+    for event in recorded.events:
+        tracks.setdefault(event.track, set()).add(event.args["txid"])
+    assert sorted(map(sorted, tracks.values())) == [[number] for number in range(300)]
+
+
 class Changing:
     """Its text differs each time."""
 

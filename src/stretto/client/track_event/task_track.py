@@ -4,7 +4,8 @@ Slices of interleaved tasks cannot nest on one thread's track, so each task has 
 named by its coroutine's qualified name, below its thread. A track belongs to the task object,
 never to a context variable, which a child task would inherit.
 
-The native side asks only when the interpreter's context has changed, that is once a step.
+The native side asks only when the interpreter's context has changed, that is once a step, and once
+it knows asyncio's function, for new tasks only.
 asyncio is never imported from here: a program without it has no tasks.
 """
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _UUID, _NAME, _PARENT_UUID = 1, 2, 5
 
-# What a WeakKeyDictionary is, without its layers: this runs once a step of each task.
+# What a WeakKeyDictionary is, which would be one more import.
 _tracks: dict[ref[Any], _native.Track] = {}
 _numbers = count(1)
 
@@ -60,6 +61,8 @@ _current_task: CurrentTask | None = None
 def _find_current_task() -> CurrentTask | None:
     global _current_task  # found once
     _current_task = getattr(sys.modules.get("asyncio"), "current_task", None)
+    if _current_task is not None:
+        _native.set_current_task(_current_task)
     return _current_task
 
 
