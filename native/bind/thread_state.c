@@ -27,6 +27,7 @@ void thread_state_set_hooks(PyObject* describe_thread,
   Py_XINCREF(current_track);
   Py_XSETREF(describe_thread_hook, describe_thread);
   Py_XSETREF(current_track_hook, current_track);
+  Py_CLEAR(current_task);
 }
 
 void thread_state_set_current_task(PyObject* function) {

@@ -465,7 +465,8 @@ int add_misuse_functions(PyObject* module);
 int add_instance_functions(PyObject* module);
 int add_track_event_api(PyObject* module);
 void thread_state_set_hooks(PyObject* describe_thread, PyObject* current_track);
-/* asyncio's function, once it is there: the hook is asked for new tasks only. */
+/* asyncio's function, once it is there: the hook of now is asked for new tasks
+ * only. */
 void thread_state_set_current_task(PyObject* current_task);
 
 /* slice.c: a new Slice; values and names as in event_request. */
