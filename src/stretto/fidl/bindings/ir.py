@@ -11,10 +11,10 @@ A document may come from anybody: `ir_checks`.
 from __future__ import annotations
 
 import math
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from stretto.fidl.bindings.ir_attributes import attributes, rpc_attributes
 from stretto.fidl.bindings.ir_checks import (
     IR,
     MAX_COUNT,
@@ -299,42 +299,25 @@ def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
             yield name, declaration if isinstance(declaration, str) else declaration["kind"]
 
 
-def attributes(ir: IR) -> dict[str, Any]:
-    """Attributes by name, in snake_case: a value, several by name, or True for none.
-
-    Of one that stands there several times (`@trace`), the first counts.
-    """
-    found: dict[str, Any] = {}
-    for attribute in ir.get("maybe_attributes") or []:
-        arguments = {
-            argument["name"]: _literal(argument) for argument in attribute.get("arguments", [])
-        }
-        value: Any = arguments or attribute.get("value") or True
-        if list(arguments) == ["value"]:
-            value = arguments["value"]
-        name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
-        if name == "trace" and attribute.get("value") == "":
-            value = ""  # Of others it means that there is none.
-        found.setdefault(name, value)
-    return found
+def openness(protocol: IR) -> str:
+    """Of a protocol's definition: `open`, `ajar` or `closed`, which all were once."""
+    found = protocol.get("openness", "closed")
+    if found not in ("open", "ajar", "closed"):
+        raise FidlError(f"{protocol['name']} is neither open nor ajar nor closed: {found!r:.99}")
+    return str(found)
 
 
-def rpc_attributes(ir: IR) -> dict[str, Any]:
-    """Attributes of a protocol or method, without its doc comment.
-
-    Raises:
-        FidlError: `@trace` is there, but says no category: nothing would be traced.
-    """
-    found = attributes(ir)
-    found.pop("doc", None)
-    if not isinstance(found.get("trace", ""), str):
-        raise FidlError(f'`@trace` of {ir["name"]} takes one string: the category, or "" for none')
-    return found
-
-
-def _literal(argument: IR) -> Any:
-    value = argument["value"]["value"]
-    return value == "true" if argument.get("type") == "bool" else value
+def service_members(service: IR) -> dict[str, str]:
+    """The full names of a service's protocols, by the members' names."""
+    no_two(
+        f"{service['name']} has two members of one name", (m["name"] for m in service["members"])
+    )
+    return {
+        checked_name(member["name"]): checked_name(
+            member["type"].get("protocol") or member["type"]["identifier"], full=True
+        )
+        for member in service["members"]
+    }
 
 
 def python_value(type_: types.Type, value: Any) -> Any:

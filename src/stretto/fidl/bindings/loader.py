@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from stretto.fidl.bindings.ir import (
     LibraryReader,
     MethodDefinition,
-    attributes,
     constant,
+    openness,
     reading,
-    rpc_attributes,
+    service_members,
 )
+from stretto.fidl.bindings.ir_attributes import attributes, rpc_attributes
 from stretto.fidl.bindings.numbers import Bits, Enum
 from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
@@ -77,8 +78,7 @@ def _load(reader: LibraryReader) -> Namespace:
     for declaration in reader.declarations("protocol"):
         _add_protocol(namespace, reader, declaration)
     for declaration in reader.declarations("service"):
-        members = {member["name"]: protocol_of(member) for member in declaration["members"]}
-        body = {"NAME": declaration["name"], "MEMBERS": members}
+        body = {"NAME": declaration["name"], "MEMBERS": service_members(declaration)}
         _add(namespace, declaration, Service, body)
     for declaration in reader.declarations("const"):
         value = _of_its_class(*constant(reader, declaration))
@@ -98,13 +98,6 @@ def _of_its_class(type_: types.Type, value: Any) -> Any:
 def short_name(name: str) -> str:
     """A name without its library, that Python allows."""
     return python_name(name.rpartition("/")[2], OF_MODULES)
-
-
-def protocol_of(member: Mapping[str, Any]) -> str:
-    """The full name of the protocol of a service's member."""
-    type_ = member["type"]
-    name: str = type_.get("protocol") or type_["identifier"]
-    return name
 
 
 def _define(namespace: Namespace, named: types.Named, ir: Mapping[str, Any]) -> None:
@@ -132,7 +125,7 @@ def _add_protocol(namespace: Namespace, reader: LibraryReader, ir: Mapping[str, 
     found = rpc_attributes(ir)
     body = {
         "NAME": ir["name"],
-        "OPENNESS": ir.get("openness", "closed"),
+        "OPENNESS": openness(ir),
         "TRANSPORT": found.get("transport", "Channel"),
         "ATTRIBUTES": found,
         "METHODS": tuple(_method(method) for method in reader.methods(ir)),

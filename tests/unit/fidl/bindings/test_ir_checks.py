@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,8 @@ type U = union { 1: a bool; 2: b bool; };
 const NUMBER uint8 = 1;
 const REAL float64 = 1.5;
 const LETTER E = E.A;
-closed protocol P { strict M() -> (); strict N(); };
+@note("x") closed protocol P { strict M() -> (); strict N(); };
+service V { p client_end:P; };
 """
     }
 )
@@ -85,6 +87,9 @@ VALUE = ("members", 0, "value", "value")
         (kind("protocol", "methods", 0, "ordinal"), 0, "the ordinal of M is 0"),
         (kind("protocol", "methods", 0, "ordinal"), "x", "the ordinal of M is no whole number"),
         (kind("protocol", "methods", 0, "name"), "N", "two methods of one name"),
+        (kind("protocol", "openness"), math.inf, "neither open nor ajar nor closed"),
+        (kind("service", "members", 0, "name"), "a-b", "no name in FIDL"),
+        (kind("service", "members", 0, "type", "protocol"), "P", "no name in FIDL"),
     ],
 )  # fmt: skip
 def test_what_no_compiler_writes(path: tuple[Any, ...], value: Any, message: str) -> None:
@@ -110,6 +115,16 @@ def test_two_methods_of_one_ordinal() -> None:
 )
 def test_what_isnt_of_the_form(path: tuple[Any, ...], value: Any) -> None:
     refuses(changed(*path, value), "no JSON IR")
+
+
+@pytest.mark.parametrize("value", [math.inf, [math.nan], "\ud800", 5, None])
+def test_values_of_attributes_are_texts(value: Any) -> None:
+    (argument,) = IR["protocol_declarations"][0]["maybe_attributes"][0]["arguments"]
+    ir = changed(*kind("protocol", "maybe_attributes", 0, "arguments", 0), argument | {
+        "value": {"value": value}})  # fmt: skip
+    generated: dict[str, Any] = {}
+    exec(generate(ir)["test.py"], generated)
+    assert generated["P"].ATTRIBUTES == load(ir).P.ATTRIBUTES == {"note": str(value)}
 
 
 def test_types_in_types_without_end() -> None:

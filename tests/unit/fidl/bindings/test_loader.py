@@ -9,7 +9,7 @@ import pytest
 from stretto.fidl import codec
 from stretto.fidl.bindings import EVENT, ONE_WAY, TWO_WAY, load
 from stretto.fidl.bindings.generator import generate
-from stretto.fidl.bindings.ir import attributes
+from stretto.fidl.bindings.ir_attributes import attributes
 from stretto.fidl.codec import types
 from stretto.fidl.compiler import compile_sources
 from stretto.fidl.errors import FidlError

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.generator.expressions import call, type_expression
-from stretto.fidl.bindings.ir import MethodDefinition, constant, rpc_attributes
-from stretto.fidl.bindings.loader import docstring, protocol_of, short_name
+from stretto.fidl.bindings.ir import MethodDefinition, constant, openness, service_members
+from stretto.fidl.bindings.ir_attributes import rpc_attributes
+from stretto.fidl.bindings.loader import docstring, short_name
 from stretto.fidl.codec import types
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _protocol(reader: LibraryReader, ir: IR, hidden: frozenset[str]) -> str:
     methods = "".join(f"    {_method(method, hidden)},\n" for method in reader.methods(ir))
     body = [
         f"NAME = {ir['name']!r}",
-        f"OPENNESS = {ir.get('openness', 'closed')!r}",
+        f"OPENNESS = {openness(ir)!r}",
         f"TRANSPORT = {found.get('transport', 'Channel')!r}",
         f"ATTRIBUTES = {found!r}",
         f"METHODS = (\n{methods})" if methods else "METHODS = ()",
@@ -147,7 +148,7 @@ def _method(method: MethodDefinition, hidden: frozenset[str]) -> str:
 
 
 def _service(ir: IR) -> str:
-    members = {member["name"]: protocol_of(member) for member in ir["members"]}
+    members = service_members(ir)
     return _class(ir, "Service", [f"NAME = {ir['name']!r}", f"MEMBERS = {members!r}"])
 
 
