@@ -120,18 +120,26 @@ class TestKeysThatComeLate:
         assert sorted(arrows) == sorted(expected(points))
         assert len(arrows) == 6
 
-    def test_a_client_that_is_gone_has_no_arrows(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("accepted", ["in time", "too late"])
+    def test_a_client_that_is_gone_before_its_messages_are_read(
+        self, tmp_path: Path, accepted: str
+    ) -> None:
         path = str(tmp_path / "sock")
         with flows_installed():
             with record() as recorded, Listener(path) as listener:
-                with Client(flow.Flow, connect(path)) as client:
-                    for number in range(1, 4):
-                        client.Tell(padding=padding(number))
-                Server(flow.Flow, listener.accept(), Flow()).serve()
-            assert flows.stats() == {"peer not found": 3}
+                client = Client(flow.Flow, connect(path))
+                if accepted == "in time":
+                    server = Server(flow.Flow, listener.accept(), Flow())
+                for number in range(1, 4):
+                    client.Tell(padding=padding(number))
+                client.close()
+                if accepted == "too late":
+                    server = Server(flow.Flow, listener.accept(), Flow())
+                server.serve()
+            assert flows.stats() == ({} if accepted == "in time" else {"peer gone": 3})
         points, arrows = read(recorded.trace)
         assert len(points) == 6
-        assert arrows == []
+        assert sorted(arrows) == (sorted(expected(points)) if accepted == "in time" else [])
 
 
 def read_sent_too(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
