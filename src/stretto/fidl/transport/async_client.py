@@ -4,11 +4,15 @@
         answer = await calculator.Add(a=1, b=2)
 
 A call that is cancelled frees its place; its reply is dropped when it comes.
+
+The loop knows a client weakly, unless somebody waits for something of it: one that is forgotten
+closes its channel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -25,7 +29,7 @@ from stretto.fidl.transport.results import message_of, payload_of, reply_in
 from stretto.fidl.transport.stubs import stub_class
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from stretto.base.rpc_hooks import Told
     from stretto.fidl.bindings.objects import ChannelEnd
@@ -64,6 +68,35 @@ class _Waiter:
             self.future.result().drop()
 
 
+class _OnReadable:
+    """What the loop calls. A block of it keeps the client alive while somebody waits.
+
+    Args:
+        method: Of the client.
+    """
+
+    __slots__ = ("_kept", "_method", "_waiting")
+
+    def __init__(self, method: Callable[[], None]) -> None:
+        self._method = weakref.WeakMethod(method)
+        self._kept: Callable[[], None] | None = None
+        self._waiting = 0
+
+    def __call__(self) -> None:
+        method = self._method()
+        if method is not None:
+            method()
+
+    def __enter__(self) -> None:
+        self._waiting += 1
+        self._kept = self._method()
+
+    def __exit__(self, *exception: object) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._kept = None
+
+
 class AsyncClient:
     """A client of a protocol, with a coroutine for each of its one-way and two-way methods.
 
@@ -90,7 +123,8 @@ class AsyncClient:
         self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
         self._endpoint = AsyncEndpoint(protocol, end, is_server=False)
         self._event_came = asyncio.Event()
-        self._endpoint.on_readable(self._on_readable)
+        self._in_use = _OnReadable(self._on_readable)
+        self._endpoint.on_readable(self._in_use)
 
     # --- calls
 
@@ -148,7 +182,8 @@ class AsyncClient:
 
     async def _reply(self, txid: int, waiter: _Waiter) -> Any:
         try:
-            incoming = await waiter.future
+            with self._in_use:
+                incoming = await waiter.future
         except BaseException:
             self._conversation.waiters.pop(txid, None)
             waiter.leave()
@@ -242,7 +277,8 @@ class AsyncClient:
                 conversation.raise_unless_at_rest()
                 return None
             self._event_came.clear()
-            await self._event_came.wait()
+            with self._in_use:
+                await self._event_came.wait()
         return conversation.next_event()
 
     def _decoded(self, incoming: Incoming) -> EventMessage:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stretto.fidl.transport.endpoint import Endpoint
 from stretto.fidl.transport.errors import ClosedError
-from stretto.fidl.transport.message_socket import DONTWAIT
+from stretto.fidl.transport.message_socket import DONTWAIT, MessageSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,12 +93,18 @@ class AsyncEndpoint(Endpoint):
         return self.read_now(DONTWAIT)
 
     def _forget(self) -> None:
-        fd = self.socket.fileno()
-        if fd >= 0 and not self._loop.is_closed():
-            self._loop.remove_reader(fd)
-            self._loop.remove_writer(fd)
+        _forget(self._loop, self.socket)
         if self._writable is not None and not self._writable.done():
             self._writable.set_exception(ClosedError(by_us=True))
+
+    def __del__(self) -> None:
+        """Forgotten: whoever polls must not know the descriptor any more when it is closed."""
+        if not hasattr(self, "_writable") or self.socket.fileno() < 0:
+            return
+        try:
+            self._loop.call_soon_threadsafe(_forget, self._loop, self.socket)
+        except RuntimeError:
+            return  # the loop is closed
 
     def detach(self) -> ChannelEnd:
         """Give the channel's end back."""
@@ -109,3 +115,10 @@ class AsyncEndpoint(Endpoint):
         """Close the channel; who waits for room raises ClosedError."""
         self._forget()
         self.socket.close()
+
+
+def _forget(loop: asyncio.AbstractEventLoop, socket: MessageSocket) -> None:
+    fd = socket.fileno()
+    if fd >= 0 and not loop.is_closed():
+        loop.remove_reader(fd)
+        loop.remove_writer(fd)

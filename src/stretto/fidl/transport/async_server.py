@@ -2,7 +2,8 @@
 
 Handlers are as those of `Server`. One that is a coroutine runs as a task of its own, so that many
 calls are under way at a time; tasks begin in the order of the messages. The others are called
-in place. What a handler raises ends the channel, with the epitaph INTERNAL, and `serve` raises it.
+in place. Both may return a Deferred. What a handler raises ends the channel, with the epitaph
+INTERNAL, and `serve` raises it; a handler that was cancelled counts as one that raised.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from stretto.fidl.bindings.protocols import EVENT, TWO_WAY
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.async_endpoint import AsyncEndpoint
+from stretto.fidl.transport.deferred import Deferred
 from stretto.fidl.transport.errors import ClosedError, DomainError, PeerError
 from stretto.fidl.transport.interaction import handlers_of, interaction, status_of
 from stretto.fidl.transport.message_socket import DONTWAIT
@@ -32,7 +34,7 @@ from stretto.fidl.transport.server import IN_FLIGHT
 from stretto.fidl.transport.stubs import stub_class
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from stretto.fidl.bindings.objects import ChannelEnd
     from stretto.fidl.bindings.protocols import Method, Protocol
@@ -166,17 +168,24 @@ class AsyncServer:
             incoming.drop()
             raise
         if method is not None and inspect.iscoroutinefunction(self._handlers[method.ordinal]):
-            task = asyncio.get_running_loop().create_task(
-                self._handle(method, incoming), name=f"{self._protocol.__name__}.{method.name}"
-            )
-            self._tasks.add(task)
-            task.add_done_callback(self._on_done)
+            self._begin(method, self._handle(method, incoming))
         else:
             await self._handle(method, incoming)
 
+    def _begin(self, method: Method, work: Coroutine[Any, Any, None]) -> None:
+        """Begin a task; its failure is that of the server."""
+        name = f"{self._protocol.__name__}.{method.name}"
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            error: BaseException | None = FidlError(f"the task of {task.get_name()} was cancelled")
+        else:
+            error = task.exception()
+        if error is not None and not self._closed:
             self._failure = self._failure or error
         self._wake.set()
 
@@ -219,7 +228,29 @@ class AsyncServer:
             if method.kind != TWO_WAY:
                 raise FidlError(f"{method.name} is one-way: it has no errors") from error
             return error_reply_of(method, txid, error)
-        return reply_of(method, txid, value) if method.kind == TWO_WAY else None
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            problem = f"the handler of {method.name} waited for something that was cancelled"
+            raise FidlError(problem) from error
+        if method.kind != TWO_WAY:
+            return None
+        if isinstance(value, Deferred):
+            self._begin(method, self._answer_later(method, txid, value))
+            return None
+        return reply_of(method, txid, value)
+
+    async def _answer_later(self, method: Method, txid: int, deferred: Deferred) -> None:
+        value, error = await _answered(deferred)
+        if error is None:
+            message = reply_of(method, txid, value)
+        else:
+            message = error_reply_of(method, txid, error)
+        try:
+            await self._write(method.ordinal, REPLY, txid, message)
+        except ClosedError:
+            return  # nobody waits any more
 
     async def _answer_unknown(self, incoming: Incoming) -> None:
         header = incoming.header
@@ -229,3 +260,22 @@ class AsyncServer:
             self._on_unknown(header.ordinal)
         if header.txid:
             await self._write(header.ordinal, REPLY, header.txid, unknown_reply_of(header))
+
+
+def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | None]]:
+    """What a Deferred is answered with, by any thread."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[Any, DomainError | None]] = loop.create_future()
+
+    def resolve(value: Any, error: DomainError | None) -> None:
+        if not future.done():
+            future.set_result((value, error))
+
+    def answer(value: Any, error: DomainError | None) -> None:
+        try:
+            loop.call_soon_threadsafe(resolve, value, error)
+        except RuntimeError:
+            return  # the loop is closed, and so is the channel
+
+    deferred.bind(answer)
+    return future

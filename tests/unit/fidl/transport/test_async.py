@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +13,13 @@ import pytest
 
 from stretto.fidl.bindings import ChannelEnd, Vmo, channel
 from stretto.fidl.codec import TransactionHeader, decode_header, encode_epitaph
+from stretto.fidl.errors import FidlError
 from stretto.fidl.transport import (
     AsyncClient,
     AsyncServer,
     Client,
     ClosedError,
+    Deferred,
     DomainError,
     PeerError,
     UnknownMethodError,
@@ -296,5 +299,135 @@ def test_a_server_that_is_cancelled_closes() -> None:
                 await task
             with pytest.raises(ClosedError):
                 await client.Echo(number=1)
+
+    run(main())
+
+
+def test_a_handler_that_waited_for_what_was_cancelled() -> None:
+    class Handler(AsyncTalker):
+        async def Echo(self, request: Any) -> Any:  # noqa: N802
+            job = asyncio.create_task(asyncio.sleep(3600))
+            asyncio.get_running_loop().call_soon(job.cancel)
+            await job
+
+        def Later(self, request: Any) -> Any:  # noqa: N802
+            return self.Echo(request)  # not seen to be a coroutine: handled in place
+
+        async def Crash(self) -> None:  # noqa: N802
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(3600)
+
+    async def main() -> None:
+        for name in ("Echo", "Later", "Crash"):
+            near, far = channel()
+            serving = asyncio.create_task(AsyncServer(talk.Talk, far, Handler()).serve())
+            async with AsyncClient(talk.Talk, near) as client:
+                members = {} if name == "Crash" else {"number": 1}
+                with pytest.raises(ClosedError, match="INTERNAL"):
+                    await asyncio.wait_for(getattr(client, name)(**members), 30)
+            with pytest.raises(FidlError, match="was cancelled"):
+                await serving
+
+    run(main())
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_deferred_answers(coroutine: bool) -> None:
+    deferreds: list[Deferred] = []
+
+    class Plain(AsyncTalker):
+        def Later(self, request: Any) -> Any:  # noqa: N802
+            deferreds.append(deferred := Deferred())
+            return deferred
+
+        def Divide(self, request: Any) -> Any:  # noqa: N802
+            return self.Later(request)
+
+    class Coroutine(Plain):
+        async def Later(self, request: Any) -> Any:  # noqa: N802
+            return super().Later(request)
+
+        async def Divide(self, request: Any) -> Any:  # noqa: N802
+            return super().Later(request)
+
+    async def main() -> None:
+        async with conversation(Coroutine() if coroutine else Plain()) as (client, _, _):
+            calls = [
+                asyncio.create_task(call)
+                for call in (
+                    client.Later(number=1),
+                    client.Later(number=2),
+                    client.Divide(a=1, b=1),
+                )
+            ]
+            while len(deferreds) < 3:
+                await asyncio.sleep(0)
+            first, second, third = deferreds
+            await asyncio.to_thread(second.resolve, talk.TalkLaterResponse(number=22))
+            assert (await calls[1]).number == 22
+            first.resolve(talk.TalkLaterResponse(number=11))
+            third.reject(7)
+            assert (await calls[0]).number == 11
+            with pytest.raises(DomainError, match="7"):
+                await calls[2]
+            never = asyncio.create_task(client.Later(number=3))
+            while len(deferreds) < 4:
+                await asyncio.sleep(0)
+        with pytest.raises(ClosedError):
+            await never
+
+    run(main())
+    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # nobody waits any more
+
+
+@pytest.mark.parametrize("in_cycle", [False, True])
+def test_a_forgotten_client_closes_its_channel(in_cycle: bool) -> None:
+    async def main() -> None:
+        near, far = channel()
+        serving = asyncio.create_task(AsyncServer(talk.Talk, far, AsyncTalker()).serve())
+        client = AsyncClient(talk.Talk, near)
+        assert (await client.Echo(number=1)).number == 1
+        if in_cycle:
+            client.itself = client
+        del client
+        gc.collect()
+        await asyncio.wait_for(serving, 30)
+        again, _ = channel()
+        async with AsyncClient(talk.Talk, again):
+            pass  # the number of the descriptor is of use again
+
+    run(main())
+
+
+def test_a_client_that_somebody_waits_for_is_not_forgotten() -> None:
+    async def main() -> None:
+        near, far = channel()
+        server = AsyncServer(talk.Talk, far, AsyncTalker())
+        serving = asyncio.create_task(server.serve())
+        client = AsyncClient(talk.Talk, near)
+        got: list[int] = []
+
+        async def listen(client: AsyncClient) -> None:
+            async for event in client.events():
+                got.append(event.payload.number)  # noqa: PERF401
+
+        call = asyncio.ensure_future(client.Echo(number=1))
+        call.add_done_callback(lambda done: got.append(done.result().number))
+        asyncio.create_task(listen(client))  # noqa: RUF006  # only the loop knows it
+        await asyncio.sleep(0)
+        del client, call
+        gc.collect()
+        while len(got) < 1:
+            await asyncio.sleep(0)
+        gc.collect()
+        await server.OnTick(number=2)
+        while len(got) < 2:
+            await asyncio.sleep(0)
+        assert got == [1, 2]
+        server.close()
+        await serving
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     run(main())
