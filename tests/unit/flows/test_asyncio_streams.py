@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from asyncio import StreamReader
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from stretto import flows
 from stretto.flows.asyncio_streams import TracedStream
 from tests.support.flow_chains import ONE_WAY, arrows
-from tests.support.recorded_events import record
+from tests.support.recorded_events import BEGIN, record
 from tests.support.traced_greeter import flows_installed
 
 
@@ -250,3 +251,70 @@ def test_a_client_that_was_gone_before_its_servers_end_was_made() -> None:
     with record():
         asyncio.run(talk())
     assert flows.stats() == {"peer gone": 1}
+
+
+async def read_somehow(dice: random.Random, server: TracedStream) -> bytes:
+    """One message, or what is left of it; b"" at the end."""
+    reader = server.reader
+    if dice.random() < 0.1:
+        reading = asyncio.ensure_future(server.read(reader.readline()))
+        await asyncio.sleep(0)
+        if reading.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+        else:
+            return reading.result()
+    if dice.random() < 0.5:
+        return await server.read(reader.readline())
+    try:
+        return await server.read(reader.readuntil(b"\n"))
+    except asyncio.LimitOverrunError as error:
+        await reader.readexactly(error.consumed)
+        raise ValueError("too long") from error
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_arrow_leads_to_another_message(seed: int) -> None:
+    dice = random.Random(seed)
+    heard: list[bytes] = []
+    too_long = []
+
+    async def listen(server: TracedStream) -> None:
+        while True:
+            try:
+                data = await read_somehow(dice, server)
+            except ValueError:
+                too_long.append(len(heard))
+                continue
+            if not data:
+                return
+            heard.append(data)
+
+    async def talk() -> None:
+        async with connected(limit=60) as (client, server):
+            listening = asyncio.ensure_future(listen(server))
+            for number in range(40):
+                size = 100 if number > 10 and dice.random() < 0.05 else dice.randrange(40)
+                await client.write(b"%d:" % number + b"x" * size + b"\n")
+                if dice.random() < 0.5:
+                    await asyncio.sleep(0)
+            client.writer.write_eof()
+            await listening
+
+    with record() as recorded:
+        asyncio.run(talk())
+    points: dict[str, list[int]] = {"send": [], "receive": []}
+    for event in recorded.events:
+        if event.kind == BEGIN:
+            points[event.args["role"]].append((event.flows + event.terminating_flows or [0])[0])
+    sent = {flow: number for number, flow in enumerate(points["send"]) if flow}
+    assert len(sent) == 40
+    assert len(points["receive"]) == len(heard)
+    joined = [
+        (data, sent[flow]) for data, flow in zip(heard, points["receive"], strict=True) if flow
+    ]
+    assert all(data.startswith(b"%d:" % number) for data, number in joined)
+    assert len(joined) == (too_long[0] if too_long else 40)
+    assert flows.stats().get("not synchronised", 0) == len(heard) - len(joined)
