@@ -89,7 +89,11 @@ class TracedHTTPConnection(HTTPConnection):
         if exchange is None:
             return super().getresponse()
         with exchange.step("getresponse"):
-            response = super().getresponse()
+            try:
+                response = super().getresponse()
+            except BaseException:
+                self._flow_exchange = exchange  # perhaps the response before has to be read first
+                raise
             exchange.reply()
         return response
 

@@ -6,9 +6,10 @@ import asyncio
 import io
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator
-from http.client import CannotSendRequest
+from http.client import CannotSendRequest, ResponseNotReady
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.request import Request, urlopen
@@ -204,6 +205,7 @@ class TestExchange:
 class Handler(BaseHTTPRequestHandler):
     """Answers through the WSGI middleware's neighbour: by hand."""
 
+    protocol_version = "HTTP/1.1"
     heard: list[dict[str, str]]
 
     def do_GET(self) -> None:
@@ -223,10 +225,18 @@ class Handler(BaseHTTPRequestHandler):
         """Silence."""
 
 
+class Server(HTTPServer):
+    """Some clients hang up without reading."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @pytest.fixture
 def port() -> Iterator[int]:
     Handler.heard = []
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server.server_address[1]
@@ -283,6 +293,20 @@ class TestHttpClient:
         ours = [e for e in recorded.events if e.track == recorded.events[0].track]
         assert [e.kind for e in ours] == [BEGIN, END, INSTANT]
         forgotten.close()
+
+    def test_a_response_may_be_asked_for_too_early(self, port: int) -> None:
+        with record() as recorded:
+            connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
+            connection.request("GET", "/h")
+            first = connection.getresponse()
+            connection.request("GET", "/i")
+            with pytest.raises(ResponseNotReady):
+                connection.getresponse()
+            assert first.read() == b"ok"
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert arrows(recorded.events, "GET /h") == [CALL]
+        assert arrows(recorded.events, "GET /i") == [CALL]
 
     def test_a_second_request_at_once_is_refused_and_harms_nothing(self, port: int) -> None:
         with record() as recorded:
