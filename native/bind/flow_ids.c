@@ -54,10 +54,14 @@ static uint64_t anchored_id(const FlowIdsObject* ids,
   return flow_stream(to_server ? ids->to_server : ids->to_client, index);
 }
 
-uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m) {
-  bool known = flow_ids_know(ids, m);
+void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m) {
   if (!ids->numbered)
     count(&ids->directions[m->outgoing], m);
+}
+
+uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m) {
+  bool known = flow_ids_know(ids, m);
+  flow_ids_skip(ids, m);
   if (!known)
     return 0;
   uint64_t id = ids->numbered ? numbered_id(ids, m) : anchored_id(ids, m);
@@ -123,8 +127,7 @@ static PyObject* ids_skip(PyObject* self, PyObject* const* args,
   struct flow_message m;
   if (!take_message(&m, args, given, 3))
     return NULL;
-  if (!ids->numbered)
-    count(&ids->directions[m.outgoing], &m);
+  flow_ids_skip(ids, &m);
   Py_RETURN_NONE;
 }
 

@@ -61,6 +61,8 @@ static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
 
 /* Whether the id of a message would be known; counts nothing. */
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
+/* Counts a message that needs no id. */
+void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message; its id, or 0. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);
 

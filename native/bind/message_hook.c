@@ -10,11 +10,14 @@
  *
  * The hook is made of the function that does the same for every message
  * (stretto.flows.tracer).  It takes a message upon itself where
- *   - channel.state.ids is a FlowIds of the same owner, that will have an id,
- *   - method.state is a MessageTemplates of the same owner, has a template
- *     for this kind, and its switch is on,
+ *   - channel.state.ids is a FlowIds of the same owner,
  *   - no event is being recorded by this thread,
- * and passes all others on, before anything has happened. */
+ * and then counts it, if neither its method's switch nor the transport's
+ * category is on; or shows it, where
+ *   - its id will be known,
+ *   - method.state is a MessageTemplates of the same owner that has a template
+ *     for this kind, and the method's switch is on.
+ * All others it passes on, before anything has happened. */
 #include "bind.h"
 #include "flow_ids.h"
 #include "track_event.h"
@@ -26,23 +29,21 @@
 typedef struct {
   PyObject_HEAD
   PyObject* owner;
-  PyObject* on;                          /* its `enabled` is asked */
   PyObject* templates[2][MESSAGE_KINDS]; /* received, sent; or NULL */
 } TemplatesObject;
 
 static PyTypeObject* templates_type;
 static PyTypeObject* hook_type;
-static PyObject *state_name, *ids_name, *enabled_name; /* interned */
+static PyObject *state_name, *ids_name, *switch_name, *enabled_name;
 
 static int templates_init(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"owner", "switch", NULL};
+  static char* names[] = {"owner", NULL};
   TemplatesObject* t = (TemplatesObject*)self;
-  PyObject *owner, *on;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:MessageTemplates", names,
-                                   &owner, &on))
+  PyObject* owner;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:MessageTemplates", names,
+                                   &owner))
     return -1;
   Py_XSETREF(t->owner, Py_NewRef(owner));
-  Py_XSETREF(t->on, Py_NewRef(on));
   return 0;
 }
 
@@ -65,14 +66,12 @@ static int templates_traverse(PyObject* self, visitproc visit, void* arg) {
   TemplatesObject* t = (TemplatesObject*)self;
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(t->owner);
-  Py_VISIT(t->on);
   return 0;
 }
 
 static int templates_clear(PyObject* self) {
   TemplatesObject* t = (TemplatesObject*)self;
   Py_CLEAR(t->owner);
-  Py_CLEAR(t->on);
   for (int i = 0; i < 2 * MESSAGE_KINDS; i++)
     Py_CLEAR(t->templates[i / MESSAGE_KINDS][i % MESSAGE_KINDS]);
   return 0;
@@ -94,6 +93,7 @@ typedef struct {
   PyObject* owner;
   PyObject* otherwise; /* does what the hook doesn't */
   PyObject* incoming;  /* context variable: the flow that is being handled */
+  CategoryObject* transport; /* shows what has no category that is on */
   bool outgoing;
 } HookObject;
 
@@ -156,13 +156,16 @@ static bool find_ids(struct message* m, PyObject* owner) {
     return false;
   }
   m->ids = (FlowIdsObject*)ids;
-  return flow_ids_know(m->ids, &m->flow);
+  return true;
 }
 
-static bool is_on(const TemplatesObject* t) {
-  PyObject* enabled = attribute(t->on, enabled_name);
-  Py_XDECREF(enabled);
-  return enabled == Py_True;
+/* Py_True or Py_False, borrowed; whatever else: it is no method. */
+static PyObject* is_on(PyObject* method) {
+  PyObject* on = attribute(method, switch_name);
+  PyObject* enabled = on ? attribute(on, enabled_name) : NULL;
+  Py_XDECREF(on);
+  Py_XDECREF(enabled); /* the two live for ever */
+  return enabled;
 }
 
 static bool find_template(struct message* m, PyObject* owner) {
@@ -175,7 +178,7 @@ static bool find_template(struct message* m, PyObject* owner) {
   m->templates = (TemplatesObject*)state;
   m->template = (EventTemplateObject*)
                     m->templates->templates[m->flow.outgoing][m->flow.kind];
-  return m->template && is_on(m->templates);
+  return m->template != NULL;
 }
 
 /* A new reference: the argument `incoming` of what is sent here.  None: there
@@ -245,29 +248,54 @@ static PyObject* count_and_show(const HookObject* h, struct message* m) {
   return shown;
 }
 
+enum task { PASS_ON, COUNT, SHOW };
+
+static enum task task_of(const HookObject* h, struct message* m) {
+  if (!find_ids(m, h->owner))
+    return PASS_ON;
+  PyObject* on = is_on(m->arguments[METHOD]);
+  if (on == Py_False && !h->transport->enabled)
+    return COUNT;
+  bool ready = on == Py_True && flow_ids_know(m->ids, &m->flow) &&
+               find_template(m, h->owner);
+  return ready ? SHOW : PASS_ON;
+}
+
+static PyObject* do_task(const HookObject* h, struct message* m,
+                         enum task task) {
+  if (task == SHOW)
+    return count_and_show(h, m);
+  m->ids->used = true;
+  flow_ids_skip(m->ids, &m->flow);
+  Py_RETURN_NONE;
+}
+
 static PyObject* hook_call(PyObject* self, PyObject* const* args, size_t nargsf,
                            PyObject* kwnames) {
   const HookObject* h = (HookObject*)self;
   struct message m = {.ids = NULL};
-  bool ours = !kwnames && !st_events_underway &&
-              read_arguments(&m, h, args, PyVectorcall_NARGS(nargsf)) &&
-              find_ids(&m, h->owner) && find_template(&m, h->owner);
-  PyObject* result = ours ? count_and_show(h, &m) : NULL;
+  enum task task = PASS_ON;
+  if (!kwnames && !st_events_underway &&
+      read_arguments(&m, h, args, PyVectorcall_NARGS(nargsf)))
+    task = task_of(h, &m);
+  PyObject* result = task == PASS_ON ? NULL : do_task(h, &m, task);
   Py_XDECREF((PyObject*)m.ids);
   Py_XDECREF((PyObject*)m.templates);
-  if (ours)
+  if (task != PASS_ON)
     return result;
   return PyObject_Vectorcall(h->otherwise, args, nargsf, kwnames);
 }
 
 static PyObject* hook_new(PyTypeObject* type, PyObject* args,
                           PyObject* kwargs) {
-  static char* names[] = {"owner", "otherwise", "incoming", "outgoing", NULL};
-  PyObject *owner, *otherwise, *incoming;
+  static char* names[] = {"owner",     "otherwise", "incoming",
+                          "transport", "outgoing",  NULL};
+  PyObject *owner, *otherwise, *incoming, *transport;
   int outgoing;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!p:MessageHook", names,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!O!p:MessageHook", names,
                                    &owner, &otherwise, &PyContextVar_Type,
-                                   &incoming, &outgoing))
+                                   &incoming, st_category_type, &transport,
+                                   &outgoing))
     return NULL;
   HookObject* h = (HookObject*)type->tp_alloc(type, 0);
   if (!h)
@@ -276,6 +304,7 @@ static PyObject* hook_new(PyTypeObject* type, PyObject* args,
   h->owner = Py_NewRef(owner);
   h->otherwise = Py_NewRef(otherwise);
   h->incoming = Py_NewRef(incoming);
+  h->transport = (CategoryObject*)Py_NewRef(transport);
   h->outgoing = outgoing;
   return (PyObject*)h;
 }
@@ -294,6 +323,7 @@ static int hook_clear(PyObject* self) {
   Py_CLEAR(h->owner);
   Py_CLEAR(h->otherwise);
   Py_CLEAR(h->incoming);
+  Py_CLEAR(h->transport);
   return 0;
 }
 
@@ -360,8 +390,9 @@ static PyTypeObject* add_type(PyObject* module, PyType_Spec* spec) {
 int add_message_hook_types(PyObject* module) {
   state_name = PyUnicode_InternFromString("state");
   ids_name = PyUnicode_InternFromString("ids");
+  switch_name = PyUnicode_InternFromString("switch");
   enabled_name = PyUnicode_InternFromString("enabled");
-  if (!state_name || !ids_name || !enabled_name)
+  if (!state_name || !ids_name || !switch_name || !enabled_name)
     return -1;
   templates_type = add_type(module, &kTemplatesSpec);
   hook_type = add_type(module, &kHookSpec);

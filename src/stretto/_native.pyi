@@ -770,10 +770,9 @@ class MessageTemplates:
 
     Args:
         owner: That of the hook.
-        switch: Its `enabled` says whether they are shown.
     """
 
-    def __init__(self, owner: object, switch: object) -> None: ...
+    def __init__(self, owner: object) -> None: ...
     @property
     def owner(self) -> object: ...
     def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
@@ -787,6 +786,7 @@ class MessageHook:
         owner: Whose channels' and methods' states these are.
         otherwise: Does the same for every message, and gets those that are unusual.
         incoming: Holds the flow of the message that is being handled.
+        transport: Shows, if it is on, messages whose method's own category isn't.
         outgoing: It is `sent`.
     """
 
@@ -795,6 +795,7 @@ class MessageHook:
         owner: object,
         otherwise: Callable[..., Any],
         incoming: ContextVar[int],
+        transport: Category,
         outgoing: bool,
     ) -> None: ...
     def __call__(self, *args: Any) -> Any: ...

@@ -71,7 +71,7 @@ class _Points(MessageTemplates):
     )
 
     def __init__(self, owner: FlowTracer, category: str, method: RpcMethod) -> None:
-        super().__init__(owner, method.switch)
+        super().__init__(owner)
         self._category = category
         self._method = method
         self.only_instants = category == TRANSPORT_CATEGORY
@@ -122,11 +122,12 @@ class FlowTracer:
         self._bodies = bodies if isinstance(bodies, bool) else frozenset(bodies)
         self._states: weakref.WeakSet[ChannelState] = weakref.WeakSet()
         self._lock = allocate_lock()
-        self.sent = MessageHook(self, self._sent, incoming, outgoing=True)
-        self.received = MessageHook(self, self._received, incoming, outgoing=False)
         self._transport = stretto.Category(
             TRANSPORT_CATEGORY, description="every message of RPC channels", tags=["slow"]
         )
+        made = (incoming, self._transport)
+        self.sent = MessageHook(self, self._sent, *made, outgoing=True)
+        self.received = MessageHook(self, self._received, *made, outgoing=False)
 
     def _sent(  # noqa: PLR0917  # plain arguments: see the seam
         self,

@@ -23,11 +23,11 @@ from stretto.base.rpc_hooks import (
     REQUEST,
     RpcChannel,
     RpcMethod,
-    TraceSwitch,
 )
 from stretto.flows.ids import MAX_COUNT, AnchoredIds, NumberedIds
+from stretto.flows.mixing import combine
 from stretto.flows.native import FlowIds, MessageHook, MessageTemplates
-from stretto.flows.tracer import FlowTracer, incoming
+from stretto.flows.tracer import TRANSPORT_CATEGORY, FlowTracer, incoming
 from tests.support.recorded_events import Event, record
 from tests.support.traced_greeter import flows_installed
 
@@ -109,6 +109,7 @@ def test_a_key_that_cant_be_had_is_the_callers_problem() -> None:
 
 # --- the hook
 
+TRANSPORT = stretto.Category(TRANSPORT_CATEGORY)
 METHODS = [RpcMethod("Service", name, 7, "test.native") for name in ("Ask", "Tell")]
 UNKNOWN = RpcMethod("Service", "", 9)
 
@@ -187,14 +188,17 @@ def ready(hooks: FlowTracer) -> tuple[RpcChannel, RpcChannel]:
 def other_way(hooks: FlowTracer, *, outgoing: bool) -> tuple[list[Any], MessageHook]:
     """A hook of the tracer's, and what it passes on."""
     passed: list[Any] = []
-    return passed, MessageHook(hooks, lambda *args: passed.append(args), incoming, outgoing)
+
+    def otherwise(*args: Any) -> None:
+        passed.append(args)
+
+    return passed, MessageHook(hooks, otherwise, incoming, TRANSPORT, outgoing)
 
 
 ODD: list[tuple[str, Callable[[RpcChannel], tuple[Any, ...]]]] = [
     ("a kind that isn't traced", lambda end: (end, METHODS[0], CONTROL, 0, 1)),
     ("no kind at all", lambda end: (end, METHODS[0], 77, 0, 1)),
     ("a method without a template", lambda end: (end, METHODS[1], ONE_WAY, 0, 1)),
-    ("a method that nobody knows", lambda end: (end, UNKNOWN, ONE_WAY, 0, 1)),
     ("a channel that is new", lambda _: (RpcChannel(None, is_server=False), METHODS[0], 0, 5, 1)),
     ("no channel", lambda _: (None, METHODS[0], ONE_WAY, 0, 1)),
     ("no method", lambda end: (end, None, ONE_WAY, 0, 1)),
@@ -232,15 +236,13 @@ def test_what_is_usual_is_not_passed_on() -> None:
     assert recorded.kinds.endswith("BBEEBE")
 
 
-@pytest.mark.parametrize("how", ["off", "forsaken", "lost", "another's", "in an event"])
+@pytest.mark.parametrize("how", ["forsaken", "lost", "another's", "in an event"])
 def test_what_isnt_known_or_wanted_is_passed_on(how: str) -> None:
     with tracer(native=True) as hooks, record():
         client, _ = ready(hooks)
         passed, sent = other_way(hooks, outgoing=True)
         message = (client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
-        if how == "off":
-            flows.disable("test.native")
-        elif how == "forsaken":
+        if how == "forsaken":
             client.state.ids.forsake()  # type: ignore[attr-defined]
         elif how == "lost":
             hooks.lost(client, outgoing=True)
@@ -256,23 +258,44 @@ def test_what_isnt_known_or_wanted_is_passed_on(how: str) -> None:
             stretto.instant("x", argument=Sends())
         else:
             sent(*message)
-        flows.enable("test.native")
         assert passed == [message]
+
+
+@pytest.mark.parametrize("transport", [False, True])
+def test_what_nobody_wants_is_counted(transport: bool) -> None:
+    enabled = [TRANSPORT_CATEGORY, "test.native"] if transport else ["test.native"]
+    with tracer(native=True) as hooks, record(enabled=enabled, disabled=["*"]) as recorded:
+        client, _ = ready(hooks)
+        shown_before = hooks.sent(client, hooks.now(), METHODS[0], REQUEST, 5, 1)
+        assert shown_before is not None
+        flows.disable("test.native")
+        passed, sent = other_way(hooks, outgoing=True)
+        for method in (UNKNOWN, METHODS[0]):
+            message = (client, hooks.now(), method, ONE_WAY, 0, 1)
+            assert sent(*message) is None
+            assert passed.pop() == message if transport else not passed
+        flows.enable("test.native")
+        hooks.sent(client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
+    counted = 1 if transport else 3  # who passes it on doesn't count it
+    last = [event for event in recorded.events if event.flows][-1]
+    assert last.flows == [stretto.flow_id(combine(KEY, 1), 5 << 32 | counted)]
 
 
 def test_what_the_other_way_raises_is_raised() -> None:
     def fail(*_: object) -> None:
         raise KeyError("x")
 
-    hook = MessageHook(None, fail, incoming, True)
+    hook = MessageHook(None, fail, incoming, TRANSPORT, True)
     with pytest.raises(KeyError):
         hook(1, 2, 3)
     with pytest.raises(TypeError):
-        MessageHook(None, fail, "no variable", True)  # type: ignore[arg-type]
+        MessageHook(None, fail, "no variable", TRANSPORT, True)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        MessageHook(None, fail, incoming, "no category", True)  # type: ignore[arg-type]
 
 
 def test_templates_take_templates() -> None:
-    templates = MessageTemplates(None, TraceSwitch("x"))
+    templates = MessageTemplates(None)
     template = stretto.Category("test.native").template("x")
     templates.put(True, REQUEST, template)
     with pytest.raises(TypeError):
