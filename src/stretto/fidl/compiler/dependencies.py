@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from stretto.fidl.compiler import types
 from stretto.fidl.compiler.declarations import (
+    ALIAS,
     STRUCT,
     TABLE,
     UNION,
@@ -139,21 +140,18 @@ class Dependencies:
 
 def _way_out(path: list[Decl]) -> str:
     """What to do about declarations that contain each other: only structs have room for a gap."""
-    for owner, used in pairwise(path):
+    old = any(isinstance(decl, LayoutDecl) and decl.old for decl in path)
+    for index, (owner, used) in enumerate(pairwise(path)):
         if owner.kind == STRUCT:
-            how = _GAPS.get(used.kind, "make the use of `{0}` `optional`").format(used.name)
-            return f"in struct `{owner.name}` {how}"
+            kind = next(decl.kind for decl in path[index + 1 :] if decl.kind != ALIAS)
+            name = f"vector<{used.name}>" if kind == TABLE else used.name
+            plain = f"box<{name}>" if kind == STRUCT else f"{name}:optional"
+            aside = ", as a table by itself can't be optional" if kind == TABLE else ""
+            return f"in struct `{owner.name}` make it `{f'{name}?' if old else plain}`{aside}"
     if any(decl.kind in (TABLE, UNION) for decl in path):
+        gap = "has a `?`" if old else "is `box<…>` or `optional`"
         return (
-            "members of tables and unions can't be `optional`: put a struct between, with a member "
-            "of the type `box<…>`, or `optional`"
+            "members of tables and unions can't be optional: put a struct between, with a member "
+            f"whose type {gap}"
         )
     return "a type can't be made of itself"
-
-
-_GAPS = {
-    STRUCT: "make it `box<{0}>`",
-    UNION: "make it `{0}:optional`",
-    TABLE: "make it `vector<{0}>:optional`, as a table by itself can't be optional",
-}
-"""Uses in a struct that may be absent, by what is used."""

@@ -134,6 +134,11 @@ def test_errors(text: str, reason: str) -> None:
         ("type T = table { 1: v vector<T>; };",
          "put a struct between", "vector<T>;", "B; }; type B = struct { t vector<T>:optional;"),
         ("type N = vector<N>;", "can't be made of itself", "<N>", "<int32>"),
+        ("alias A = X; type X = struct { x A; };", "make it `box<A>`", "x A", "x box<A>"),
+        ("struct X { X x; };", "in struct `X` make it `X?`", "X x", "X? x"),
+        ("struct X { T t; }; table T { 1: X x; };", "make it `vector<T>?`", "T t", "vector<T>? t"),
+        ("union U { 1: U u; };", "a member whose type has a `?`",
+         "U u; };", "B u; }; struct B { U? u; };"),
     ],
 )  # fmt: skip
 def test_the_way_out_of_a_cycle(text: str, way_out: str, old: str, new: str) -> None:
