@@ -143,7 +143,8 @@ def _way_out(path: list[Decl]) -> str:
     old = any(isinstance(decl, LayoutDecl) and decl.old for decl in path)
     for index, (owner, used) in enumerate(pairwise(path)):
         if owner.kind == STRUCT:
-            kind = next(decl.kind for decl in path[index + 1 :] if decl.kind != ALIAS)
+            onwards = (*path[index + 1 :], *path[1:])
+            kind = next(decl.kind for decl in onwards if decl.kind != ALIAS)
             name = f"vector<{used.name}>" if kind == TABLE else used.name
             plain = f"box<{name}>" if kind == STRUCT else f"{name}:optional"
             aside = ", as a table by itself can't be optional" if kind == TABLE else ""
