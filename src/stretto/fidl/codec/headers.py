@@ -63,11 +63,19 @@ class TransactionHeader:
         self.txid, self.ordinal, self.flexible, self.wire = txid, ordinal, flexible, wire
 
     def encode(self) -> bytes:
-        """Return the 16 bytes; what is encoded by us is always v2."""
+        """Return the 16 bytes; what is encoded by us is always v2.
+
+        Raises:
+            WireError: Another wire format is wanted, or a number has too many bits.
+        """
         if self.wire != V2:
             raise WireError(UNSUPPORTED_WIRE_FORMAT, "only wire format v2 can be written")
         dynamic = FLEXIBLE if self.flexible else 0
-        return _TRANSACTION.pack(self.txid, AT_REST_V2, dynamic, MAGIC, self.ordinal)
+        try:
+            return _TRANSACTION.pack(self.txid, AT_REST_V2, dynamic, MAGIC, self.ordinal)
+        except struct.error:
+            problem = f"txid {self.txid!r} and ordinal {self.ordinal!r} take 32 and 64 bits"
+            raise WireError(INVALID_HEADER, problem) from None
 
     @property
     def is_epitaph(self) -> bool:

@@ -43,8 +43,16 @@ MAX_HANDLES: Final = 64
 
 
 def type_of(what: Any) -> Type:
-    """Return the type of a class, or a type itself."""
-    return what if isinstance(what, Type) else what.TYPE
+    """Return the type of a class, or a type itself.
+
+    Raises:
+        TypeError: it is none of both.
+    """
+    found = what if isinstance(what, Type) else getattr(what, "TYPE", None)
+    if not isinstance(found, Type):
+        name = getattr(type(what), "__qualname__", "")
+        raise TypeError(f"needs a class of the bindings or an object of one, not of {name}")
+    return found
 
 
 def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition]]:
@@ -99,6 +107,8 @@ def decode(
         WireError: the message breaks the rules; all its handles are closed.
     """
     type_ = type_of(type_)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a message is bytes, not of {type(data).__qualname__}")
     decoder = Decoder(bytes(data), handles, start)
     try:
         size, read = primary(type_, wire)

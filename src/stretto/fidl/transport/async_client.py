@@ -22,9 +22,10 @@ from stretto.fidl.bindings.protocols import ONE_WAY, TWO_WAY
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.async_endpoint import AsyncEndpoint
-from stretto.fidl.transport.client import call_event_handler
+from stretto.fidl.transport.client import event_caller
 from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
 from stretto.fidl.transport.errors import ClosedError, PeerError
+from stretto.fidl.transport.interaction import two_way
 from stretto.fidl.transport.results import message_of, payload_of, reply_in
 from stretto.fidl.transport.stubs import stub_class
 
@@ -112,8 +113,11 @@ class AsyncClient:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __new__(cls, protocol: type[Protocol], *_: object, **__: object) -> Self:
+    def __new__(
+        cls, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
+    ) -> Self:
         """Make one of the class with the protocol's stubs."""
+        del end, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
 
@@ -134,8 +138,11 @@ class AsyncClient:
         Args:
             name: As in the definition.
             payload: Its request; None if it has none.
+
+        Raises:
+            FidlError: There is no such method, or it has no reply.
         """
-        return await self._traced_call(self._conversation.protocol.BY_NAME[name], payload, {})
+        return await self._traced_call(two_way(self._conversation.protocol, name), payload, {})
 
     async def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
         txid, waiter, told = await self._request(method, payload, members)
@@ -264,9 +271,10 @@ class AsyncClient:
         Args:
             handler: As for `Client.dispatch_events`; its methods may be coroutines.
         """
+        call = event_caller(self._conversation.protocol, handler)
         while (incoming := await self._next_event()) is not None:
             with incoming.told or nullcontext():
-                result = call_event_handler(handler, self._decoded(incoming))
+                result = call(self._decoded(incoming))
                 if asyncio.iscoroutine(result):
                     await result
 

@@ -63,8 +63,16 @@ class AsyncServer:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __new__(cls, protocol: type[Protocol], *_: object, **__: object) -> Self:
+    def __new__(
+        cls,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        handler: object,
+        *,
+        in_flight: int = IN_FLIGHT,
+    ) -> Self:
         """Make one of the class with the protocol's stubs."""
+        del end, handler, in_flight
         made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
         return made
 

@@ -18,11 +18,11 @@ from stretto.base.rpc_hooks import REQUEST
 from stretto.fidl.bindings.protocols import ONE_WAY, TWO_WAY
 from stretto.fidl.codec.wire_error import WireError
 from stretto.fidl.errors import FidlError
-from stretto.fidl.python_names import OF_HANDLERS, python_name
 from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
 from stretto.fidl.transport.deadline import deadline_of, is_over, seconds_left
 from stretto.fidl.transport.errors import CallTimeoutError, ClosedError, PeerError
+from stretto.fidl.transport.interaction import handlers_of, two_way
 from stretto.fidl.transport.results import message_of, numbered, payload_of, reply_in
 from stretto.fidl.transport.stubs import stub_class
 
@@ -76,13 +76,19 @@ class Client:
     """A client of a protocol, with a method for each of its one-way and two-way methods.
 
     A two-way call returns the reply's payload, or that of the success if the method has errors.
-    It raises DomainError (the method's own), UnknownMethodError, CallTimeoutError, or
-    ClosedError once the channel has ended, with the status of the server's epitaph.
+    It raises
+
+    - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
+    - DomainError, UnknownMethodError: the method's own error; the server doesn't know it,
+    - CallTimeoutError: no reply, or no room for the request, in time,
+    - ClosedError: the channel has ended, with the status of the server's epitaph,
+    - PeerError: the server broke the rules, and the channel has ended therefore; also who
+      called something else gets it.
 
     Args:
         protocol: Its class.
         end: The channel's end, owned from now on.
-        timeout: Of calls, in seconds; None: wait for ever.
+        timeout: Of calls, and of one-ways until there is room, in seconds; None: wait for ever.
         event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
     """
 
@@ -90,8 +96,16 @@ class Client:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __new__(cls, protocol: type[Protocol], *_: object, **__: object) -> Self:
+    def __new__(
+        cls,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        *,
+        timeout: float | None = None,
+        event_limit: int = EVENT_LIMIT,
+    ) -> Self:
         """Make one of the class with the protocol's stubs."""
+        del end, timeout, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
 
@@ -119,8 +133,11 @@ class Client:
             name: As in the definition.
             payload: Its request; None if it has none.
             timeout: In seconds; None: the client's.
+
+        Raises:
+            FidlError: There is no such method, or it has no reply.
         """
-        method = self._conversation.protocol.BY_NAME[name]
+        method = two_way(self._conversation.protocol, name)
         return self._traced_call(method, payload, {}, timeout)
 
     def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
@@ -301,6 +318,7 @@ class Client:
         Raises:
             CallTimeoutError: None came in time.
             ClosedError: The channel has ended with an epitaph.
+            PeerError: The server broke the rules.
         """
         incoming = self._next_event(timeout)
         if incoming is None:
@@ -319,10 +337,16 @@ class Client:
         Args:
             handler: Has a method for each event, of its name (`from_` for `from`), that takes the
                 payload if there is one; and `on_unknown_event(ordinal)`, if it wants to know.
+
+        Raises:
+            FidlError: The handler lacks methods; no event was taken.
+            ClosedError: The channel has ended with an epitaph.
+            PeerError: The server broke the rules.
         """
+        call = event_caller(self._conversation.protocol, handler)
         while (incoming := self._next_event(None)) is not None:
             with incoming.told or nullcontext():
-                call_event_handler(handler, self._decoded(incoming))
+                call(self._decoded(incoming))
 
     def _next_event(self, timeout: float | None) -> Incoming | None:
         deadline, conversation = deadline_of(timeout), self._conversation
@@ -369,10 +393,19 @@ class Client:
         self.close()
 
 
-def call_event_handler(handler: object, event: EventMessage) -> Any:
-    """Call the method of an object for an event."""
-    if not event.name:
-        unknown = getattr(handler, "on_unknown_event", None)
-        return None if unknown is None else unknown(event.ordinal)
-    method = getattr(handler, python_name(event.name, OF_HANDLERS))
-    return method() if event.payload is None else method(event.payload)
+def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMessage], Any]:
+    """What calls the methods of an object for events.
+
+    Raises:
+        FidlError: Some are missing.
+    """
+    handlers = handlers_of(protocol, handler, events=True)
+    unknown = getattr(handler, "on_unknown_event", None)
+
+    def call(event: EventMessage) -> Any:
+        if not event.name:
+            return None if unknown is None else unknown(event.ordinal)
+        method = handlers[event.ordinal]
+        return method() if event.payload is None else method(event.payload)
+
+    return call

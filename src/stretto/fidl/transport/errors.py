@@ -37,7 +37,10 @@ class PeerError(FidlError, RemoteProtocolError):
 
 
 class CallTimeoutError(FidlError, TimeoutError):
-    """No reply came in time. The channel goes on; the reply is dropped when it comes."""
+    """No reply came in time, or there was no room for the request: the peer doesn't read.
+
+    The channel goes on; the reply is dropped when it comes.
+    """
 
 
 class DomainError(FidlError):

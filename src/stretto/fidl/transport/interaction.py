@@ -50,17 +50,37 @@ def _check_unknown(openness: str, header: TransactionHeader) -> None:
         raise PeerError(f"{problem}, the protocol {openness}", NOT_SUPPORTED)
 
 
-def handlers_of(protocol: type[Protocol], handler: object) -> dict[int, Callable[..., Any]]:
-    """An object's methods for those of a protocol, by ordinal.
+def two_way(protocol: type[Protocol], name: str) -> Method:
+    """A method that can be called by its name.
+
+    Raises:
+        FidlError: There is none of that name, or it has no reply.
+    """
+    method = protocol.BY_NAME.get(name)
+    if method is None:
+        names = ", ".join(each.name for each in protocol.METHODS if each.kind == TWO_WAY)
+        raise FidlError(f"{protocol.NAME} has no method {name!r}; it has {names or 'none'}")
+    if method.kind == EVENT:
+        raise FidlError(f"{name} is an event of {protocol.NAME}: the server sends it")
+    if method.kind != TWO_WAY:
+        raise FidlError(f"{name} is one-way, it has no reply: call it as a method of the client")
+    return method
+
+
+def handlers_of(
+    protocol: type[Protocol], handler: object, *, events: bool = False
+) -> dict[int, Callable[..., Any]]:
+    """An object's methods for those of a protocol, or for its events, by ordinal.
 
     Raises:
         FidlError: Some are missing.
     """
-    wanted = [method for method in protocol.METHODS if method.kind != EVENT]
+    wanted = [method for method in protocol.METHODS if (method.kind == EVENT) == events]
     names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}
     missing = [name for name in names.values() if not hasattr(handler, name)]
     if missing:
-        raise FidlError(f"the handler of {protocol.NAME} lacks {', '.join(missing)}")
+        what = "the events of " if events else ""
+        raise FidlError(f"the handler of {what}{protocol.NAME} lacks {', '.join(missing)}")
     return {ordinal: getattr(handler, name) for ordinal, name in names.items()}
 
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 from stretto.fidl.bindings.objects import ChannelEnd, adopt
 from stretto.fidl.codec.headers import HEADER_SIZE
 from stretto.fidl.codec.message import MAX_BYTES, MAX_HANDLES, close_all
+from stretto.fidl.codec.wire_error import HANDLE_CLOSED, WireError
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.errors import ClosedError, PeerError
 
@@ -101,6 +102,9 @@ class MessageSocket:
             WireError: A handle isn't what the message says; nothing was written.
         """
         handles = [disposition.transfer() for disposition in message.handles]
+        if len(handles) > 1 and len(set(map(id, handles))) < len(handles):
+            problem = "the same handle is in the message twice: send a `duplicate()` of it"
+            raise WireError(HANDLE_CLOSED, problem)
         data = message.data
         if self.is_stream:
             data = _FRAME.pack(len(data), len(handles)) + data

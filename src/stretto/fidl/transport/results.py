@@ -14,6 +14,7 @@ from stretto.fidl.bindings.numbers import FrameworkError
 from stretto.fidl.bindings.protocols import TWO_WAY
 from stretto.fidl.codec.headers import TransactionHeader
 from stretto.fidl.codec.message import Message, decode_body, encode_message
+from stretto.fidl.codec.types import Named
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.errors import DomainError, UnknownMethodError
 
@@ -33,7 +34,7 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
     """The payload that a caller gives, as an object or by its members.
 
     Raises:
-        TypeError: Neither, or both.
+        TypeError: Neither, or both, or an object of another class.
     """
     if cls is None:
         if payload is not None or members:
@@ -43,7 +44,22 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
         return cls(**members)
     if members:
         raise TypeError(f"{name} takes a payload or its members, not both")
+    if not _is_of(cls, payload):
+        raise TypeError(f"{name} takes a {cls.__name__} or its members, not {_kind_of(payload)}")
     return payload
+
+
+def _is_of(cls: Any, value: Any) -> bool:
+    """Whether a value is of a class, or of the one that another load of the library has made."""
+    if isinstance(value, cls):
+        return True
+    type_ = getattr(value, "TYPE", None)
+    return isinstance(type_, Named) and type_.name == cls.TYPE.name
+
+
+def _kind_of(value: Any) -> str:
+    """What a value is, in few words."""
+    return "None" if value is None else f"an object of the class {type(value).__qualname__}"
 
 
 def message_of(method: Method, txid: int, payload: Any) -> Message:
@@ -63,15 +79,27 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
         FidlError: What it returned isn't what the method answers with.
     """
     if method.has_result:
-        success = method.success
-        if value is None and success is not None:
-            value = success()
+        if method.success is not None:
+            value = _answer(method, method.success, value)
         value = _variant(method, _SUCCESS, value)
     elif method.response is None and value is not None:
         raise FidlError(f"{method.name} answers with nothing, but its handler returned {value!r}")
-    elif method.response is not None and value is None:
-        value = method.response()
+    elif method.response is not None:
+        value = _answer(method, method.response, value)
     return message_of(method, txid, value)
+
+
+def _answer(method: Method, cls: Any, value: Any) -> Any:
+    """What a handler returned; None stands for a payload all of whose members may be left out."""
+    if value is None:
+        try:
+            return cls()
+        except TypeError:
+            pass
+    if not _is_of(cls, value):
+        problem = f"{method.name} answers with a {cls.__name__}"
+        raise FidlError(f"{problem}, but its handler returned {_kind_of(value)}")
+    return value
 
 
 def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:

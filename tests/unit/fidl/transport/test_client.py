@@ -301,6 +301,9 @@ def test_a_call_in_an_event_handler() -> None:
                 assert client.Echo(number=payload.number).number == 4
                 client.close()
 
+            def OnRest(self) -> None:  # noqa: N802
+                raise AssertionError
+
         done = threading.Event()
         client.dispatch_events(Events())
         done.set()
