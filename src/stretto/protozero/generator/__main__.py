@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stretto.base.errors import StrettoError
 from stretto.protozero.generator import descriptor_set, proto_parser
-from stretto.protozero.generator.compiler import Options, compile_files
+from stretto.protozero.generator.compiler import Options, checked_prefix, compile_files
 from stretto.protozero.generator.names import well_known_module
 from stretto.protozero.generator.schema import File, SchemaError
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
         files, names = _read(given)
         if not names:
             raise SchemaError("name .proto files, a --descriptor-set or a --module")
-        texts = compile_files(files, names, Options(given.prefix, given.c))
+        texts = compile_files(files, names, Options(checked_prefix(given.prefix), given.c))
     except StrettoError as error:
         raise SystemExit(f"{error}") from error
     for path, text in texts.items():

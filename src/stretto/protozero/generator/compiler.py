@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator import c_emitter, modules, python_emitter, stub_emitter
@@ -38,13 +39,28 @@ def parse_options(text: str) -> Options:
     options = Options()
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        if name == "prefix" and re.fullmatch(r"\w+(\.\w+)*", value):
+        if name == "prefix" and value and _is_package(value):
             options.prefix = value
         elif part == "c":
             options.c = True
         else:
             raise SchemaError(f"option {part!r}: there are c and prefix=PACKAGE")
     return options
+
+
+def checked_prefix(name: str) -> str:
+    """The name of a package, or nothing.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    if name and not _is_package(name):
+        raise SchemaError(f"prefix {name[:100]!r} is no name of a package in Python: my.package")
+    return name
+
+
+def _is_package(name: str) -> bool:
+    return all(part.isidentifier() and not iskeyword(part) for part in name.split("."))
 
 
 def compile_files(files: list[File], names: list[str], options: Options) -> dict[str, str]:

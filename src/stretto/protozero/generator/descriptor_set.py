@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from stretto.base.errors import DecodeError
+from stretto.protozero.generator.name_checks import check_names
 from stretto.protozero.generator.schema import (
     KINDS,
     MAP,
@@ -108,7 +109,7 @@ def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
     """Read an encoded FileDescriptorSet, or another message with files in `field`.
 
     Raises:
-        SchemaError: there are no files in it.
+        SchemaError: there are no files in it, or they have names that are none.
     """
     try:
         files = [_file(node) for node in Node(data).nodes(field)]
@@ -116,6 +117,8 @@ def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
         raise SchemaError(f"this is no FileDescriptorSet: {error}") from error
     if not files:
         raise SchemaError("this is no FileDescriptorSet: it holds no file")
+    for file in files:
+        check_names(file)
     return files
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.checks import check_file
+from stretto.protozero.generator.name_checks import check_names
 from stretto.protozero.generator.names import well_known_module
 from stretto.protozero.generator.schema import (
     ENUM,
@@ -120,6 +121,7 @@ def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None)
 def _resolved(files: list[File], known: list[File]) -> list[File]:
     schema = Schema([*known, *files])
     for file in files:
+        check_names(file)
         check_import(file, schema)
         _resolve(file, schema)
     for file in files:
