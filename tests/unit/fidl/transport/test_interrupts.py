@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from contextlib import suppress
 
 import pytest
 
+from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY
 from stretto.fidl.bindings import ChannelEnd
 from stretto.fidl.codec import Message, TransactionHeader
@@ -158,3 +160,58 @@ def test_an_interrupt_leaves_no_lock_behind() -> None:
     assert places(interrupt) > 20
     client.close()
     peer.close()
+
+
+class Counting:
+    """Hooks that count as a tracer does."""
+
+    def __init__(self) -> None:
+        self.counted, self.lost_count = [0, 0], [False, False]
+
+    def now(self) -> int:
+        return 0
+
+    def opened(self, channel) -> None:
+        """Nothing is to be done."""
+
+    def sent(self, *_) -> None:
+        self.counted[True] += 1
+
+    def received(self, *_) -> None:
+        self.counted[False] += 1
+
+    def lost(self, _, outgoing: bool) -> None:
+        self.lost_count[outgoing] = True
+
+
+@pytest.mark.parametrize("outgoing", [False, True])
+def test_hooks_count_what_went_or_know_that_they_lost_count(
+    outgoing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = 0
+
+    def interrupt(place: int) -> bool:
+        nonlocal lost
+        own, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        monkeypatch.setattr(rpc_hooks, "hooks", hooks := Counting())
+        with peer, Client(talk.Talk, ChannelEnd(own.detach())) as client:
+            went = 0
+            if outgoing:
+                came = interrupted(lambda: client.Fire(number=1), place, TRANSPORT)
+                peer.setblocking(False)
+                with suppress(BlockingIOError):
+                    went += bool(peer.recv(100))
+            else:
+                event = TransactionHeader(0, talk.Talk.BY_NAME["OnTick"].ordinal).encode()
+                for _ in range(2):
+                    went += bool(peer.send(event + bytes(8)))
+                came = interrupted(client.next_event, place, TRANSPORT)
+                peer.close()
+                assert len(list(client.events())) >= 1 or not came
+            if not hooks.lost_count[outgoing]:
+                assert hooks.counted[outgoing] == went, f"interrupted at place {place}"
+        lost += hooks.lost_count[outgoing]
+        return came
+
+    assert places(interrupt) > 20
+    assert lost, "no place was within the count"
