@@ -339,7 +339,7 @@ static PyObject* prepared(EventTemplateObject* template,
   struct event_request r = {.type = type};
   if (!parse(&r, template, args, count, kwnames))
     return NULL;
-  return slice_new(&r);
+  return template_slice_new(&r);
 }
 
 static PyObject* template_slice(PyObject* self, PyObject* const* args,

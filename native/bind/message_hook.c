@@ -226,7 +226,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
     if (!r.within)
       return NULL;
   }
-  PyObject* shown = slice_new(&r);
+  PyObject* shown = template_slice_new(&r);
   Py_XDECREF(r.within);
   if (!shown || !h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     return shown;

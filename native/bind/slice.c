@@ -11,6 +11,9 @@
 
 enum { MAX_FREE = 64 };
 
+/* Out of the way of plain slices. */
+#define RARE __attribute__((noinline))
+
 struct entry {
   uint32_t mask;
   uint32_t start_counter;
@@ -20,7 +23,6 @@ struct entry {
 typedef struct {
   PyObject_HEAD
   CategoryObject* category;
-  EventTemplateObject* template;
   PyObject* name;
   PyObject* code;
   TrackObject* track;
@@ -29,17 +31,18 @@ typedef struct {
   PyObject* names;  /* tuple: names of arguments, ours among them */
   PyObject* values; /* tuple, as long */
   PyObject* more_arguments;
-  PyObject* within; /* (context variable, value), or NULL */
-  PyObject* token;  /* what resets the variable; NULL: not set */
   uint64_t timestamp;
   uint32_t skip_names;
-  uint8_t type; /* ST_INSTANT: recorded when it is entered, and no END */
   bool has_timestamp;
   uint8_t left_out;  /* as in event_request */
   bool may_be_quick; /* nothing but a name and maybe plain arguments */
   uint32_t depth;
   struct entry first;
-  struct entry* deeper; /* entries 1 and up */
+  struct entry* deeper;          /* entries 1 and up */
+  EventTemplateObject* template; /* NULL: what follows isn't used */
+  uint8_t type;     /* ST_INSTANT: recorded when it is entered, and no END */
+  PyObject* within; /* (context variable, value), or NULL */
+  PyObject* token;  /* what resets the variable; NULL: not set */
 } SliceObject;
 
 static PyTypeObject* slice_type;
@@ -67,21 +70,25 @@ static bool keep_arguments(SliceObject* s, const struct event_request* r) {
   return true;
 }
 
+RARE static void drop_template(SliceObject* s) {
+  Py_CLEAR(s->template);
+  Py_CLEAR(s->within);
+  Py_CLEAR(s->token);
+}
+
 PyObject* slice_new(const struct event_request* r) {
   SliceObject* s = slice_alloc();
   if (!s)
     return NULL;
   s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
-  s->template = (EventTemplateObject*)Py_XNewRef((PyObject*)r->template);
+  s->template = NULL;
   s->name = Py_XNewRef(r->name);
   s->code = Py_XNewRef(r->code);
   s->track = (TrackObject*)Py_XNewRef((PyObject*)r->track);
   s->flow = Py_XNewRef(r->flow);
   s->terminating_flow = Py_XNewRef(r->terminating_flow);
   s->more_arguments = Py_XNewRef(r->more_arguments);
-  s->within = Py_XNewRef(r->within);
-  s->names = s->values = s->token = NULL;
-  s->type = (uint8_t)r->type;
+  s->names = s->values = NULL;
   s->timestamp = r->timestamp;
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
@@ -98,11 +105,23 @@ PyObject* slice_new(const struct event_request* r) {
   return (PyObject*)s;
 }
 
+PyObject* template_slice_new(const struct event_request* r) {
+  SliceObject* s = (SliceObject*)slice_new(r);
+  if (!s)
+    return NULL;
+  s->template = (EventTemplateObject*)Py_NewRef((PyObject*)r->template);
+  s->type = (uint8_t)r->type;
+  s->within = Py_XNewRef(r->within);
+  s->token = NULL;
+  return (PyObject*)s;
+}
+
 static void slice_dealloc(PyObject* self) {
   SliceObject* s = (SliceObject*)self;
   PyTypeObject* type = Py_TYPE(self);
   Py_CLEAR(s->category);
-  Py_CLEAR(s->template);
+  if (UNLIKELY(s->template))
+    drop_template(s);
   Py_CLEAR(s->name);
   Py_CLEAR(s->code);
   Py_CLEAR(s->track);
@@ -111,8 +130,6 @@ static void slice_dealloc(PyObject* self) {
   Py_CLEAR(s->names);
   Py_CLEAR(s->values);
   Py_CLEAR(s->more_arguments);
-  Py_CLEAR(s->within);
-  Py_CLEAR(s->token);
   PyMem_RawFree(s->deeper);
   s->deeper = NULL;
   if (free_count < MAX_FREE)
@@ -142,9 +159,9 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-static uint32_t write_begin(SliceObject* s, uint32_t mask) {
+RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   struct event_request r = {
-      .type = (enum st_event_type)s->type,
+      .type = s->template ? (enum st_event_type)s->type : ST_SLICE_BEGIN,
       .category = s->category,
       .template = s->template,
       .name = s->name,
@@ -201,7 +218,7 @@ static bool set_variable(SliceObject* s) {
   return s->token != NULL;
 }
 
-static void reset_variable(SliceObject* s) {
+RARE static void reset_variable(SliceObject* s) {
   PyObject* token = s->token;
   s->token = NULL;
   /* In another context, where generators may end, it isn't set. */
@@ -210,19 +227,31 @@ static void reset_variable(SliceObject* s) {
   Py_XDECREF(token);
 }
 
+/* False: an exception is set. */
+RARE static bool enter_template(SliceObject* s) {
+  uint32_t mask = s->category->enabled;
+  if (s->within && !set_variable(s))
+    return false;
+  if (mask && s->type == ST_INSTANT)
+    write_begin(s, mask);
+  return true;
+}
+
 static PyObject* slice_enter(PyObject* self, PyObject* unused) {
   (void)unused;
   SliceObject* s = (SliceObject*)self;
-  if (s->within && !set_variable(s))
-    return NULL;
+  bool is_instant = false;
+  if (UNLIKELY(s->template)) {
+    if (!enter_template(s))
+      return NULL;
+    is_instant = s->type == ST_INSTANT;
+  }
   struct entry* e = push_entry(s);
   if (!e)
     return PyErr_NoMemory();
   *e = (struct entry){0, 0, 0};
   uint32_t mask = s->category->enabled;
-  if (mask && s->type == ST_INSTANT)
-    write_begin(s, mask);
-  else if (mask)
+  if (mask && !is_instant)
     begin(s, mask, s->depth - 1);
   return Py_NewRef(self);
 }
@@ -253,7 +282,7 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* args,
   (void)count;
   SliceObject* s = (SliceObject*)self;
   struct entry e = pop_entry(s);
-  if (s->token && s->depth == 0)
+  if (UNLIKELY(s->template) && s->token && s->depth == 0)
     reset_variable(s);
   if (e.mask)
     end(&e);

@@ -296,27 +296,28 @@ typedef struct {
   PyObject* names[MAX_TEMPLATE_VALUES + 1]; /* tuple of the first n names */
 } EventTemplateObject;
 
-/* Everything a caller may say about an event; unset: NULL / 0. */
+/* Everything a caller may say about an event; unset: NULL / 0.  The small ones
+ * stand together: each slice zeroes all of this. */
 struct event_request {
   enum st_event_type type;
+  uint32_t since; /* of an END: st_start_counter at its BEGIN; a session that
+                     started later, while Python ran, gets nothing */
+  uint32_t skip_names; /* bit i < 32: name i is one of ours */
+  uint8_t left_out;    /* bits of enum event_part that were wrong */
+  bool has_timestamp;
+  bool on_thread_track; /* instead of a track: the thread's, even in a task */
   CategoryObject* category;
   EventTemplateObject* template; /* where category, name and args come from */
   PyObject* name;                /* str */
   PyObject* code;                /* instead of name: named and located by it */
   TrackObject* track;            /* explicit track */
   uint64_t track_uuid;           /* instead: a track described elsewhere */
-  bool on_thread_track;          /* instead: the thread's, even inside a task */
-  uint32_t since; /* of an END: st_start_counter at its BEGIN; a session that
-                     started later, while Python ran, gets nothing */
-  bool has_timestamp;
   uint64_t timestamp;
   PyObject* flow;
   PyObject* terminating_flow;
   PyObject* value; /* of a counter */
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, as long as the values used */
-  uint32_t skip_names;      /* bit i < 32: name i is one of ours */
-  uint8_t left_out;         /* bits of enum event_part that were wrong */
   PyObject* more_arguments; /* dict */
   PyObject* within; /* (context variable, its value while the slice is open) */
 };
@@ -471,6 +472,8 @@ void thread_state_set_current_task(PyObject* current_task);
 
 /* slice.c: a new Slice; values and names as in event_request. */
 PyObject* slice_new(const struct event_request* request);
+/* For a template's event: also an instant, or within a variable's value. */
+PyObject* template_slice_new(const struct event_request* request);
 /* Enters it, and leaves it; false: an exception is set. */
 bool slice_pass(PyObject* slice);
 extern PyObject* st_empty_slice; /* does nothing; shared */
