@@ -59,15 +59,18 @@ class BlockingEndpoint(Endpoint):
             ClosedError: The peer has gone, or this end was closed.
         """
         held: list[bool] = []
+        patience = -1 if deadline is None else seconds_left(deadline)
         try:
-            held.extend(map(self._write_lock.acquire, (True,), (seconds_left(deadline),)))
+            held.extend(map(self._write_lock.acquire, (True,), (patience,)))
             if not held[0]:
                 raise CallTimeoutError(_NO_ROOM)
             self._check_open()
-            self._flush(deadline)
+            if self.socket.is_stream:
+                self._flush(deadline)
             txid, message = prepared()
             told = self._write_when_possible(method, kind, txid, message, deadline)
-            self._flush(deadline)
+            if self.socket.is_stream:
+                self._flush(deadline)
             return told
         finally:
             if held and held[0]:

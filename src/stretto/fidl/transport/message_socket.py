@@ -198,20 +198,21 @@ class MessageSocket:
         """Get more bytes, and note how many; whether there were any."""
         received = self._received
         if not received:
-            arguments = ((into,),), (_ANCILLARY,), (flags | _CLOEXEC,)
-            receive = self._socket.recvmsg_into
+            buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
             try:
                 # What the peer wrote before it reset the connection is there behind the error.
                 try:
-                    received.extend(map(receive, *arguments))
+                    received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
                 except ConnectionResetError:
-                    received.extend(map(receive, *arguments))
+                    received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
             except BlockingIOError:
                 raise
             except OSError:
                 return False
         size, ancillary, state, _ = received[0]
-        fds = self._fds.copy()
+        fds = self._fds
+        if ancillary:
+            fds = fds.copy()
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 fds += array.array("i", data[: len(data) // _FD_SIZE * _FD_SIZE])
