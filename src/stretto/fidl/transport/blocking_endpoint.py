@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import select
 import threading
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from stretto.fidl.errors import FidlError
@@ -35,6 +36,7 @@ class BlockingEndpoint(Endpoint):
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._closing = False
+        self._writing = self._reading = 0  # by which thread
 
     def write(
         self,
@@ -64,6 +66,7 @@ class BlockingEndpoint(Endpoint):
             held.extend(map(self._write_lock.acquire, (True,), (patience,)))
             if not held[0]:
                 raise CallTimeoutError(_NO_ROOM)
+            self._writing = get_ident()
             self._check_open()
             if self.socket.is_stream:
                 self._flush(deadline)
@@ -74,6 +77,7 @@ class BlockingEndpoint(Endpoint):
             return told
         finally:
             if held and held[0]:
+                self._writing = 0
                 self._write_lock.release()
 
     def _write_when_possible(
@@ -119,12 +123,19 @@ class BlockingEndpoint(Endpoint):
         """
         flags = 0 if deadline is None else DONTWAIT
         with self._read_lock:
-            while True:
-                self._check_open()
-                try:
-                    return self.read_now(flags)
-                except BlockingIOError:
-                    self._wait(select.POLLIN, deadline, "nothing came in time")
+            self._reading = get_ident()
+            try:
+                return self._read_when_possible(flags, deadline)
+            finally:
+                self._reading = 0
+
+    def _read_when_possible(self, flags: int, deadline: float | None) -> Incoming | None:
+        while True:
+            self._check_open()
+            try:
+                return self.read_now(flags)
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline, "nothing came in time")
 
     def _check_open(self) -> None:
         if self._closing or self.socket.fileno() < 0:
@@ -138,10 +149,16 @@ class BlockingEndpoint(Endpoint):
                 raise CallTimeoutError(problem)
 
     def close(self) -> None:
-        """Close the channel, from any thread; who reads or writes is woken."""
+        """Close the channel, from any thread; who reads or writes is woken.
+
+        In a signal's handler that interrupts reading or writing it ends the connection, and
+        who was interrupted closes it.
+        """
         self._closing = True  # who gets one of the locks from now on leaves it at once
         if self._write_lock.locked() or self._read_lock.locked():
             self.socket.shutdown()
+        if get_ident() in (self._writing, self._reading):
+            return
         # Nobody is in a system call: a descriptor must not be closed under one.
         with self._write_lock, self._read_lock:
             self.socket.close()

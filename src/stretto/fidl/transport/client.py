@@ -120,7 +120,7 @@ class Client:
         self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
         self._endpoint = BlockingEndpoint(protocol, end, is_server=False)
         self._timeout = timeout
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may close
         self._waiting: set[_Waiter] = set()
         self._reader: _Waiter | None = None
 

@@ -94,7 +94,7 @@ class Server:
         self._protocol = protocol
         self._endpoint = BlockingEndpoint(protocol, end, is_server=True)
         self._in_flight = threading.Semaphore(in_flight)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may close
         self._failure: BaseException | None = None
         self._closed = False
 
@@ -123,12 +123,11 @@ class Server:
         """
         with self._lock:
             closed, self._closed = self._closed, True
-        if closed:
-            return
-        if status is not None:
-            self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
-        self._in_flight.release()  # `serve` may wait for it
-        self._endpoint.close()
+        if not closed:
+            if status is not None:
+                self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
+            self._in_flight.release()  # `serve` may wait for it
+        self._endpoint.close()  # also what a signal's handler had to leave to `serve`
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         """Send an event."""

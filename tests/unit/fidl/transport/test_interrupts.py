@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY
-from stretto.fidl.bindings import ChannelEnd
+from stretto.fidl.bindings import ChannelEnd, channel
 from stretto.fidl.codec import Message, TransactionHeader
-from stretto.fidl.transport import Client
+from stretto.fidl.transport import Client, ClosedError
+from stretto.fidl.transport import Server as TalkServer
 from stretto.fidl.transport.blocking_endpoint import BlockingEndpoint
 from stretto.fidl.transport.message_socket import MessageSocket
-from tests.support.fidl_talk import talk
+from tests.support.fidl_talk import Talker, talk
 from tests.support.interrupts import interrupted
 
 FIRE = talk.Talk.BY_NAME["Fire"]
@@ -215,3 +218,32 @@ def test_hooks_count_what_went_or_know_that_they_lost_count(
 
     assert places(interrupt) > 20
     assert lost, "no place was within the count"
+
+
+@contextmanager
+def alarm(handler) -> Iterator[None]:
+    """A signal, soon."""
+    before = signal.signal(signal.SIGALRM, lambda *_: handler())
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_of_a_signal_may_close() -> None:
+    near, far = channel()
+    server = TalkServer(talk.Talk, far, Talker())
+    with near:
+        fd = server._endpoint.socket.fileno()
+        assert fd >= 0
+        with alarm(server.close):
+            server.serve()
+        assert server._endpoint.socket.fileno() < 0
+    for use in (lambda c: c.next_event(), lambda c: c.Echo(number=1)):
+        near, far = channel()
+        client = Client(talk.Talk, near)
+        with far, alarm(client.close), suppress(ClosedError):
+            assert use(client) is None
+        assert client._endpoint.socket.fileno() < 0
