@@ -107,9 +107,7 @@ def decode(
         WireError: the message breaks the rules; all its handles are closed.
     """
     type_ = type_of(type_)
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"a message is bytes, not of {type(data).__qualname__}")
-    decoder = Decoder(bytes(data), handles, start)
+    decoder = Decoder(_bytes(data), handles, start)
     try:
         size, read = primary(type_, wire)
         if len(data) - start < size:
@@ -121,6 +119,13 @@ def decode(
         close_all(handles)
         raise
     return value
+
+
+def _bytes(data: Any) -> bytes:
+    """A copy that stays; an int or a list, of which `bytes` makes some too, is a mistake."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a message is bytes, not of {type(data).__qualname__}")
+    return bytes(data)
 
 
 def close_all(handles: Sequence[Handle]) -> None:
@@ -218,5 +223,5 @@ def unpersist(payload: type[Payload], data: bytes) -> Payload:
     Raises:
         WireError: it breaks the rules.
     """
-    data = bytes(data)
+    data = _bytes(data)
     return decode(payload, data, wire=decode_at_rest_header(data), start=AT_REST_HEADER_SIZE)

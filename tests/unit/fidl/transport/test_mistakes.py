@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from stretto.fidl.bindings import Event, channel
-from stretto.fidl.codec import TransactionHeader, WireError, decode, encode, encode_message
+from stretto.fidl.codec import (
+    TransactionHeader,
+    WireError,
+    decode,
+    encode,
+    encode_message,
+    unpersist,
+)
 from stretto.fidl.codec.handle import HandleDisposition
 from stretto.fidl.codec.message import Message
 from stretto.fidl.errors import FidlError
@@ -154,6 +161,8 @@ def test_what_is_no_value_of_the_bindings(value: Any) -> None:
 def test_what_is_no_message(data: Any) -> None:
     with pytest.raises(TypeError, match="a message is bytes"):
         decode(talk.TalkEchoRequest, data)
+    with pytest.raises(TypeError, match="a message is bytes"):
+        unpersist(talk.TalkEchoRequest, data)
 
 
 @pytest.mark.parametrize(
