@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 
 
 class BlockingEndpoint(Endpoint):
-    """See `Endpoint`."""
+    """See `Endpoint`.
+
+    Attributes:
+        is_closing: `close` was called; it may be under way.
+    """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
         super().__init__(protocol, end, is_server=is_server)
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
-        self._closing = False
+        self.is_closing = False
         self._writing = self._reading = 0  # by which thread
 
     def write(
@@ -138,7 +142,7 @@ class BlockingEndpoint(Endpoint):
                 self._wait(select.POLLIN, deadline, "nothing came in time")
 
     def _check_open(self) -> None:
-        if self._closing or self.socket.fileno() < 0:
+        if self.is_closing or self.socket.fileno() < 0:
             raise ClosedError(by_us=True)
 
     def _wait(self, what: int, deadline: float | None, problem: str) -> None:
@@ -154,7 +158,7 @@ class BlockingEndpoint(Endpoint):
         In a signal's handler that interrupts reading or writing it ends the connection, and
         who was interrupted closes it.
         """
-        self._closing = True  # who gets one of the locks from now on leaves it at once
+        self.is_closing = True  # who gets one of the locks from now on leaves it at once
         if self._write_lock.locked() or self._read_lock.locked():
             self.socket.shutdown()
         if get_ident() in (self._writing, self._reading):

@@ -123,11 +123,14 @@ class Server:
         """
         with self._lock:
             closed, self._closed = self._closed, True
-        if not closed:
-            if status is not None:
-                self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
-            self._in_flight.release()  # `serve` may wait for it
-        self._endpoint.close()  # also what a signal's handler had to leave to `serve`
+        if closed:
+            if self._endpoint.is_closing:
+                self._endpoint.close()  # a signal's handler had to leave that to `serve`
+            return  # else somebody is about to write the epitaph
+        if status is not None:
+            self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
+        self._in_flight.release()  # `serve` may wait for it
+        self._endpoint.close()
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
         """Send an event."""
