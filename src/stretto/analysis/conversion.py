@@ -21,12 +21,15 @@ from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES, MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.packet_stream import PacketStream
+from stretto.analysis.unknown_fields import count_unknown_fields
 from stretto.base.errors import ConfigError
 from stretto.protozero import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
+
+    from stretto.protos.trace import TracePacket
 
     Write = Callable[[bytes], object]
 
@@ -43,7 +46,9 @@ _ENDINGS = {
     ".textproto": TEXT,
     ".json": JSON,
 }
+_JSON_START = re.compile(rb"""\s*(?:\{\s*(?:"[\w@$]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))""")
 _TEXT_START = re.compile(rb"(?:\s+|#[^\n]*\n)*packet\s*:?\s*\{")
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _PACKET_START = re.compile(rb"\n(?:[\x80-\xff]{0,4}[\x00-\x7f])")
 
 
@@ -61,9 +66,17 @@ def format_of_start(start: bytes) -> str | None:
         return FXT
     if _TEXT_START.match(start):
         return TEXT
-    if start.lstrip().startswith((b"{", b"[")):
+    if _JSON_START.match(start):  # a packet of 123 bytes begins with a brace, too
         return JSON
     return PFTRACE if _PACKET_START.match(start) else None
+
+
+def format_of_file(name: str, start: bytes) -> str | None:
+    """The format of a file, by its first `SNIFFED_BYTES`; by its name where they don't show it."""
+    shown, named = format_of_start(start), format_of_name(name)
+    if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
+        return named  # an empty line, too, may begin a packet
+    return shown
 
 
 def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str = "-") -> Outcome:
@@ -124,10 +137,17 @@ def _from_packets(file: BinaryIO, target: str, write: Write) -> Outcome:
         write(text.encode(errors="surrogateescape"))
 
     if target == JSON:
-        outcome.made["packet"] = json_packets.write_packets(packets, write_text)
+        json_packets.write_packets(_counted(packets, outcome), write_text)
     else:
         for packet in packets:
             write_text(text_packets.packet_text(packet))
             outcome.made["packet"] += 1
     outcome.leave_out("damaged packets", packets.damaged)
     return outcome
+
+
+def _counted(packets: Iterable[TracePacket], outcome: Outcome) -> Iterator[TracePacket]:
+    for packet in packets:
+        outcome.made["packet"] += 1
+        outcome.leave_out("fields that the schema doesn't know", count_unknown_fields(packet))
+        yield packet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import sys
 import tempfile
@@ -37,6 +38,8 @@ def open_trace(path: str) -> Iterator[BinaryIO]:
         DecodeError: It is no trace.
     """
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed: name a file", path)
         with open_packets(cast("BufferedReader", sys.stdin.buffer)) as packets:
             yield packets
         return

@@ -7,8 +7,8 @@ r"""A trace in the text form of its messages, packet by packet.
     packet { … }
 
 Only one packet is in memory at a time; the dialect is that of `stretto.protozero.text_format`.
-Traceconv writes fields that it doesn't know by their numbers (`124: "\010\001"`). Their types
-don't show, so they can't be read back: such lines are left out.
+Traceconv writes fields that it doesn't know by their numbers (`124: "\010\001"`), and we do in a
+comment. Their types don't show, so they can't be read back: such lines are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_PACKET_CHARS = 64 << 20
 _MAX_HEAD_CHARS = 1000
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|#.*|[{}]')
 _HEAD = re.compile(r"\s*;?\s*packet\s*:?\s*")
-_NUMBERED = re.compile(r'\s*[0-9]+:\s*(?:"(?:\\.|[^"\\])*"|[-+.\w]+)\s*')
+_NUMBERED = re.compile(r'\s*(?:# )?[0-9]+:\s*(?:"(?:\\.|[^"\\])*"|[-+.\w]+)\s*')
 _BLANK = re.compile(r"[\s;]*(?:#.*)?\s*")
 
 

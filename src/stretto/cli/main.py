@@ -98,6 +98,8 @@ def _leave_tracing() -> None:
 
 def _forget_output() -> None:
     """What is still buffered has nowhere to go: the interpreter shall not complain at its end."""
+    if sys.stdout is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

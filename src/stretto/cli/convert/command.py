@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.conversion import (
     FORMATS,
-    FXT,
     JSON,
+    PFTRACE,
+    SNIFFED_BYTES,
     TEXT,
     convert,
+    format_of_file,
     format_of_name,
     format_of_start,
 )
+from stretto.analysis.packet_stream import PacketStream
 from stretto.base.errors import CommandError, ConfigError, DecodeError
-from stretto.cli.convert.files import STANDARD, open_input, open_output
+from stretto.cli.convert.input_file import open_input
 from stretto.cli.convert.progress import Progress
+from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.record.summary import plural, size_text
 from stretto.cli.verb_parser import VerbParser
 from stretto.protozero.text_format import TextFormatError
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from stretto.analysis.fxt.outcome import Outcome
-    from stretto.cli.convert.files import Source
+    from stretto.cli.convert.input_file import Source
 
 DESCRIPTION = """\
 Convert a trace to another format.
@@ -48,7 +52,8 @@ Formats, and the endings of names that mean them:
 
 FXT holds track events: slices, instants, counters, arguments, and flows with their arrows. What
 it can't hold (packets of other data sources, arguments beyond 15) is left out, and the summary
-says how much. Text and JSON hold everything that the schema knows.
+says how much. Text and JSON hold everything that the schema knows. A trace that is packed by gzip
+is unpacked.
 """
 
 
@@ -85,19 +90,20 @@ def _target_format(path: str) -> str:
     )
 
 
-def _source_format(path: str, file: Source) -> str:
-    start = file.start
-    shown = format_of_start(start)
-    found = shown if shown == FXT else format_of_name(path) or shown
-    if found is not None:
-        return found
-    if start.startswith(b"\x1f\x8b"):
-        raise CommandError(f"convert: {path!r} is compressed: unpack it first, by gunzip.", 2)
-    raise CommandError(
-        f"convert: {path!r} is no trace, or it doesn't show of which format: say --from, of "
-        f"{_known_formats()}.",
-        2,
-    )
+def _source_format(given: argparse.Namespace, file: Source) -> str:
+    if given.source_format is not None:
+        return str(given.source_format)
+    found = format_of_file(given.source, file.start)
+    if found is None:
+        raise CommandError(
+            f"convert: {given.source!r} is no trace, or it doesn't show of which format: say "
+            f"--from, of {_known_formats()}.",
+            2,
+        )
+    named = format_of_name(given.source)
+    if named not in (found, None) and not given.quiet:
+        _hint(f"{given.source!r} is named like {named}, but holds {found}: read as that")
+    return found
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -105,29 +111,26 @@ def run(arguments: Sequence[str]) -> int:
 
     Raises:
         CommandError: The trace can't be read or the result not written.
+        BrokenPipeError: Who reads the result has enough.
     """
     given = _parse(arguments)
     target = given.target_format or _target_format(given.target)
-    try:
-        with open_input(given.source) as file:
-            source = given.source_format or _source_format(given.source, file)
-            if source == target:
-                raise CommandError(
-                    f"convert: {given.source!r} is of the format {source} already: name another "
-                    "one by OUT's ending, or by --to.",
-                    2,
-                )
-            _convert(given, file, source, target)
-    except BrokenPipeError:
-        # Who reads it has enough. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    with open_input(given.source) as file:
+        source = _source_format(given, file)
+        if source == target:
+            raise CommandError(
+                f"convert: {given.source!r} is of the format {source} already: name another "
+                "one by OUT's ending, or by --to.",
+                2,
+            )
+        _convert(given, file, source, target)
     return 0
 
 
 def _convert(given: argparse.Namespace, file: Source, source: str, target: str) -> None:
     shown = False if given.quiet else None
-    with open_output(given.target, file, binary=target not in (TEXT, JSON)) as out:
+    binary = target not in (TEXT, JSON)
+    with open_output("convert", given.target, binary=binary, source=file.status) as out:
         progress = Progress(cast("BinaryIO", file), out.write, shown=shown)
         try:
             outcome = convert(progress.reader, source, progress.write, target, name=given.source)
@@ -138,19 +141,41 @@ def _convert(given: argparse.Namespace, file: Source, source: str, target: str) 
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            raise CommandError(f"convert: {error.strerror or error}.") from error
+            reason = error.strerror or error
+            raise CommandError(f"convert: {given.source!r}: {reason}.") from error
         finally:
             progress.clear()
-        if not outcome.made and outcome.left_out:
-            what = _listed(outcome.left_out)
-            raise CommandError(f"convert: {given.source!r} has nothing to convert, but {what}.")
+        if not outcome.made.total():
+            _check_empty(given.source, file, source, outcome)
     if not given.quiet:
         _say(given.target, outcome, progress.written_bytes)
+
+
+def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None:
+    """Nothing was converted: an empty trace is one, but what is damaged or something else isn't.
+
+    Raises:
+        CommandError: It isn't empty.
+    """
+    if outcome.left_out:
+        what = _listed(outcome.left_out)
+        raise CommandError(f"convert: {path!r} has nothing to convert, but {what}.")
+    if source == PFTRACE and file.start and not _begins_with_packets(file.start):
+        raise CommandError(f"convert: {path!r} has nothing to convert: it is no trace.")
+
+
+def _begins_with_packets(start: bytes) -> bool:
+    """Who looks for events only doesn't see all damage."""
+    packets = PacketStream(io.BytesIO(start))
+    whole = len(start) < SNIFFED_BYTES
+    return format_of_start(start) == PFTRACE and (any(True for _ in packets) or not whole)
 
 
 def _say(path: str, outcome: Outcome, size: int) -> None:
     """The summary; where the result is on standard output, on standard error."""
     stream = sys.stderr if path == STANDARD else sys.stdout
+    if stream is None:
+        return  # closed; `print` would take standard output for it
     made = (
         ", ".join(plural(count, noun) for noun, count in outcome.made.most_common())
         or "an empty trace"
@@ -159,6 +184,11 @@ def _say(path: str, outcome: Outcome, size: int) -> None:
     print(f"stretto: {made}{to}, {size_text(size)}", file=stream)
     if outcome.left_out:
         print(f"stretto: left out: {_listed(outcome.left_out)}", file=stream)
+
+
+def _hint(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"stretto: {text}.", file=sys.stderr)
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -32,7 +32,7 @@ class Progress:
         self.reader = cast("BinaryIO", _Reader(file, self))
         """The file, to be read through it."""
         self._write = write
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._shown = _is_watched() if shown is None else shown
         self._size = _size(file)
         self._next = time.monotonic() + _SILENT_S
         self._line = ""
@@ -81,6 +81,10 @@ class _Reader(io.RawIOBase):
         buffer[: len(data)] = data
         self._progress.has_read(len(data))
         return len(data)
+
+
+def _is_watched() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _size(file: BinaryIO) -> int:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.open_packets import open_trace
 from stretto.analysis.ordinal_names import Symbolizer, method_names
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.fidl.ir_file import read_ir
+from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.verb_parser import VerbParser
 from stretto.fidl.bindings.ir import reading
 from stretto.fidl.bindings.ir_checks import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 DESCRIPTION = """\
 Name the messages that a trace shows as `ordinal 0x…`, as their tracer didn't know the protocol.
@@ -26,7 +27,6 @@ Name the messages that a trace shows as `ordinal 0x…`, as their tracer didn't 
 A trace of Fuchsia (.fxt) is converted on the way: its kernel knows the ordinals of messages only.
 One that is packed by gzip is unpacked. - is standard input, or output.
 """
-STANDARD = "-"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -46,23 +46,31 @@ def run(arguments: Sequence[str]) -> int:
         help="the trace with names; - is standard output",
     )
     given = parser.parse_args(arguments)
-    if given.out == STANDARD and sys.stdout.isatty():
-        raise CommandError("fidl symbolize: a trace isn't for a terminal: add `> FILE`.")
     symbolizer = Symbolizer(_names(given.files))
+    with open_output("fidl symbolize", given.out, binary=True) as out:
+        out.write(_named(given.trace, symbolizer))
+    _say(symbolizer, sys.stderr if given.out == STANDARD else sys.stdout)
+    return 0
+
+
+def _named(path: str, symbolizer: Symbolizer) -> bytes:
     try:
-        with open_trace(given.trace) as packets:
-            named = symbolizer.symbolize(packets.read())
-        _write(given.out, named)
+        with open_trace(path) as packets:
+            return symbolizer.symbolize(packets.read())
     except OSError as error:
-        where = error.filename or given.trace
-        raise CommandError(f"fidl symbolize: {where!r}: {error.strerror}.") from error
+        where = error.filename or path
+        raise CommandError(f"fidl symbolize: {where!r}: {error.strerror or error}.") from error
     except DecodeError as error:
-        raise CommandError(f"fidl symbolize: can't read {given.trace!r}: {error}.") from error
+        raise CommandError(f"fidl symbolize: can't read {path!r}: {error}.") from error
+
+
+def _say(symbolizer: Symbolizer, stream: TextIO | None) -> None:
+    if stream is None:
+        return  # closed; `print` would take standard output for it
     print(
         f"{len(symbolizer.named)} ordinals got a name, {len(symbolizer.unknown)} have none.",
-        file=sys.stderr if given.out == STANDARD else sys.stdout,
+        file=stream,
     )
-    return 0
 
 
 def _names(files: Sequence[str]) -> dict[int, str]:
@@ -71,11 +79,3 @@ def _names(files: Sequence[str]) -> dict[int, str]:
         for name in names.values():
             checked_name(name)
     return names
-
-
-def _write(path: str, trace: bytes) -> None:
-    if path == STANDARD:
-        sys.stdout.buffer.write(trace)
-        sys.stdout.buffer.flush()
-    else:
-        Path(path).write_bytes(trace)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import os
 import pty
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +16,10 @@ from pathlib import Path
 import pytest
 
 import stretto
+from stretto.analysis.conversion import JSON, PFTRACE, format_of_start
 from stretto.cli.convert.progress import Progress
-from stretto.cli.main import main
+from stretto.cli.main import BROKEN_PIPE_EXIT_CODE, main
+from stretto.protozero import wire
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.fxt_bytes import MAGIC
 from tests.support.recorded_events import descriptors_of, events_of, record
@@ -51,7 +56,7 @@ def test_forms_of_packets_hold_everything(ending: str, folder: Path, trace: byte
     assert main(["convert", f"out.{ending}", "back.pftrace"]) == 0
     back = (folder / "back.pftrace").read_bytes()
     assert list(decode_packets(back)) == list(decode_packets(trace))
-    assert not list(folder.glob("*.part"))
+    assert not list(folder.glob(".stretto-*"))
 
 
 def test_to_fxt_and_back(folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +130,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["in.pftrace", "out"], "which format shall 'out' have"),
     (["in.pftrace", "out.parquet"], "Parquet isn't written"),
     (["junk", "out.fxt"], "is no trace"),
-    (["packed", "out.fxt"], "gunzip"),
+    (["packed", "out.fxt"], "compressed by gzip is damaged"),
     (["chrome.json", "out.fxt"], "this is Chrome's JSON"),
     (["events.json", "out.fxt"], "this is Chrome's JSON"),
     (["big.fxt", "out.pftrace"], "big-endian"),
@@ -171,7 +176,123 @@ def test_a_result_that_fails_leaves_the_old_one(folder: Path) -> None:
     (folder / "in.txt").write_text("packet {} packet {")
     assert main(["convert", "in.txt", "out.pftrace"]) == 1
     assert (folder / "out.pftrace").read_bytes() == b"old"
-    assert not (folder / "out.pftrace.part").exists()
+    assert not list(folder.glob(".stretto-*"))
+
+
+@pytest.mark.parametrize("ending", ["fxt", "txt", "json"])
+@pytest.mark.parametrize(
+    "garbage", [b"\xf3\x07" * 500, b"\x0a\x85garbage", b"\x12\x03abc", b"\x0a\x02\xff\xff"]
+)
+def test_garbage_replaces_nothing(
+    garbage: bytes, ending: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bad.pftrace").write_bytes(garbage)
+    (folder / f"out.{ending}").write_bytes(b"good")
+    assert main(["convert", "bad.pftrace", f"out.{ending}"]) == 1
+    assert "has nothing to convert" in capsys.readouterr().err
+    assert (folder / f"out.{ending}").read_bytes() == b"good"
+
+
+@pytest.mark.parametrize("ending", ["pftrace", "txt", "json"])
+def test_garbage_called_fxt_replaces_nothing(ending: str, folder: Path) -> None:
+    (folder / "bad.fxt").write_bytes(b"\xf3\x07" * 500)
+    (folder / f"out.{ending}").write_bytes(b"good")
+    assert main(["convert", "bad.fxt", f"out.{ending}"]) == 1
+    assert (folder / f"out.{ending}").read_bytes() == b"good"
+
+
+def test_an_empty_trace_is_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty.pftrace").touch()
+    assert main(["convert", "empty.pftrace", "out.json"]) == 0
+    assert "an empty trace in out.json" in capsys.readouterr().out
+
+
+def test_packed_traces(
+    folder: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = gzip.compress(trace)
+    (folder / "packed.pftrace").write_bytes(packed)
+    assert main(["convert", "in.pftrace", "plain.json"]) == 0
+    assert main(["convert", "packed.pftrace", "out.json"]) == 0
+    assert (folder / "out.json").read_bytes() == (folder / "plain.json").read_bytes()
+    with open("packed.pftrace", "rb") as file:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+        assert main(["convert", "-", "out.json"]) == 0
+    assert (folder / "out.json").read_bytes() == (folder / "plain.json").read_bytes()
+    assert main(["convert", "packed.pftrace", "packed.pftrace", "--to", "fxt"]) == 2
+    assert (folder / "packed.pftrace").read_bytes() == packed
+    (folder / "cut.pftrace").write_bytes(packed[:-9])
+    capsys.readouterr()
+    assert main(["convert", "cut.pftrace", "out.json"]) == 1
+    assert "'cut.pftrace': what is compressed by gzip is damaged" in capsys.readouterr().err
+    assert (folder / "out.json").read_bytes() == (folder / "plain.json").read_bytes()
+
+
+def test_fields_without_a_name_are_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = wire.bytes_field(990, b"x") + wire.bytes_field(990, b"y")
+    event = wire.bytes_field(11, wire.bytes_field(23, b"name") + unknown)
+    (folder / "in.pftrace").write_bytes(wire.bytes_field(1, event + unknown))
+    assert main(["convert", "in.pftrace", "out.json"]) == 0
+    assert "left out: fields that the schema doesn't know (4)" in capsys.readouterr().out
+    assert main(["convert", "in.pftrace", "out.txt"]) == 0
+    assert "left out" not in capsys.readouterr().out  # comments hold them
+    assert main(["convert", "out.txt", "back.pftrace"]) == 0
+    assert "left out: fields that are known by number only (4)" in capsys.readouterr().out
+
+
+def test_the_content_is_stronger_than_the_name(
+    folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in.pftrace").rename("misnamed.json")
+    assert main(["convert", "misnamed.json", "out.txt"]) == 0
+    assert "named like json, but holds pftrace" in capsys.readouterr().err
+    (folder / "out.txt").rename("text.pftrace")
+    assert main(["convert", "-q", "text.pftrace", "back.pftrace"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert list(decode_packets((folder / "back.pftrace").read_bytes())) == list(
+        decode_packets(trace)
+    )
+
+
+def test_the_length_of_a_packet_may_be_a_brace() -> None:
+    for length in b"{[ \t\n":
+        packet = wire.bytes_field(1, b"\x5a" + bytes((length - 2,)) + bytes(length - 2))
+        assert packet[:2] == bytes((0x0A, length))
+        assert format_of_start(packet) == PFTRACE
+    assert format_of_start(b'\n{ "packet": [') == JSON
+
+
+def test_closed_standard_descriptors(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", None)
+        assert main(["convert", "in.pftrace", "-", "--to", "fxt"]) == 2
+        assert main(["convert", "in.pftrace", "out.fxt"]) == 0
+    assert "standard output is closed" in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdin", None)
+        assert main(["convert", "-", "out.fxt"]) == 2
+        assert main(["flows", "-"]) == 2
+    assert capsys.readouterr().err.count("standard input is closed") == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", None)
+        assert main(["convert", "in.pftrace", "-", "--to", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["packet"]
+
+
+def test_a_reader_that_has_enough_ends_it_as_sigpipe_does(folder: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "stretto", "convert", "in.pftrace", "-", "--to", "json"]
+    try:
+        done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write_end)
+    assert done.returncode == BROKEN_PIPE_EXIT_CODE
+    assert not done.stderr
 
 
 def test_the_result_is_its_owners(folder: Path) -> None:

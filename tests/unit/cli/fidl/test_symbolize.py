@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,25 @@ def test_packed_traces_and_standard_output(
 
 def test_not_to_a_terminal(ir: str, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert main(["fidl", "symbolize", "in", ir, "-o", "-"]) == 1
+    assert main(["fidl", "symbolize", "in", ir, "-o", "-"]) == 2
     assert "isn't for a terminal" in capsys.readouterr().err
+
+
+def test_the_result_is_its_owners_and_whole(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(trace(b"x"))
+    out.write_bytes(b"old")
+    out.chmod(0o644)
+    assert main(["fidl", "symbolize", str(source), ir, "-o", "/dev/full"]) == 1
+    complaint = capsys.readouterr().err
+    assert complaint.endswith("fidl symbolize: can't write '/dev/full': No space left on device.\n")
+    assert main(["fidl", "symbolize", str(tmp_path / "none"), ir, "-o", str(out)]) == 1
+    assert out.read_bytes() == b"old"
+    assert main(["fidl", "symbolize", str(source), ir, "-o", str(out)]) == 0
+    assert out.read_bytes() == trace(b"x")
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
