@@ -17,11 +17,15 @@ Assigned values are checked at once, elements of lists when they are encoded:
 ConfigError names the field, its type and its range. Fields are encoded in the
 order of their declaration, with minimal lengths, and what a decoder didn't
 know follows, byte for byte as it came.
+
+`repr` says `<sensitive>` for fields marked `[debug_redact = true]`: texts of exceptions
+and log records end up in traces.
 """
 
 from __future__ import annotations
 
 from stretto.base.errors import ConfigError, DecodeError
+from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.wire import read_field
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
@@ -286,7 +290,11 @@ class Message:
     __hash__ = None  # type: ignore[assignment]  # a message can change
 
     def __repr__(self) -> str:
-        parts = [f"{name}={value!r}" for name, value in self.set_fields().items()]
+        fields = self.LAYOUT.by_key
+        parts = [
+            f"{name}={SENSITIVE if fields[name].redact else repr(value)}"
+            for name, value in self.set_fields().items()
+        ]
         if self.unknown_fields:
             parts.append(f"unknown_fields={self.unknown_fields!r}")
         return f"{self.LAYOUT.name}({', '.join(parts)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 
 from stretto.base.errors import ConfigError
 from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
-from stretto.fidl.bindings import load
+from stretto.fidl.bindings import channel, load
 from stretto.fidl.bindings.generator import generate
+from stretto.fidl.compiler import compile_sources
+from stretto.fidl.transport import Client as FidlClient
+from stretto.fidl.transport import DomainError, Server
 from stretto.flows import install
 from stretto.flows.tracer import FlowTracer
 from stretto.ipc.client import Client
@@ -111,6 +115,91 @@ class TestFidl:
         assert bodies(recorded.events, "receive") == EXPECTED
 
 
+SECRETS = """
+library test.secrets;
+@sensitive alias Token = string;
+type Card = struct { number string; };
+@sensitive alias SecretCard = Card;
+@sensitive alias Code = uint32;
+@sensitive type Reason = flexible enum : uint32 { BROKE = 4242; };
+"""
+SHOP = """
+library test.shop;
+using test.secrets;
+@trace("test.shop")
+open protocol Shop {
+    strict Login(struct { token test.secrets.Token; all vector<test.secrets.Token>; })
+        -> (test.secrets.SecretCard);
+    strict Pay(test.secrets.SecretCard) -> () error test.secrets.Code;
+    strict Give(struct { why test.secrets.Reason; }) -> () error test.secrets.Reason;
+    strict -> OnCard(test.secrets.SecretCard);
+};
+"""
+
+
+class Shop:
+    """Handles the protocol of `SHOP`."""
+
+    def __init__(self, secrets: Any) -> None:
+        self._secrets = secrets
+
+    def Login(self, request: Any) -> Any:  # noqa: N802
+        return self._secrets.Card(number=request.token)
+
+    def Pay(self, request: Any) -> None:  # noqa: N802
+        raise DomainError(4242)
+
+    def Give(self, request: Any) -> None:  # noqa: N802
+        raise DomainError(request.why)
+
+
+@pytest.fixture(params=["loaded", "generated"])
+def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """The classes of `SECRETS` and of `SHOP`."""
+    secrets = compile_sources({"secrets.fidl": SECRETS})
+    user = compile_sources({"shop.fidl": SHOP}, dependencies={"secrets.fidl": SECRETS})
+    if request.param == "loaded":
+        loaded = load(secrets)
+        return loaded, load(user, [loaded])
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    generated = load_text(generate(secrets)["test_secrets.py"], "test_secrets")
+    return generated, load_text(generate(user)["test_shop.py"], "test_shop")
+
+
+def test_sensitive_types_of_another_library(shop: tuple[Any, Any]) -> None:
+    """In bodies as in the texts of errors."""
+    secrets, names = shop
+    near, far = channel()
+    server = Server(names.Shop, far, Shop(secrets))
+    errors = []
+    with flows_installed(bodies=True), record() as recorded:
+        serving = threading.Thread(target=server.serve)
+        serving.start()
+        with FidlClient(names.Shop, near) as client:
+            assert client.Login(token="hunter2", all=["hunter2"]).number == "hunter2"
+            for call, arguments in ((client.Pay, {"number": "hunter2"}),
+                                    (client.Give, {"why": 4242})):  # fmt: skip
+                with pytest.raises(DomainError) as caught:
+                    call(**arguments)
+                assert caught.value.value == 4242
+                errors.append(str(caught.value))
+            server.OnCard(number="hunter2")
+            assert client.next_event().payload.number == "hunter2"
+        serving.join()
+    assert errors == [f"the call failed: {SENSITIVE}"] * 2
+    assert str(DomainError(secrets.Reason.BROKE)) == f"the call failed: {SENSITIVE}"
+    assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {
+        ("request", "Login"): [SENSITIVE],
+        ("reply", "Login"): [SENSITIVE],
+        ("request", "Pay"): [SENSITIVE],
+        ("reply", "Pay"): [SENSITIVE],
+        ("request", "Give"): [{"why": SENSITIVE}],
+        ("reply", "Give"): [{"err": SENSITIVE}],
+        ("event", "OnCard"): [SENSITIVE],
+    }
+    assert b"hunter2" not in recorded.trace
+
+
 ACCOUNT = """
 syntax = "proto3";
 package test;
@@ -165,6 +254,9 @@ def test_protobuf(tmp_path: Path) -> None:
         "friends": [{"user": "you", "password": SENSITIVE}], "limits": SENSITIVE,
         "others": {"b": 1},
     }  # fmt: skip
+    text = f"Account(user='me', password={SENSITIVE}, level=1, levels=[0, 1], friends=["
+    assert repr(account).startswith(text)
+    assert fidl_bank.SECRET not in repr(account)
     expected = {("request", "Open"): [body], ("reply", "Open"): [body]}
     assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == expected
     assert fidl_bank.SECRET.encode() not in recorded.trace

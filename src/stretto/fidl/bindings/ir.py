@@ -34,7 +34,7 @@ from stretto.fidl.codec.handle import SAME_RIGHTS
 from stretto.fidl.errors import FidlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _KINDS = ("bits", "enum", "struct", "table", "union", "protocol", "service", "const")
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
@@ -94,12 +94,15 @@ class LibraryReader:
 
     def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
         self.ir = ir
-        self.library = types.Library(checked_library(ir["name"]), dependencies)
+        others = (name for library in dependencies for name in library.sensitive)
+        self._sensitive = _sensitive_names(ir, others)
+        name = checked_library(ir["name"])
+        self.library = types.Library(name, dependencies, self._sensitive)
         self._kinds = dict(_kinds(ir))
         self._new_types = {
             new["name"]: new["type"] for new in ir.get("new_type_declarations") or []
         }
-        self._sensitive = _sensitive_names(ir)
+        self._is_sensitive = "sensitive" in attributes(ir)
         own = [each["name"] for kind in _KINDS for each in self.declarations(kind)]
         checked_declarations(self.library.name, own)
 
@@ -119,19 +122,20 @@ class LibraryReader:
                             "and not supported; use a union")  # fmt: skip
         for kind in ("bits", "enum", "struct", "table", "union"):
             for declaration in self.declarations(kind):
-                yield self._named(kind, declaration), declaration
+                yield self._named(kind, declaration, self._is_sensitive), declaration
 
     def external_structs(self) -> Iterator[tuple[types.Named, IR]]:
         """Structs of other libraries that the document repeats, as composed methods use them."""
         for declaration in self.declarations("external_struct"):
             yield self._named("struct", declaration), declaration
 
-    def _named(self, kind: str, ir: IR) -> types.Named:
-        name, sensitive = ir["name"], "sensitive" in attributes(ir)
+    def _named(self, kind: str, ir: IR, sensitive: bool = False) -> types.Named:
+        name, sensitive = ir["name"], sensitive or "sensitive" in attributes(ir)
         names = [member["name"] for member in ir["members"] if member.get("name")]
         no_two(f"{name} has two members of one name", names)
         if kind in ("bits", "enum"):
             underlying, values = _numbers(ir)
+            sensitive = sensitive or any("sensitive" in attributes(each) for each in ir["members"])
             cls = types.Bits if kind == "bits" else types.Enum
             return cls(name, underlying, values, bool(ir["strict"]), sensitive)
         members = tuple(
@@ -221,9 +225,20 @@ class LibraryReader:
             return types.Endpoint("client", name, optional)
         return self.library.ref(name, optional)
 
+    def protocol_attributes(self, protocol: IR) -> dict[str, Any]:
+        """Those of a protocol's definition; it is sensitive if its library or a part of it is."""
+        found = rpc_attributes(protocol)
+        parts = protocol.get("composed_protocols") or []
+        if self._is_sensitive or any("sensitive" in attributes(each) for each in parts):
+            found["sensitive"] = True
+        return found
+
     def methods(self, protocol: IR) -> list[MethodDefinition]:
         """The methods of a protocol's definition."""
         found = [MethodDefinition(self, method) for method in protocol["methods"]]
+        if "sensitive" in self.protocol_attributes(protocol):
+            for method in found:
+                method.attributes["sensitive"] = True
         name = protocol["name"]
         no_two(f"{name} has two methods of one name", (method.name for method in found))
         no_two(f"{name} has two methods of one ordinal", (method.ordinal for method in found))
@@ -259,13 +274,15 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
     }
 
 
-def _sensitive_names(ir: IR) -> set[str]:
+def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
     """The aliases and new types of a library that are sensitive, or mention one that is.
 
     They leave no types of their own: what mentions them has to know.
     """
     left = [*(ir.get("alias_declarations") or []), *(ir.get("new_type_declarations") or [])]
-    found: set[str] = set()
+    if "sensitive" in attributes(ir):
+        return {*others, *(each["name"] for each in left)}
+    found = set(others)
     while True:
         more = {
             each["name"]

@@ -19,7 +19,7 @@ from stretto.fidl.bindings.ir import (
     reading,
     service_members,
 )
-from stretto.fidl.bindings.ir_attributes import attributes, rpc_attributes
+from stretto.fidl.bindings.ir_attributes import attributes
 from stretto.fidl.bindings.numbers import Bits, Enum
 from stretto.fidl.bindings.protocols import Method, Protocol, Service
 from stretto.fidl.bindings.records import Struct, Table, Union
@@ -122,7 +122,7 @@ def docstring(ir: Mapping[str, Any]) -> str | None:
 
 
 def _add_protocol(namespace: Namespace, reader: LibraryReader, ir: Mapping[str, Any]) -> None:
-    found = rpc_attributes(ir)
+    found = reader.protocol_attributes(ir)
     body = {
         "NAME": ir["name"],
         "OPENNESS": openness(ir),

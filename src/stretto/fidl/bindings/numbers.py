@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from stretto.base.excerpts import SENSITIVE
 from stretto.fidl.codec import types
 from stretto.fidl.codec.checks import check_enum, check_primitive
 from stretto.fidl.codec.wire_error import (
@@ -55,6 +56,8 @@ class Enum(int):
         return check_enum(_strict(self.TYPE), self) is not None
 
     def __repr__(self) -> str:
+        if self.TYPE.sensitive:
+            return SENSITIVE
         name = self.name
         label = self.TYPE.short_name
         return f"{label}({int(self)})" if name is None else f"{label}.{number_name(name)}"
@@ -95,6 +98,8 @@ class Bits(Enum):
         return int(self) & int(flag) == int(flag)
 
     def __repr__(self) -> str:
+        if self.TYPE.sensitive:
+            return SENSITIVE
         label, rest = self.TYPE.short_name, int(self)
         names = []
         for name, value in self.TYPE.values.items():

@@ -1,4 +1,8 @@
-"""Values as text, or as plain values; whole, or without what the definition calls `@sensitive`."""
+"""Values as text, or as plain values, without what the definition calls `@sensitive`.
+
+That is also what `repr` says: texts of exceptions and log records end up in traces. Who wants to
+see a sensitive member looks at the attribute.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,25 @@ REDACTED = SENSITIVE
 
 def redacted(value: Any) -> str:
     """Return a value's text with `<sensitive>` for each sensitive member, and for each value
-    of a sensitive type."""
-    return printed(value, hide=True)
+    of a sensitive type.
+
+    Args:
+        value: Of a class of the bindings, or what their members hold.
+    """
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(redacted(element) for element in value)}]"
+    type_ = getattr(value, "TYPE", None)
+    if not isinstance(type_, types.Named):
+        return repr(value)
+    if type_.sensitive:
+        return REDACTED
+    if isinstance(type_, types.Union):
+        members = _union_members(value, type_)
+    elif isinstance(type_, types.Struct):
+        members = _members(value, type_)
+    else:
+        return repr(value)
+    return f"{type_.short_name}({', '.join(members)})"
 
 
 def excerpt_of(value: Any) -> Any:
@@ -25,52 +46,29 @@ def excerpt_of(value: Any) -> Any:
     return excerpt(value, _parts)
 
 
-def printed(value: Any, hide: bool = False) -> str:
-    """Return a value's text.
-
-    Args:
-        value: Of a class of the bindings, or what their members hold.
-        hide: Replace what is sensitive.
-    """
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(printed(element, hide) for element in value)}]"
-    type_ = getattr(value, "TYPE", None)
-    if not isinstance(type_, types.Named):
-        return repr(value)
-    if hide and type_.sensitive:
-        return REDACTED
-    if isinstance(type_, types.Union):
-        members = _union_members(value, type_, hide)
-    elif isinstance(type_, types.Struct):
-        members = _members(value, type_, hide)
-    else:
-        return repr(value)
-    return f"{type_.short_name}({', '.join(members)})"
-
-
-def _members(value: Any, type_: types.Struct, hide: bool) -> list[str]:
+def _members(value: Any, type_: types.Struct) -> list[str]:
     is_table = isinstance(type_, types.Table)
     found = []
     for member in type_.members:
         inner = getattr(value, member.python_name)
         if inner is not None or not is_table:
-            found.append(_member(member, inner, hide))
+            found.append(_member(member, inner))
     return found
 
 
-def _union_members(value: Any, type_: types.Union, hide: bool) -> list[str]:
+def _union_members(value: Any, type_: types.Union) -> list[str]:
     for member in type_.members:
         if member.ordinal == value.ordinal:
-            return [_member(member, value.value, hide)]
+            return [_member(member, value.value)]
     return [f"<unknown {value.ordinal}>"]
 
 
-def _member(member: types.Member, value: Any, hide: bool) -> str:
-    hidden = hide and _is_hidden(member)
-    return f"{member.python_name}={REDACTED if hidden else printed(value, hide)}"
+def _member(member: types.Member, value: Any) -> str:
+    return f"{member.python_name}={REDACTED if is_hidden(member) else redacted(value)}"
 
 
-def _is_hidden(member: types.Member) -> bool:
+def is_hidden(member: types.Member) -> bool:
+    """Whether what a member holds is sensitive."""
     return member.sensitive or _is_of_sensitive_type(member.type)
 
 
@@ -106,13 +104,13 @@ def _struct_parts(value: Any, type_: types.Struct) -> Iterable[tuple[str, Any]]:
     for member in type_.members:
         inner = getattr(value, member.python_name)
         if inner is not None or not is_table:
-            yield member.name, _SECRET if _is_hidden(member) else inner
+            yield member.name, _SECRET if is_hidden(member) else inner
 
 
 def _union_parts(value: Any, type_: types.Union) -> Iterable[tuple[str, Any]] | str:
     for member in type_.members:
         if member.ordinal == value.ordinal:
-            return [(member.name, _SECRET if _is_hidden(member) else value.value)]
+            return [(member.name, _SECRET if is_hidden(member) else value.value)]
     return f"<unknown {value.ordinal}>"
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from stretto.fidl.bindings.printing import printed
+from stretto.fidl.bindings.printing import redacted
 from stretto.fidl.codec import types
 from stretto.fidl.codec.checks import checker, is_optional
 from stretto.fidl.codec.wire_error import UNION_FIELD_NOT_SET, WireError
@@ -50,7 +50,7 @@ class Record:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return printed(self)
+        return redacted(self)
 
 
 class Struct(Record):
@@ -184,7 +184,7 @@ class Union:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return printed(self)
+        return redacted(self)
 
 
 def _variant(ordinal: int) -> property:

@@ -17,11 +17,14 @@ by `Reference`, as definitions may be recursive; a `Library` resolves them.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from stretto.fidl.codec.handle import CHANNEL, DEFAULT_RIGHTS, SAME_RIGHTS
 from stretto.fidl.errors import FidlError
 from stretto.fidl.python_names import OF_RECORDS, OF_UNIONS, python_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 UNBOUNDED: Final = 0xFFFFFFFF
 """The bound of strings and vectors without one: counts have 32 bits."""
@@ -283,13 +286,20 @@ class Library:
     Args:
         name: As FIDL calls it.
         dependencies: Libraries whose types its own may mention.
+        sensitive: Its aliases and new types that are; what they stand for doesn't say it.
     """
 
-    __slots__ = ("dependencies", "name", "types")
+    __slots__ = ("dependencies", "name", "sensitive", "types")
 
-    def __init__(self, name: str, dependencies: tuple[Library, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        dependencies: tuple[Library, ...] = (),
+        sensitive: Iterable[str] = (),
+    ) -> None:
         self.name = name
         self.dependencies = dependencies
+        self.sensitive = frozenset(sensitive)
         self.types: dict[str, Named] = {}
 
     def add(self, named: AnyNamed) -> AnyNamed:

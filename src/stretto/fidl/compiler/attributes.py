@@ -1,10 +1,10 @@
 """Attributes: which there are, where they may stand, what they take.
 
 Names that aren't known are attributes of your own: they take strings and
-bools, and go to the IR as they are. `@trace` is one of them to Fuchsia's
-compiler. Here it is known, as what it can't mean would be lost in silence; it
-alone may stand there several times: the first one is the category, and all are
-kept.
+bools, and go to the IR as they are. `@trace` and `@sensitive` are two of them to
+Fuchsia's compiler. Here they are known, as what they can't mean would be lost in
+silence, and names that nearly are theirs are errors (`sensitive`). `@trace` alone
+may stand there several times: the first one is the category, and all are kept.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stretto.fidl.compiler.availability import parse_version
 from stretto.fidl.compiler.constants import Value
 from stretto.fidl.compiler.declarations import Argument, CompiledAttribute
 from stretto.fidl.compiler.names import canonical, with_article
+from stretto.fidl.compiler.sensitive import SENSITIVE, meant
 from stretto.fidl.compiler.syntax_tree import Attribute, AttributeArgument, Identifier, Literal
 from stretto.fidl.ordinals import is_selector
 
@@ -68,6 +69,10 @@ _SCHEMAS = {
     "generated_name": Schema("anonymous layout", arguments=_ONE_STRING, required=True),
     "no_resource": Schema("protocol"),
     "selector": Schema("method", arguments=_ONE_STRING, required=True),
+    "sensitive": Schema(
+        "library", "alias", "new_type", "bits", "enum", "struct", "table", "union",
+        "anonymous layout", "struct member", "table member", "union member", "protocol", "method",
+    ),  # fmt: skip
     "serializable": Schema(
         "struct", "table", "union", arguments={"read": _STRING, "write": _STRING}
     ),
@@ -114,6 +119,11 @@ def _compile(attribute: Attribute, place: str, evaluator: Evaluator) -> Compiled
     schema = _SCHEMAS.get(attribute.name)
     if schema is not None:
         _check_place(attribute, schema, place)
+    elif near := meant(attribute.name):
+        raise attribute.span.error(
+            f"`@{attribute.name}` would say nothing: write `@{near}`, or take another name "
+            "for an attribute of your own"
+        )
     arguments = [_argument(attribute, a, schema, evaluator) for a in attribute.arguments]
     if schema is not None and schema.required and not arguments:
         raise attribute.span.error(f"`@{attribute.name}` needs its argument: a string")
@@ -132,9 +142,11 @@ def _check_place(attribute: Attribute, schema: Schema, place: str) -> None:
         raise attribute.span.error("`@available` can't stand on a layout within another one")
     fits = place in schema.places or (place == "anonymous layout" and "struct" in schema.places)
     if schema.places and not fits:
+        where = "a type, member, method or protocol"
+        if attribute.name != SENSITIVE:
+            where = " or ".join(schema.places)
         raise attribute.span.error(
-            f"`@{attribute.name}` stands on {' or '.join(schema.places)}, "
-            f"not on {with_article(place)}"
+            f"`@{attribute.name}` stands on {where}, not on {with_article(place)}"
         )
 
 

@@ -16,6 +16,7 @@ from stretto.fidl.compiler.ir_parts import (
     type_use,
 )
 from stretto.fidl.compiler.library_dependencies import external_structs, library_dependencies
+from stretto.fidl.compiler.sensitive import marked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _imported(decl: Decl) -> Json:
 
 
 def _head(decl: Decl) -> Json:
-    return {"name": decl.full_name, **place(decl), **attributes(decl.attributes)}
+    return {"name": decl.full_name, **place(decl), **attributes(marked(decl))}
 
 
 def _layout_head(decl: LayoutDecl) -> Json:
@@ -91,7 +92,7 @@ def _layout_head(decl: LayoutDecl) -> Json:
         "name": decl.full_name,
         "naming_context": list(decl.naming_context),
         **place(decl),
-        **attributes(decl.attributes),
+        **attributes(marked(decl)),
     }
 
 
@@ -164,7 +165,7 @@ def _struct_member(member: Member) -> Json:
         **type_use(member.type),
         "name": member.name,
         **place(member),
-        **attributes(member.attributes),
+        **attributes(marked(member, member.type)),
         **default,
         "field_shape_v2": {"offset": member.offset, "padding": member.padding},
     }
@@ -176,7 +177,7 @@ def _table_member(member: Member) -> Json:
         **type_use(member.type),
         "name": member.name,
         **place(member),
-        **attributes(member.attributes),
+        **attributes(marked(member, member.type)),
     }
 
 
@@ -186,7 +187,7 @@ def _union_member(member: Member) -> Json:
         "name": member.name,
         **type_use(member.type),
         **place(member),
-        **attributes(member.attributes),
+        **attributes(marked(member, member.type)),
     }
 
 
@@ -221,7 +222,7 @@ def _method(method: MethodDecl, is_composed: bool) -> Json:
         "strict": method.strict,
         **place(method),
         "has_request": method.has_request,
-        **attributes(method.attributes),
+        **attributes(marked(method, method.request, method.response)),
     }
     if method.request is not None:
         result["maybe_request_payload"] = type_mention(method.request.type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.base.errors import RemoteProtocolError
+from stretto.base.excerpts import SENSITIVE
 from stretto.fidl.errors import FidlError
 from stretto.fidl.transport.status import INVALID_ARGS, PEER_CLOSED, status_name
 
@@ -48,10 +49,14 @@ class DomainError(FidlError):
 
     Attributes:
         value: Of the method's error type.
+
+    Args:
+        value: The same.
+        hidden: The definition calls it sensitive: it isn't said in the error's text.
     """
 
-    def __init__(self, value: Any) -> None:
-        super().__init__(f"the call failed: {value!r}")
+    def __init__(self, value: Any, *, hidden: bool = False) -> None:
+        super().__init__(f"the call failed: {SENSITIVE if hidden else repr(value)}")
         self.value = value
 
 

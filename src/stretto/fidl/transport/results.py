@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.numbers import FrameworkError
+from stretto.fidl.bindings.printing import is_hidden
 from stretto.fidl.bindings.protocols import TWO_WAY
 from stretto.fidl.codec.headers import TransactionHeader
 from stretto.fidl.codec.message import Message, decode_body, encode_message
@@ -83,7 +84,8 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
             value = _answer(method, method.success, value)
         value = _variant(method, _SUCCESS, value)
     elif method.response is None and value is not None:
-        raise FidlError(f"{method.name} answers with nothing, but its handler returned {value!r}")
+        problem = f"{method.name} answers with nothing"
+        raise FidlError(f"{problem}, but its handler returned {_kind_of(value)}")
     elif method.response is not None:
         value = _answer(method, method.response, value)
     return message_of(method, txid, value)
@@ -126,6 +128,11 @@ def _variant(method: Method, ordinal: int, value: Any) -> Any:
     return union(**{names[ordinal]: value})
 
 
+def _hides_error(method: Method) -> bool:
+    members = {each.ordinal: each for each in method.response.TYPE.members}
+    return "sensitive" in method.attributes or is_hidden(members[_ERROR])
+
+
 def request_in(method: Method, incoming: Incoming) -> Any:
     """Decode a request's payload, or an event's."""
     cls = method.request if method.kind != "event" else method.response
@@ -148,5 +155,5 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     if not method.has_result or value.ordinal == _SUCCESS:
         return value.value if method.has_result else value
     if value.ordinal == _ERROR:
-        raise DomainError(value.value)
+        raise DomainError(value.value, hidden=_hides_error(method))
     raise UnknownMethodError(f"the server doesn't know {method.name}")

@@ -142,7 +142,8 @@ class TestRedacted:
         assert redacted(account) == (
             "Account(name='me', password=<sensitive>, tokens=<sensitive>, keys=[Key.A])"
         )
-        assert "pw" in repr(account)
+        assert repr(account) == str(account) == redacted(account)
+        assert account.password == "pw"
 
     def test_members_of_tables_and_unions(self) -> None:
         assert redacted([Options(secret="x"), Shape(code=5), Shape(value_=5)]) == (
@@ -160,7 +161,9 @@ class TestRedacted:
         types = load(ir)
         key = types.Key(data=b"secret")
         assert redacted(key) == "<sensitive>"
-        assert redacted([key]) == "[<sensitive>]"
+        assert redacted([key]) == repr([key]) == "[<sensitive>]"
+        assert f"{types.Lock.OPEN}" == repr(types.Lock(7)) == "<sensitive>"
+        assert int(types.Lock.OPEN) == 1
         assert redacted(types.Ring(keys=[key], one=key, lock=1)) == (
             "Ring(keys=<sensitive>, one=<sensitive>, lock=<sensitive>)"
         )
@@ -178,7 +181,35 @@ class TestRedacted:
         assert excerpt_of(names.Choice(one=secret)) == {"one": "<sensitive>"}
         assert excerpt_of(names.Sheet(one=[secret])) == {"one": "<sensitive>"}
 
+    def test_aliases_of_another_library(self) -> None:
+        ir = compile_sources({"user.fidl": USER}, dependencies={"aliases.fidl": ALIASES})
+        aliases = load(compile_sources({"aliases.fidl": ALIASES}))
+        expected = "User(one=<sensitive>, many=<sensitive>, shown='me')"
+        assert redacted(load(ir).User(one="a", many=["b"], shown="me")) == expected
+        for member in ir["struct_declarations"][0]["members"]:
+            member.pop("maybe_attributes", None)  # As Fuchsia's compiler writes it.
+        assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
+    def test_a_library_and_a_single_number(self) -> None:
+        """As in documents of Fuchsia's compiler, which knows nothing of these attributes."""
+        mark = [{"name": "sensitive", "arguments": []}]
+        ir = library(structs={"Key": "data vector<uint8>"})
+        assert repr(load(ir).Key(data=b"")) == "Key(data=b'')"
+        assert repr(load({**ir, "maybe_attributes": mark}).Key(data=b"")) == "<sensitive>"
+        ir = library(enums={"Lock": ("flexible", "uint8", {"OPEN": 1, "SHUT": 2})})
+        ir["enum_declarations"][0]["members"][0]["maybe_attributes"] = mark
+        assert repr(load(ir).Lock.SHUT) == "<sensitive>"
+
+
+USER = """
+library test.user;
+using test.aliases;
+type User = struct {
+    one test.aliases.Other;
+    many test.aliases.Several;
+    shown test.aliases.Plain;
+};
+"""
 ALIASES = """
 library test.aliases;
 @sensitive

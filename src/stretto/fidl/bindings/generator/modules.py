@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.fidl.bindings.generator.expressions import call, type_expression
 from stretto.fidl.bindings.ir import MethodDefinition, constant, openness, service_members
-from stretto.fidl.bindings.ir_attributes import rpc_attributes
 from stretto.fidl.bindings.loader import docstring, short_name
 from stretto.fidl.codec import types
 
@@ -31,7 +30,7 @@ from typing import Final as _Final
 from stretto.fidl import bindings as _b
 from stretto.fidl.codec import types as _t
 {imports}
-FIDL_LIBRARY: _Final = _t.Library({library!r}, ({dependencies}))
+FIDL_LIBRARY: _Final = _t.Library({library!r}, ({dependencies}){sensitive})
 '''
 
 
@@ -45,10 +44,12 @@ def module_text(reader: LibraryReader, names: Names, hidden: frozenset[str]) -> 
     """
     imports = "".join(f"{line}\n" for line in names.imports())
     libraries = [f"{names.alias(name)}.FIDL_LIBRARY," for name in names.dependencies]
+    sensitive = sorted(reader.library.sensitive)
     head = _HEAD.format(
         library=reader.ir["name"],
         imports=f"\n{imports}" if imports else "",
         dependencies=" ".join(libraries),
+        sensitive=f", {sensitive!r}" if sensitive else "",
     )
     parts = [
         *(_named(named, ir) for named, ir in reader.named_types()),
@@ -124,7 +125,7 @@ def _visible(found: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
 
 
 def _protocol(reader: LibraryReader, ir: IR, hidden: frozenset[str]) -> str:
-    found = _visible(rpc_attributes(ir), hidden)
+    found = _visible(reader.protocol_attributes(ir), hidden)
     methods = "".join(f"    {_method(method, hidden)},\n" for method in reader.methods(ir))
     body = [
         f"NAME = {ir['name']!r}",
