@@ -188,15 +188,19 @@ def test_sensitive_types_of_another_library(shop: tuple[Any, Any]) -> None:
         serving.join()
     assert errors == [f"the call failed: {SENSITIVE}"] * 2
     assert str(DomainError(secrets.Reason.BROKE)) == f"the call failed: {SENSITIVE}"
-    assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {
-        ("request", "Login"): [SENSITIVE],
-        ("reply", "Login"): [SENSITIVE],
-        ("request", "Pay"): [SENSITIVE],
-        ("reply", "Pay"): [SENSITIVE],
-        ("request", "Give"): [{"why": SENSITIVE}],
-        ("reply", "Give"): [{"err": SENSITIVE}],
-        ("event", "OnCard"): [SENSITIVE],
-    }
+    assert (
+        bodies(recorded.events, "send")
+        == bodies(recorded.events, "receive")
+        == {
+            ("request", "Login"): [SENSITIVE],
+            ("reply", "Login"): [SENSITIVE],
+            ("request", "Pay"): [SENSITIVE],
+            ("reply", "Pay"): [SENSITIVE],
+            ("request", "Give"): [{"why": SENSITIVE}],
+            ("reply", "Give"): [{"err": SENSITIVE}],
+            ("event", "OnCard"): [SENSITIVE],
+        }
+    )
     assert b"hunter2" not in recorded.trace
 
 

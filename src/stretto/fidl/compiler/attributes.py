@@ -70,8 +70,20 @@ _SCHEMAS = {
     "no_resource": Schema("protocol"),
     "selector": Schema("method", arguments=_ONE_STRING, required=True),
     "sensitive": Schema(
-        "library", "alias", "new_type", "bits", "enum", "struct", "table", "union",
-        "anonymous layout", "struct member", "table member", "union member", "protocol", "method",
+        "library",
+        "alias",
+        "new_type",
+        "bits",
+        "enum",
+        "struct",
+        "table",
+        "union",
+        "anonymous layout",
+        "struct member",
+        "table member",
+        "union member",
+        "protocol",
+        "method",
     ),  # fmt: skip
     "serializable": Schema(
         "struct", "table", "union", arguments={"read": _STRING, "write": _STRING}
