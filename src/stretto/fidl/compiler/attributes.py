@@ -84,7 +84,7 @@ _SCHEMAS = {
         "union member",
         "protocol",
         "method",
-    ),  # fmt: skip
+    ),
     "serializable": Schema(
         "struct", "table", "union", arguments={"read": _STRING, "write": _STRING}
     ),
