@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 
 import pytest
 
+from stretto.analysis.rpc_flows import read_rpc_flows
+from stretto.analysis.rpc_summary import unmatched
 from tests.support.oracle import Oracle, missing
 from tests.support.recorded import record
 
@@ -47,14 +50,19 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
+def trace(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     run = record(
         tmp_path_factory.mktemp("grpc") / "trace.pftrace",
         *("--no-functions", "--no-asyncio", "--", grpc_talk.__file__),
         PYTHONPATH=":".join(sys.path),
     )
     assert run.status == 0, run.stderr
-    judge = Oracle(run.trace)
+    return run.trace
+
+
+@pytest.fixture(scope="module")
+def oracle(trace: bytes) -> Oracle:
+    judge = Oracle(trace)
     assert judge.errors() == []
     return judge
 
@@ -67,6 +75,13 @@ def test_the_arrows_are_the_models(oracle: Oracle) -> None:
         found.setdefault(out, Counter())[sender, receiver] += 1
     assert set(found.pop("Late")) <= LATE
     assert found == EXPECTED
+
+
+def test_only_calls_whose_client_gave_up_are_unmatched(trace: bytes) -> None:
+    calls = read_rpc_flows(io.BytesIO(trace)).calls
+    assert sum(call.method.endswith(".AsyncFail") for call in calls) == CALLS
+    given_up = {call.method.rpartition(".")[2] for call in unmatched(calls)}
+    assert given_up == {"Late"}
 
 
 def test_what_a_handler_asks_for_names_what_it_handles(oracle: Oracle) -> None:

@@ -61,10 +61,14 @@ class Call:
 
     @property
     def matched(self) -> bool:
-        """Both ends of the message are there, and of its reply if there is any."""
-        replies = (self.reply_sent is None) == (self.reply_received is None)
+        """Both ends of the message are there, and of its reply if there is any.
+
+        A reply that arrived has been sent, though not every server can tell when: an abort in
+        `grpc.aio` is on its way before the handler ends, and its arrow begins at the handler.
+        """
         if self.kind == "reply":
-            return replies
+            return self.reply_sent is not None and self.reply_received is not None
+        replies = self.reply_sent is None or self.reply_received is not None
         return self.sent is not None and self.received is not None and replies
 
     @property

@@ -91,6 +91,28 @@ def test_what_has_one_end_is_unmatched() -> None:
     assert [call.latency_ns for call in calls] == [None] * 5
 
 
+def test_an_abort_that_only_its_client_saw_is_matched() -> None:
+    """As `grpc.aio` tells it: the status is on its way before the handler learns of it."""
+    write = Writer()
+    with record() as recorded:
+        write("send", "request", 10, 15, flow=1)
+        write("receive", "request", 20, 50, flow=1)
+        write("receive", "reply", 40, flow=1)
+    (call,) = read(recorded.trace).calls
+    assert (call.latency_ns, call.queueing_ns, call.service_ns) == (30, 10, 30)
+    assert unmatched([call]) == []
+
+
+def test_a_reply_that_only_its_client_saw_is_unmatched() -> None:
+    write = Writer()
+    with record() as recorded:
+        write("send", "request", 10, 15, flow=1)
+        write("receive", "reply", 40, flow=1)
+        write("receive", "reply", 40, flow=2)
+    calls = read(recorded.trace).calls
+    assert unmatched(calls) == calls
+
+
 def test_an_id_that_comes_back_begins_anew() -> None:
     write = Writer()
     with record() as recorded:
