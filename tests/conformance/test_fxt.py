@@ -126,6 +126,37 @@ def test_arguments_counters_and_tracks() -> None:
     assert ("value.list[2].yes", "true") in {row[2:] for row in arguments}
 
 
+def test_names_with_dots_and_brackets() -> None:
+    category = stretto.Category("test.fxt")
+    odd = {"a.b": 1, "a": {"b": 2}, "a[0]": 3, "": 4, 'q"\\': 5}
+    nested = {"a": {"": "empty", "x.y": 1, "x[0]": [["in"]]}}
+    with record() as recorded:
+        category.instant("http", args={"http.method": "GET"})
+        category.instant("odd", args=odd)
+        category.instant("lists", args={"a.b": 1, "a": [[1, 2], [3]]})
+        category.instant("nested", args={"any": nested})
+    there, _ = exported(recorded.trace)
+    wanted = seen(recorded.trace, SLICES, ARGUMENTS)
+    assert seen(imported(there)[0], SLICES, ARGUMENTS) == wanted
+    assert {row[2] for row in wanted[1]} >= {"http_method", "a.b", "a_b", "a[0][1]", "any.a.x_y"}
+    shown = {row[2] for row in seen(there, ARGUMENTS)[0]}
+    assert shown >= {'"http.method"', '"a.b"', "a.b", "a[0][1]", 'any.a."x[0]"[0][0]', '""'}
+
+
+def test_no_name_and_arrows_to_oneself() -> None:
+    category = stretto.Category("test.fxt")
+    with record() as recorded:
+        category.instant("")
+        with category.slice("", flow=5, terminating_flow=5):
+            category.instant("again", flow=5)
+        category.instant("over", flow=5, terminating_flow=5)
+    slices, arrows = assert_same(
+        recorded.trace, "select ts, depth, name from slice order by 1, 2", ARROWS
+    )
+    assert [name for *_, name in slices] == ["", "", "again", "over"]
+    assert [(row[2], row[5]) for row in arrows] == [("", ""), ("again", "over"), ("over", "over")]
+
+
 class TestFuchsia:
     """Traces that only Fuchsia's providers would write."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.records import Argument, Event, Thread
 from stretto.analysis.track_events import BEGIN, COUNTER, END, INSTANT, TrackEvents
-from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
+from stretto.protos.trace import DebugAnnotation, Trace, TracePacket, TrackDescriptor, TrackEvent
 from stretto.protozero.wire import bytes_field
 from tests.property.test_fxt_records import argument_lists, plausible, texts, words
-from tests.support.fxt_traces import FxtTrace, exported, imported
+from tests.support.fxt_traces import CLIENT, FxtTrace, exported, imported
 
 steps = st.lists(
     st.tuples(
@@ -22,13 +23,13 @@ steps = st.lists(
         st.sampled_from([BEGIN, END, INSTANT]),
         st.integers(0, 2),  # time since the step before
         st.lists(st.integers(1, 4), max_size=2, unique=True),
-        st.booleans(),
+        st.lists(st.integers(1, 4), max_size=2, unique=True),
     ),
     max_size=30,
 )
 
 
-def made_of(drawn: list[tuple[int, int, int, list[int], bool]]) -> bytes:
+def made_of(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> bytes:
     """A trace of what was drawn; ENDs only where a slice is open."""
     packets = [
         TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, name=f"track {uuid}"))
@@ -44,10 +45,8 @@ def made_of(drawn: list[tuple[int, int, int, list[int], bool]]) -> bytes:
         event = TrackEvent(type=kind, track_uuid=track)
         if kind != END:
             event.name = f"event {number}"
-            if ends:
-                event.terminating_flow_ids = flows
-            else:
-                event.flow_ids = flows
+            event.flow_ids = flows
+            event.terminating_flow_ids = ends
         packets.append(TracePacket(timestamp=time, track_event=event))
     return b"".join(bytes_field(1, packet.encode()) for packet in packets)
 
@@ -72,12 +71,89 @@ def shape(trace: bytes) -> list[tuple[object, ...]]:
 
 
 @given(steps)
-def test_there_and_back_again(drawn: list[tuple[int, int, int, list[int], bool]]) -> None:
+def test_there_and_back_again(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> None:
     trace = made_of(drawn)
     there, _ = exported(trace)
     back, outcome = imported(there)
     assert shape(back) == shape(trace)
     assert outcome.left_out == {}
+
+
+names = st.text('ab.[]"\\01', max_size=6) | st.text(st.characters(codec="utf-8"), max_size=9)
+leaves = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | names
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def annotation(value: Any) -> DebugAnnotation:
+    if isinstance(value, dict):
+        return DebugAnnotation(dict_entries=list(map(named, value.items())))
+    if isinstance(value, list):
+        return DebugAnnotation(array_values=list(map(annotation, value)))
+    kind = {bool: "bool_value", int: "int_value", str: "string_value"}.get(type(value))
+    return DebugAnnotation(**{kind: value}) if kind else DebugAnnotation()
+
+
+def named(item: tuple[str, Any]) -> DebugAnnotation:
+    made = annotation(item[1])
+    made.name = item[0]
+    return made
+
+
+def annotations_of(trace: bytes) -> tuple[str, list[tuple[str, bytes]]]:
+    """The name of the only event, and its annotations; what is interned stands for itself."""
+    known: dict[int, str] = {}
+    event_names: dict[int, str] = {}
+    for packet in Trace.decode(trace).packet:
+        if packet.interned_data is not None:
+            known.update(
+                (each.iid, each.name) for each in packet.interned_data.debug_annotation_names
+            )
+            event_names.update((each.iid, each.name) for each in packet.interned_data.event_names)
+        if packet.track_event is not None:
+            event = packet.track_event
+    found = []
+    for each in event.debug_annotations:
+        name = known[each.name_iid] if each.name_iid else each.name
+        each.name, each.name_iid = "", 0
+        found.append((name, each.encode()))
+    return event_names[event.name_iid] if event.name_iid else event.name, found
+
+
+@given(names, st.dictionaries(names, values, max_size=2))
+def test_arguments_come_back_as_they_were(name: str, drawn: dict[str, Any]) -> None:
+    event = TrackEvent(type=INSTANT, track_uuid=1, name=name)
+    event.debug_annotations = list(map(named, drawn.items()))
+    packets = [
+        TracePacket(track_descriptor=TrackDescriptor(uuid=1, name="track")),
+        TracePacket(timestamp=1, track_event=event),
+    ]
+    trace = b"".join(bytes_field(1, packet.encode()) for packet in packets)
+    there, _ = exported(trace)
+    back, outcome = imported(there)
+    assert outcome.left_out == {}
+    assert annotations_of(back) == annotations_of(trace)
+
+
+@given(names, names)
+def test_foreign_names_are_literal(first: str, second: str) -> None:
+    trace = FxtTrace()
+    arguments = Argument(first, fxt.TEXT, "x"), Argument(second, fxt.NULL, None)
+    trace.records.event(Event(fxt.INSTANT, 1, CLIENT, "", "", arguments))
+    wanted = (
+        "",
+        [
+            (first, DebugAnnotation(name="", name_iid=0, string_value="x").encode()),
+            (second, DebugAnnotation(name="", name_iid=0, string_value="null").encode()),
+        ],
+    )
+    data, _ = imported(trace.data)
+    assert annotations_of(data) == wanted
+    # Converted by us they still are.
+    assert annotations_of(imported(exported(data)[0])[0]) == wanted
 
 
 small = st.integers(0, 3)

@@ -1,8 +1,9 @@
 """Perfetto's annotations, to arguments and back.
 
 FXT's arguments are flat: what is nested gets names like `request.headers[0]`, as in the trace
-processor's tables; where an event would have more than 15, it becomes one text of JSON. Perfetto
-has no ids of kernel objects, which become numbers, and no bytes, which become hexadecimal text.
+processor's tables (see `nested_names`); where an event would have more than 15, it becomes one text
+of JSON. Perfetto has no ids of kernel objects, which become numbers, and no bytes, which become
+hexadecimal text.
 
 Source: perfetto-abi 5.
 """
@@ -13,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.fxt import format as fxt
-from stretto.analysis.fxt.nested_names import nest
+from stretto.analysis.fxt.nested_names import nest, path_of
 from stretto.analysis.fxt.records import Argument
 from stretto.protos.trace import DebugAnnotation
 from stretto.protozero.selector import select
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from stretto.analysis.fxt.nested_names import Node
 
-_MAX_DEPTH = 20
+MAX_DEPTH = 20
 _KINDS = (fxt.INT64, fxt.UINT64, fxt.TEXT, fxt.BOOL, fxt.DOUBLE, fxt.POINTER, fxt.TEXT)
 _annotation = select(
     DebugAnnotation,
@@ -44,22 +45,26 @@ _annotation = select(
 
 class AnnotationReader:
     """Args:
-    names: Interned names.
-    texts: Interned values.
+        names: Interned names.
+        texts: Interned values.
+
+    Attributes:
+        too_deep: Values that were left out, since they are nested in too many.
     """
 
-    __slots__ = ("_names", "_texts")
+    __slots__ = ("_names", "_texts", "too_deep")
 
     def __init__(self, names: Mapping[int, str], texts: Mapping[int, str]) -> None:
         self._names = names
         self._texts = texts
+        self.too_deep = 0
 
     def arguments(self, data: bytes, prefix: str = "", depth: int = 0) -> Iterator[Argument]:
         """The arguments that an encoded annotation is.
 
         Args:
             data: The annotation.
-            prefix: The name of what it is an entry of, and a point.
+            prefix: The path of what it is an entry of, and a point.
             depth: In how many it is nested.
 
         Raises:
@@ -68,18 +73,20 @@ class AnnotationReader:
         row = _annotation(data)
         iid, name = row[:2]
         yield from self._flat(
-            row, prefix + (self._names.get(iid, "") if iid else name or ""), depth
+            row, prefix + path_of(self._names.get(iid, "") if iid else name or ""), depth
         )
 
     def _flat(self, row: tuple[object, ...], name: str, depth: int) -> Iterator[Argument]:
         entries, elements = cast("tuple[list[bytes] | None, list[bytes] | None]", row[2:4])
         if not (entries or elements):
             yield self._plain(row, name)
-        elif depth < _MAX_DEPTH:
+        elif depth < MAX_DEPTH:
             for each in entries or ():
                 yield from self.arguments(each, f"{name}.", depth + 1)
             for at, each in enumerate(elements or ()):
                 yield from self._flat(_annotation(each), f"{name}[{at}]", depth + 1)
+        else:
+            self.too_deep += 1
 
     def _plain(self, row: tuple[object, ...], name: str) -> Argument:
         if row[4] is not None:
@@ -104,10 +111,10 @@ def as_text(arguments: list[Argument]) -> list[Argument]:
     found = []
     for name, node in nest(arguments):
         if isinstance(node, tuple):
-            found.append(Argument(name, *node))
+            found.append(Argument(path_of(name), *node))
         else:
             text = json.dumps(_values(node), separators=(",", ":"), ensure_ascii=False)
-            found.append(Argument(name, fxt.TEXT, text))
+            found.append(Argument(path_of(name), fxt.TEXT, text))
     return found
 
 
@@ -128,19 +135,15 @@ def write_node(entry: DebugAnnotation.Writer, node: Node) -> None:
         for below in node:
             with entry.add_array_values() as inner:
                 write_node(inner, below)
-    else:
-        _write_value(entry, *node)
+    elif node[1] is not None:
+        _write_value(entry, node[0], node[1])
 
 
-def _write_value(
-    entry: DebugAnnotation.Writer, kind: int, value: float | str | bytes | None
-) -> None:
+def _write_value(entry: DebugAnnotation.Writer, kind: int, value: float | str | bytes) -> None:
     if isinstance(value, str):
         entry.set_string_value(value)
     elif isinstance(value, bytes):
         entry.set_string_value(value.hex())
-    elif value is None:
-        entry.set_string_value("null")
     elif kind == fxt.DOUBLE:
         entry.set_double_value(value)
     elif kind == fxt.BOOL:

@@ -7,8 +7,9 @@ the BEGIN or the END of the slice, and its order among the points of its flow is
                   T  [.. end ..]        BEGIN of T: later than that of S
     S  [..... begin ........ end ...]   END of S: its BEGIN would be before T
 
-So points move to their slice's BEGIN, if that is behind the previous point, else to its END. Events
-go by their position in the order of time; what this finds is sorted by position in turn.
+So points move to their slice's BEGIN, if that isn't before the previous point, else to its END. A
+flow may have several points in one slice: an arrow to itself. Events go by their position in the
+order of time; what this finds is sorted by position in turn.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class EnclosingSlices:
             self._outcome.leave_out("flow points in no duration")
             return
         if kind == fxt.FLOW_BEGIN:
-            flow = self._scopes.begin(number, process)
+            flow = self._scopes.begin(number, process, enclosing.position)
         else:
             found = self._scopes.find(number, process)
             if found is None:
@@ -138,16 +139,14 @@ class EnclosingSlices:
         ends = kind == fxt.FLOW_END
         joined = self._join(enclosing, flow, ends, role)
         if ends:
-            self._scopes.end(flow, written=joined)
+            self._scopes.end(flow, enclosing.position if joined else None)
 
     def _join(self, enclosing: _Slice, flow: Flow, ends: bool, role: tuple[str, str]) -> bool:
-        if enclosing.position > flow.last and flow.ordered:
+        if enclosing.position >= flow.last and flow.ordered:
             flow.last = enclosing.position
             self._points.add((enclosing.position,), (flow.id, ends, *role))
             return True
-        if enclosing.position == flow.last:
-            self._outcome.leave_out("flow points in the duration of the one before")
-        elif not flow.ordered or not enclosing.has_room():
+        if not flow.ordered or not enclosing.has_room():
             self._outcome.leave_out("flow points that come back to an earlier duration")
         else:
             flow.ordered = False

@@ -22,7 +22,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
-from stretto.analysis.fxt.annotations import AnnotationReader, as_text
+from stretto.analysis.fxt.annotations import MAX_DEPTH, AnnotationReader, as_text
 from stretto.analysis.fxt.arguments import argument_of
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.record_writer import RecordWriter
@@ -81,7 +81,7 @@ def export_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
 
 
 def _write_names(records: RecordWriter, names: Iterable[Name], outcome: Outcome) -> None:
-    records.provider_info(PROVIDER, "stretto")
+    records.provider_info(PROVIDER, fxt.OUR_PROVIDER)
     records.initialization()
     for kind, number, name, arguments in names:
         records.kernel_object(kind, number, name, arguments)
@@ -141,6 +141,7 @@ class _Reading:
                 found.append(list(reader.arguments(each)))
             except DecodeError:
                 self._outcome.leave_out("damaged arguments")
+        self._outcome.leave_out(f"arguments nested deeper than {MAX_DEPTH}", reader.too_deep)
         if sum(map(len, found)) > fxt.MAX_ARGUMENTS:
             found = list(map(as_text, found))
         return tuple(tuple(argument) for arguments in found for argument in arguments)

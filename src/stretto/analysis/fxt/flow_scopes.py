@@ -14,6 +14,7 @@ from __future__ import annotations
 from stretto.analysis.fxt.uuids import uuid_of
 
 _MAX_FLOWS = 1 << 20
+_MAX_ENDED = 1 << 12
 
 
 class Flow:
@@ -47,13 +48,23 @@ class FlowScopes:
     def __init__(self) -> None:
         self._flows: dict[int, list[Flow]] = {}
         self._used_up: dict[int, None] = {}
+        self._ended_at: dict[int, int] = {}
+        """The slices in which flows ended lately, by their numbers."""
         self._made = 0
 
-    def begin(self, number: int, process: int) -> Flow:
-        """A flow begins."""
+    def begin(self, number: int, process: int, position: int) -> Flow:
+        """A flow begins.
+
+        Args:
+            number: In the records.
+            process: Which begins it.
+            position: The slice in which it begins. Packets put a slice's ends of flows last: if one
+                of this number has ended there, this is another id.
+        """
         others = self._flows.get(number)
         flow_id = number
-        if others or not number or number in self._used_up:
+        is_taken = number in self._used_up or self._ended_at.get(number) == position
+        if others or not number or is_taken:
             self._made += 1
             flow_id = uuid_of("flow", number, process, self._made)
         flow = Flow(flow_id, number, process)
@@ -71,17 +82,23 @@ class FlowScopes:
                 return flow
         return flows[0] if len(flows) == 1 else None
 
-    def end(self, flow: Flow, *, written: bool) -> None:
+    def end(self, flow: Flow, position: int | None) -> None:
         """A flow is over.
 
         Args:
             flow: Which one.
-            written: Its end is in the packets; if not, the id must not come again.
+            position: The slice whose packets say so; None: none does, and its id must not come
+                again.
         """
-        if not written:
+        if position is None:
             self._used_up[flow.number] = None
             if len(self._used_up) > _MAX_FLOWS:
                 self._used_up.pop(next(iter(self._used_up)))
+        else:
+            self._ended_at.pop(flow.number, None)  # to make it the youngest
+            self._ended_at[flow.number] = position
+            if len(self._ended_at) > _MAX_ENDED:
+                self._ended_at.pop(next(iter(self._ended_at)))
         flows = self._flows[flow.number]
         flows.remove(flow)
         if not flows:

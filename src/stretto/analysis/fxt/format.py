@@ -46,6 +46,9 @@ MAX_THREADS = 0xFF
 INLINE = 0x8000
 """Bit of a string reference: what is left of it is the length of the text."""
 
+OUR_PROVIDER = "stretto"
+"""Of converted traces: names of their arguments are paths, see `nested_names`."""
+
 DEFAULT_TICKS_PER_SECOND = 1_000_000_000
 
 

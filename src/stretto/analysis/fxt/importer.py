@@ -24,10 +24,17 @@ from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.channel_messages import CATEGORY, MESSAGE, message_name
 from stretto.analysis.fxt.enclosing import EnclosingSlices
 from stretto.analysis.fxt.event_order import add_event
+from stretto.analysis.fxt.nested_names import path_of
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.packet_writer import PacketWriter
 from stretto.analysis.fxt.record_reader import RecordReader
-from stretto.analysis.fxt.records import Blob, Event, KernelObject, ProviderEvent
+from stretto.analysis.fxt.records import (
+    Argument,
+    Blob,
+    Event,
+    KernelObject,
+    ProviderEvent,
+)
 from stretto.analysis.fxt.thread_tracks import ThreadTracks
 from stretto.analysis.spool import Spool
 from stretto.analysis.track_events import BEGIN, END, INSTANT
@@ -87,7 +94,7 @@ def _read(
 ) -> None:
     for record in reader:
         if isinstance(record, Event):
-            if not add_event(events, record):
+            if not add_event(events, _as_ours(record, reader.provider_name)):
                 outcome.leave_out("events at impossible times")
         elif isinstance(record, KernelObject):
             tracks.add(record)
@@ -99,6 +106,21 @@ def _read(
     outcome.leave_out("strings and providers without room in their tables", reader.refused)
     for kind, count in reader.skipped.items():
         outcome.leave_out(kind, count)
+
+
+def _as_ours(event: Event, provider: str) -> Event:
+    """An event as if we had converted it.
+
+    Then names of arguments are paths, and what is null has no value; in those of others names have
+    no parts, and null is the text that it is shown as.
+    """
+    if provider == fxt.OUR_PROVIDER or not event.arguments or event.type == fxt.COUNTER:
+        return event
+    arguments = (
+        Argument(path_of(name), *((fxt.TEXT, "null") if kind == fxt.NULL else (kind, value)))
+        for name, kind, value in event.arguments
+    )
+    return event._replace(arguments=tuple(arguments))
 
 
 class _Blobs:

@@ -1,11 +1,17 @@
-"""Flat arguments, put back into what they were made of.
+"""Names of flat arguments that say where in a nested one a value stands, and back.
 
     request.id = 7                     request ┬ id = 7
-    request.headers[0] = "a"    <──            └ headers ─ [ "a", "b" ]
-    request.headers[1] = "b"
+    request.headers[0] = "a"    <──>           ├ headers ─ [ "a", "b" ]
+    request.headers[1] = "b"                   └ x.y = 1
+    request."x.y" = 1
+    "http.method" = "GET"              http.method = "GET"
 
-A name that doesn't say it well (an empty part, elements that don't count from 0, a value where
-others are nested) is left as it is.
+As in TOML, a part of a path is quoted if it is empty or has one of `.[]"`; within quotes a
+backslash stands before a quote or a backslash. So every path says one thing. Only traces that we
+converted have paths; in those of others a dot is a character like any other.
+
+What no longer belongs together (elements before this one were left out, a path was cut) keeps its
+path for a name.
 """
 
 from __future__ import annotations
@@ -21,58 +27,85 @@ if TYPE_CHECKING:
     """Type and value."""
     Node = Leaf | dict[str, Any] | list[Any]
 
-_NAME = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[[0-9]{1,6}\])+")
-_PART = re.compile(r"[^.\[\]]+")
+_BARE = re.compile(r'[^.\[\]"]+')
+_PART = re.compile(
+    r'(?:^|(?<=.)\.)(?:([^.\[\]"]+)|"((?:[^"\\]|\\.)*)")|\[([0-9]{1,6})\]', re.DOTALL
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _MAX_DEPTH = 20
+
+
+def path_of(name: str) -> str:
+    """The path of what isn't nested; or a part of a longer one."""
+    if _BARE.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def nest(
     arguments: Iterable[tuple[str, int, float | str | bytes | None]],
 ) -> list[tuple[str, Node]]:
-    """Names and what they stand for, in the order in which they came."""
-    plain: list[tuple[str, Node]] = []
-    nested: dict[str, Node] = {}
-    for name, kind, value in arguments:
-        if _NAME.fullmatch(name) is None:
-            plain.append((name, (kind, value)))
+    """Names and what they stand for, in the order in which they came.
+
+    Args:
+        arguments: Paths, types and values; those of one nested value follow each other.
+    """
+    found: list[tuple[str, Node]] = []
+    for path, kind, value in arguments:
+        leaf = kind, value
+        first, *below = _parts(path)
+        if found and found[-1][0] == first and below and _insert(found[-1][1], below, leaf):
             continue
-        first, *rest = _PART.findall(name)
-        there = first in nested
-        if len(rest) > _MAX_DEPTH or not _insert(nested, name, [first, *rest], (kind, value)):
-            plain.append((name, (kind, value)))
-        elif not there:
-            plain.append((first, nested[first]))
-    return plain
+        node = _made_of(below, leaf)
+        found.append((path, leaf) if node is None else (str(first), node))
+    return found
 
 
-def _insert(root: dict[str, Node], name: str, parts: list[str], leaf: Leaf) -> bool:
+def _parts(path: str) -> list[str | int]:
+    """Names, and numbers of elements; the path itself, if it is none."""
+    parts: list[str | int] = []
+    position = 0
+    while position < len(path):
+        match = _PART.match(path, position)
+        if match is None or len(parts) > _MAX_DEPTH:
+            return [path]
+        bare, quoted, element = match.groups()
+        if bare is not None:
+            parts.append(bare)
+        else:
+            parts.append(_ESCAPED.sub(r"\1", quoted) if element is None else int(element))
+        position = match.end()
+    return parts if parts and isinstance(parts[0], str) else [path]
+
+
+def _insert(node: Any, parts: list[str | int], leaf: Leaf) -> bool:
     """Put a leaf where it belongs; False: there is no such place."""
-    elements = _elements(name)
-    node: Any = root
     for at, part in enumerate(parts):
-        is_last = at + 1 == len(parts)
-        key: Any = int(part) if at in elements else part
-        if isinstance(node, list) != (at in elements):
+        if isinstance(node, tuple) or isinstance(node, list) != isinstance(part, int):
             return False
-        is_new = key == len(node) if isinstance(node, list) else key not in node
-        if not is_new and (is_last or (isinstance(node, list) and key > len(node))):
+        if part in (range(len(node)) if isinstance(node, list) else node):
+            node = node[part]
+            continue
+        made = _made_of(parts[at + 1 :], leaf)
+        if made is None or (isinstance(part, int) and part > len(node)):
             return False
-        if is_new:
-            if at + 1 in elements and int(parts[at + 1]):
-                return False
-            made: Any = leaf if is_last else ([] if at + 1 in elements else {})
-            if isinstance(node, list):
-                node.append(made)
-            else:
-                node[key] = made
-        node = node[key]
-        if not is_last and isinstance(node, tuple):
-            return False
-    return True
+        if isinstance(node, list):
+            node.append(made)
+        else:
+            node[part] = made
+        return True
+    return False
 
 
-def _elements(name: str) -> frozenset[int]:
-    """Which parts of a name are numbers of elements."""
-    return frozenset(
-        at for at, match in enumerate(_PART.finditer(name)) if name[match.start() - 1] == "["
-    )
+def _made_of(parts: list[str | int], leaf: Leaf) -> Node | None:
+    """What holds a leaf, and nothing else; None: it isn't the first element of its list."""
+    node: Node = leaf
+    for part in reversed(parts):
+        if isinstance(part, str):
+            node = {part: node}
+        elif part == 0:
+            node = [node]
+        else:
+            return None
+    return node

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt.annotations import write_node
 from stretto.analysis.fxt.nested_names import nest
+from stretto.analysis.track_events import END
 from stretto.protos.trace import TracePacket
 from stretto.protozero import wire
 
@@ -109,8 +110,9 @@ class PacketWriter:
         arguments: Arguments = (),
         flows: Joined = (),
     ) -> None:
-        """Write a BEGIN, END or INSTANT."""
-        name_iid = self._events.number(name) if name else 0
+        """Write a BEGIN, END or INSTANT; an END needs no name."""
+        is_named = bool(name) or kind != END
+        name_iid = self._events.number(name) if is_named else 0
         category_iid = self._categories.number(category) if category else 0
         entries = [(self._arguments.number(each[0]), *each) for each in nest(arguments)]
         packet = self._packet(timestamp)
@@ -119,7 +121,7 @@ class PacketWriter:
             event.set_track_uuid(track)
             if name_iid:
                 event.set_name_iid(name_iid)
-            elif name:
+            elif is_named:
                 event.set_name(name)
             if category_iid:
                 event.add_category_iids(category_iid)

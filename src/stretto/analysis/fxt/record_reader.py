@@ -56,10 +56,11 @@ _KINDS = {
 class _Provider:
     """What a provider's records refer to."""
 
-    __slots__ = ("id", "strings", "threads", "ticks_per_second")
+    __slots__ = ("id", "name", "strings", "threads", "ticks_per_second")
 
     def __init__(self, number: int) -> None:
         self.id = number
+        self.name = ""
         self.strings: dict[int, str] = {}
         self.threads: dict[int, Thread] = {}
         self.ticks_per_second = _NANOSECONDS
@@ -104,6 +105,11 @@ class RecordReader:
     def provider(self) -> int:
         """The id of the provider of the record that came last."""
         return self._provider.id
+
+    @property
+    def provider_name(self) -> str:
+        """The name of that provider."""
+        return self._provider.name
 
     def __iter__(self) -> Iterator[Record]:
         """The records.
@@ -166,6 +172,7 @@ class RecordReader:
             name = words.stream(header >> 52 & 0xFF).decode(errors="replace")
             self._drop(provider)
             self._switch(provider)
+            self._provider.name = name
             return ProviderInfo(provider, name)
         if kind == fxt.PROVIDER_SECTION:
             self._switch(provider)

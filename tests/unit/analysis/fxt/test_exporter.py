@@ -198,6 +198,14 @@ def test_nested_arguments_that_are_too_many_become_text() -> None:
     )
 
 
+def test_what_is_nested_too_deeply_is_counted() -> None:
+    deep = DebugAnnotation(name="deep")
+    for _ in range(22):
+        deep = DebugAnnotation(name="deep", dict_entries=[deep])
+    _, outcome = exported(file_of(at(1, INSTANT, debug_annotations=[deep])))
+    assert outcome.left_out == {"arguments nested deeper than 20": 1}
+
+
 def test_what_is_interned() -> None:
     packet = at(
         1, INSTANT, name_iid=1, category_iids=[2],
@@ -210,7 +218,7 @@ def test_what_is_interned() -> None:
         debug_annotation_string_values=[InternedString(iid=4, str=b"value")],
     )
     (found,) = events(packet)
-    argument = Argument("", fxt.TEXT, "value")
+    argument = Argument('""', fxt.TEXT, "value")
     assert found == Event(fxt.INSTANT, 1, HERE, "category", "event", (argument,))
 
 

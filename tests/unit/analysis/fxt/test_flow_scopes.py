@@ -10,49 +10,63 @@ from stretto.analysis.fxt.flow_scopes import FlowScopes
 
 def test_one_flow_over_processes() -> None:
     scopes = FlowScopes()
-    flow = scopes.begin(7, 1)
+    flow = scopes.begin(7, 1, 0)
     assert flow.id == 7
     assert scopes.find(7, 2) is flow
-    scopes.end(flow, written=True)
+    scopes.end(flow, 4)
     assert scopes.find(7, 1) is None
-    assert scopes.begin(7, 2).id == 7
+    assert scopes.begin(7, 2, 5).id == 7
 
 
 def test_the_same_id_begun_by_two() -> None:
     scopes = FlowScopes()
-    first, second = scopes.begin(7, 1), scopes.begin(7, 2)
+    first, second = scopes.begin(7, 1, 0), scopes.begin(7, 2, 0)
     assert first.id == 7 != second.id
     assert scopes.find(7, 1) is first
     assert scopes.find(7, 2) is second
     assert scopes.find(7, 3) is None
-    scopes.end(first, written=True)
+    scopes.end(first, 0)
     assert scopes.find(7, 3) is second
 
 
 def test_begun_again_without_an_end() -> None:
     scopes = FlowScopes()
-    first = scopes.begin(7, 1)
-    second = scopes.begin(7, 1)
+    first = scopes.begin(7, 1, 0)
+    second = scopes.begin(7, 1, 0)
     assert scopes.find(7, 1) is second
     assert second.id != first.id
 
 
 def test_an_id_whose_end_was_not_written_does_not_come_again() -> None:
     scopes = FlowScopes()
-    scopes.end(scopes.begin(7, 1), written=False)
-    assert scopes.begin(7, 1).id != 7
+    scopes.end(scopes.begin(7, 1, 0), None)
+    assert scopes.begin(7, 1, 0).id != 7
+
+
+def test_begun_again_in_the_slice_in_which_it_ended() -> None:
+    scopes = FlowScopes()
+    scopes.end(scopes.begin(7, 1, 3), 4)
+    assert scopes.begin(7, 1, 4).id != 7
+
+
+def test_the_number_of_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_scopes, "_MAX_ENDED", 3)
+    scopes = FlowScopes()
+    for number in range(1, 6):
+        scopes.end(scopes.begin(number, 1, 0), 4)
+    assert list(scopes._ended_at) == [3, 4, 5]
 
 
 def test_zero_is_no_id_of_packets() -> None:
-    assert FlowScopes().begin(0, 1).id != 0
+    assert FlowScopes().begin(0, 1, 0).id != 0
 
 
 def test_the_number_of_flows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_scopes, "_MAX_FLOWS", 3)
     scopes = FlowScopes()
     for number in range(1, 6):
-        scopes.begin(number, 1)
+        scopes.begin(number, 1, 0)
     assert [number for number in range(1, 6) if scopes.find(number, 1)] == [3, 4, 5]
     for process in range(100):
-        scopes.begin(5, process)
+        scopes.begin(5, process, 0)
     assert len(scopes._flows[5]) == 8

@@ -1,10 +1,10 @@
-"""Flat names become nested ones, and none is lost."""
+"""Paths become nested values, and no value is lost."""
 
 from __future__ import annotations
 
 import pytest
 
-from stretto.analysis.fxt.nested_names import nest
+from stretto.analysis.fxt.nested_names import nest, path_of
 
 X, Y, Z = (6, "x"), (6, "y"), (1, 3)
 
@@ -14,7 +14,7 @@ def nested(*pairs: tuple[str, tuple[int, str | int]]) -> list[tuple[str, object]
 
 
 def test_nested() -> None:
-    assert nested(("a", X), ("r.id", Z), ("b", Y), ("r.h[0]", X), ("r.h[1].c", Y)) == [
+    assert nested(("a", X), ("r.id", Z), ("r.h[0]", X), ("r.h[1].c", Y), ("b", Y)) == [
         ("a", X),
         ("r", {"id": Z, "h": [X, {"c": Y}]}),
         ("b", Y),
@@ -22,26 +22,57 @@ def test_nested() -> None:
     assert nested(("m[0][0]", X), ("m[0][1]", Y), ("m[1]", Z)) == [("m", [[X, Y], Z])]
 
 
+def test_quoted_parts() -> None:
+    assert nested(('"a.b"', X), ('a."".c', Y), ('a."x[0]"[0]', Z), ('""', X)) == [
+        ("a.b", X),
+        ("a", {"": {"c": Y}, "x[0]": [Z]}),
+        ("", X),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a", "a"),
+        ("é \\\n", "é \\\n"),
+        ("", '""'),
+        ("http.method", '"http.method"'),
+        ("a[0]", '"a[0]"'),
+        ('"', r'"\""'),
+        ("\\.\n", '"\\\\.\n"'),
+        (".", '"."'),
+    ],
+)
+def test_paths_of_names(name: str, path: str) -> None:
+    assert path_of(name) == path
+    assert nested((path, X), (f"a.{path}", Y)) in (
+        [(name, X), ("a", {name: Y})],
+        [("a", X), ("a", {"a": Y})],
+    )
+
+
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1]", "a.b[2].c", "[0]", "a[0]b", "a]"],
-)
-def test_names_that_say_nothing(name: str) -> None:
+    ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1]", "a.b[2].c", "[0]", "a[0]b", "a]",
+     '"a', 'a"b"', '"a"b', 'a."b'],
+)  # fmt: skip
+def test_names_that_are_no_paths(name: str) -> None:
     assert nested((name, X), ("b", Y)) == [(name, X), ("b", Y)]
 
 
-def test_what_contradicts_stays_flat() -> None:
+def test_what_has_no_place_begins_anew() -> None:
     assert nested(("a.b", X), ("a.b", Y), ("a.b.c", Y), ("a[0]", Z), ("a.c", Z)) == [
-        ("a", {"b": X, "c": Z}),
-        ("a.b", Y),
-        ("a.b.c", Y),
-        ("a[0]", Z),
+        ("a", {"b": X}),
+        ("a", {"b": Y}),
+        ("a", {"b": {"c": Y}}),
+        ("a", [Z]),
+        ("a", {"c": Z}),
     ]
-    assert nested(("a[0]", X), ("a[2]", Y), ("a[0]", Z), ("a[x]", Z)) == [
+    assert nested(("a[0]", X), ("a[2]", Y), ("a", Z), ("a.b", Z)) == [
         ("a", [X]),
         ("a[2]", Y),
-        ("a[0]", Z),
-        ("a[x]", Z),
+        ("a", Z),
+        ("a", {"b": Z}),
     ]
 
 
