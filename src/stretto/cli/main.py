@@ -105,6 +105,11 @@ def _forget_output() -> None:
     os.close(nowhere)
 
 
+def _complain(text: str) -> None:
+    if sys.stderr is not None:  # closed; `print` would take standard output for it
+        print(f"stretto: {text}", file=sys.stderr)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -124,16 +129,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         return BROKEN_PIPE_EXIT_CODE
     except CommandError as error:
-        print(f"stretto: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
     except StrettoError as error:
-        print(f"stretto: {error}", file=sys.stderr)
+        _complain(str(error))
         return 1
     except OSError as error:
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
             raise
         _forget_output()
-        print(f"stretto: can't write the output: {error.strerror}.", file=sys.stderr)
+        _complain(f"can't write the output: {error.strerror}.")
         return 1
     except KeyboardInterrupt:
         return 130

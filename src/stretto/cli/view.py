@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.cli.browser import find_browser
@@ -31,6 +33,12 @@ Show a trace in the Perfetto UI.
 The trace stays on this machine: the page fetches it from 127.0.0.1. When it has it, this
 ends; with --offline the page itself comes from here, so this goes on until Ctrl-C.
 """
+
+_OTHER_STARTS = (
+    b"\x1f\x8b", b"PK\x03\x04", b"PERFILE2", b"SIMPLEPERF", b"*version", b"JAVA PROFILE",
+    b"TRACE:", b"# tracer", b"# ninja log", b"<!DOCTYPE html", b"<html", b"<?xml",
+)  # fmt: skip
+"""Of formats that the UI knows and nothing here reads."""
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -83,6 +91,17 @@ def _server(options: argparse.Namespace, runner: SelectorTaskRunner) -> HttpServ
             f"view: {error} The UI fetches traces from no other. Is another `stretto view` there, "
             "or a trace processor? End it, or use --offline."
         ) from error
+
+
+def _trace_file(path: str) -> TraceFile:
+    try:
+        trace = TraceFile(path)
+    except TransportError as error:
+        raise CommandError(f"view: {error}.", 2) from error
+    start = os.pread(trace.fileno(), SNIFFED_BYTES, 0)
+    if format_of_start(start) is None and not start.startswith(_OTHER_STARTS):
+        _tell(f"{path!r} doesn't begin like a trace: the UI may not understand it.")
+    return trace
 
 
 class _Viewing:
@@ -152,7 +171,7 @@ def run(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     ui = _ui_files() if options.offline else None
     with (
-        closing(TraceFile(options.trace)) as trace,
+        closing(_trace_file(options.trace)) as trace,
         closing(SelectorTaskRunner()) as runner,
         closing(_server(options, runner)) as server,
     ):

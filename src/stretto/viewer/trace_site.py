@@ -67,6 +67,10 @@ class TraceFile:
             what = "is empty" if stat.S_ISREG(status.st_mode) else "is no file"
             raise TransportError(f"{path!r} {what}: give a trace")
 
+    def fileno(self) -> int:
+        """Its descriptor; it stays this object's."""
+        return self._fd
+
     def body(self) -> FileBody:
         """The file as it is now."""
         return FileBody(os.dup(self._fd), os.fstat(self._fd).st_size)

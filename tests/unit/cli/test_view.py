@@ -27,8 +27,31 @@ def test_mistakes_on_the_command_line(arguments: list[str]) -> None:
 
 
 def test_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["view", str(tmp_path / "none")]) == 1
-    assert "No such file" in capsys.readouterr().err
+    assert main(["view", str(tmp_path / "none")]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("stretto: view: can't read")
+    assert complaint.endswith("No such file or directory.\n")
+
+
+@pytest.mark.parametrize(
+    ("start", "warned"),
+    [
+        (b"import stretto\n", True),
+        (b"\x7fELF\x02", True),
+        (b"\x0a\x02\x08\x05", False),
+        (b'{"traceEvents": []}', False),
+        (b"\x1f\x8b\x08", False),
+        (b"# tracer: nop\n", False),
+    ],
+)
+def test_a_warning_of_what_is_no_trace(
+    start: bytes, warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_bytes(start)
+    # Refused right behind it, so that no page is waited for.
+    command = ["view", str(tmp_path / "file"), "--user", "nobody-has-this-name", "--port", "0"]
+    assert main(command) != 0
+    assert ("doesn't begin like a trace" in capsys.readouterr().err) is warned
 
 
 def test_a_ui_that_is_no_address(trace: str) -> None:

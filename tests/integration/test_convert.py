@@ -1,0 +1,57 @@
+"""`stretto convert` as a process: how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stretto.analysis.conversion import SNIFFED_BYTES
+from stretto.cli.main import BROKEN_PIPE_EXIT_CODE
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_ended_conversion_leaves_nothing(folder: Path) -> None:
+    os.mkfifo("fifo")
+    (folder / "out.json").write_bytes(b"old")
+    before = sorted(folder.iterdir())
+    command = [sys.executable, "-m", "stretto", "convert", "fifo", "out.json", "--from", "pftrace"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            with open("fifo", "wb", buffering=0) as fifo:
+                fifo.write(b"\n" + bytes(SNIFFED_BYTES - 1))
+                deadline = time.monotonic() + 20
+                while not list(folder.glob(".stretto-*")) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                assert list(folder.glob(".stretto-*"))
+                process.terminate()
+                assert process.wait(20) == -signal.SIGTERM
+        finally:
+            process.kill()
+        assert process.stderr is not None
+        assert not process.stderr.read()
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "out.json").read_bytes() == b"old"
+
+
+def test_a_reader_that_has_enough_ends_it_as_sigpipe_does(folder: Path) -> None:
+    (folder / "in.pftrace").write_bytes(b"\x0a\x02\x08\x05")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "stretto", "convert", "in.pftrace", "-", "--to", "json"]
+    try:
+        done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write_end)
+    assert done.returncode == BROKEN_PIPE_EXIT_CODE
+    assert not done.stderr
