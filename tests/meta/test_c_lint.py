@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.support.sources import ROOT, is_generated, native_sources, report, where
+
+pytestmark = pytest.mark.once
 
 MAX_LINES = 600
 # Underscore names of the C API: `_Py_…`, `_PyFrame_…`. Reserved to native/hooks,

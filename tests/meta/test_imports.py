@@ -20,6 +20,8 @@ from tests.support.sources import (
     where,
 )
 
+pytestmark = pytest.mark.once
+
 FACADE = "the façade"
 """`stretto/__init__.py` and its names: what a user imports."""
 

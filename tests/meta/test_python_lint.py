@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.sources import (
     PACKAGE,
     imports,
@@ -16,6 +18,8 @@ from tests.support.sources import (
     report,
     where,
 )
+
+pytestmark = pytest.mark.once
 
 MAX_LINES = 600
 HEAVY = {

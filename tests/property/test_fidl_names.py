@@ -208,6 +208,7 @@ assert (color.name, maybe, held, number, text) == ("Color", color, inner, 3, "x"
 """
 
 
+@pytest.mark.once
 def test_a_type_checker_understands_such_names(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     package = tmp_path / PACKAGE
