@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from stretto.base.excerpts import SENSITIVE
 from stretto.fidl.codec import types
-from stretto.fidl.codec.checks import check_enum, check_primitive
+from stretto.fidl.codec.checks import check_enum, check_number
 from stretto.fidl.codec.wire_error import (
     STRICT_BITS_UNKNOWN_BIT,
     STRICT_ENUM_UNKNOWN_VALUE,
@@ -37,7 +37,7 @@ class Enum(int):
                 setattr(cls, number_name(name), int.__new__(cls, value))
 
     def __new__(cls, value: int) -> Self:
-        check_primitive(cls.TYPE.underlying, value)
+        check_number(cls.TYPE, value)
         if problem := check_enum(cls.TYPE, value):
             raise WireError(cls._REFUSED, problem)
         return int.__new__(cls, value)

@@ -84,7 +84,7 @@ def _add_constructors(cls: type[Record]) -> None:
         check=f"    _check(({', '.join(names)},))\n" if names else "",
         stores="".join(f"    _self.{name} = {name}\n" for name in names),
     )
-    scope = {"_new": object.__new__, "_cls": cls, "_check": _checker(cls.TYPE.members, is_table)}
+    scope = {"_new": object.__new__, "_cls": cls, "_check": _checker(cls.TYPE, cls.TYPE.members)}
     exec(compile(source, f"<{cls.TYPE.name}>", "exec"), scope)
     cls.__init__ = scope["__init__"]  # type: ignore[assignment]
     cls._make = scope["_make"]  # type: ignore[attr-defined]
@@ -100,9 +100,10 @@ def _may_be_left_out(member: types.Member) -> bool:
 _Check = Callable[[tuple[Any, ...]], None]
 
 
-def _checker(members: tuple[types.Member, ...], is_table: bool) -> _Check:
-    """Return what checks the values of all members; types are resolved at its first call."""
+def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
+    """Return what checks the values of members; types are resolved at its first call."""
     checks: list[Callable[[Any], None]] = []
+    is_table = isinstance(type_, types.Table)
 
     def check(values: tuple[Any, ...]) -> None:
         if not checks:
@@ -113,7 +114,8 @@ def _checker(members: tuple[types.Member, ...], is_table: bool) -> _Check:
             try:
                 checks[index](value)
             except WireError as error:
-                error.inside(members[index].name)
+                name = members[index].name
+                error.inside(name, hidden=name in type_.hidden)
                 raise
 
     return check
@@ -138,7 +140,8 @@ class Union:
     def __init_subclass__(cls) -> None:
         cls.TYPE.cls = cls
         cls._MEMBERS = {
-            member.python_name: (member, _checker((member,), False)) for member in cls.TYPE.members
+            member.python_name: (member, _checker(cls.TYPE, (member,)))
+            for member in cls.TYPE.members
         }
         for member in cls.TYPE.members:
             setattr(cls, member.python_name, _variant(member.ordinal))

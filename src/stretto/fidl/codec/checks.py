@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from stretto.base.excerpts import SENSITIVE
 from stretto.fidl.codec.handle import Handle
 from stretto.fidl.codec.types import (
     Array,
@@ -119,6 +120,20 @@ def check_primitive(type_: Primitive, value: Any) -> None:
         raise WireError(VALUE_OUT_OF_RANGE, f"{value} is not in {type_.low} … {type_.high}")
 
 
+def check_number(type_: Enum, value: Any) -> None:
+    """Make sure that it can be packed as an enum or bits.
+
+    Raises:
+        WireError: it can't.
+    """
+    try:
+        check_primitive(type_.underlying, value)
+    except WireError as error:
+        if type_.sensitive:
+            error.hide()
+        raise
+
+
 def checker(type_: Type) -> Callable[[Any], None]:
     """Return what checks a value of a type, not what is inside; it raises `WireError`."""
     if is_optional(type_):
@@ -138,8 +153,9 @@ def _required(type_: Type) -> Callable[[Any], None]:
         case Primitive():
             primitive = type_
             return lambda value: check_primitive(primitive, value)
-        case Enum(underlying=underlying):
-            return lambda value: check_primitive(underlying, value)
+        case Enum():
+            enum = type_
+            return lambda value: check_number(enum, value)
         case String() | StringArray():
             return _instance(type_, str)
         case Vector(element=element) | Array(element=element):
@@ -168,6 +184,8 @@ def check_enum(type_: Enum, value: int) -> str | None:
         return None
     if isinstance(type_, Bits):
         extra = value & ~type_.mask
-        return f"{type_.short_name} has no bit {extra:#x}" if extra else None
-    known = value in type_.values.values()
-    return None if known else f"{type_.short_name} has no value {value}"
+        shown = SENSITIVE if type_.sensitive else f"{extra:#x}"
+        return f"{type_.short_name} has no bit {shown}" if extra else None
+    if value in type_.values.values():
+        return None
+    return f"{type_.short_name} has no value {SENSITIVE if type_.sensitive else value}"

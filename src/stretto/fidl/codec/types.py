@@ -251,6 +251,11 @@ class Struct(Named):
         super().__init__(name, sensitive)
         self.members, self.resource = members, resource
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The names of sensitive members: of all, if the struct itself is."""
+        return frozenset(each.name for each in self.members if self.sensitive or each.sensitive)
+
 
 class Table(Struct):
     """Members by ordinal, each of which may be absent."""

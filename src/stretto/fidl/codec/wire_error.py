@@ -64,6 +64,15 @@ CODES: Final = frozenset(
 """All of them."""
 
 
+_QUOTING: Final = (
+    VALUE_OUT_OF_RANGE,
+    INVALID_BOOLEAN,
+    STRICT_BITS_UNKNOWN_BIT,
+    STRICT_ENUM_UNKNOWN_VALUE,
+)
+"""Those whose problem tells the value."""
+
+
 class WireError(FidlError, ValueError):
     """A message breaks the wire format, or a value its type.
 
@@ -82,11 +91,25 @@ class WireError(FidlError, ValueError):
         self.offset = offset
         self._anchored = offset is not None
 
-    def inside(self, step: str, offset: int | None = None) -> None:
-        """Tell that it happened in a member, at an offset in what holds it."""
+    def inside(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
+        """Tell that it happened in a member, at an offset in what holds it.
+
+        Args:
+            step: The member's name, or `[index]`.
+            offset: In bytes; None while encoding.
+            hidden: The member is sensitive.
+        """
         self.path.insert(0, step)
+        if hidden:
+            self.hide()
         if offset is not None and not self._anchored:
             self.offset = (self.offset or 0) + offset
+
+    def hide(self) -> None:
+        """Don't quote the value, which is sensitive."""
+        if self.code in _QUOTING:
+            self.problem = "a sensitive value is wrong"
+            self.args = (self.code, self.problem)
 
     def anchor(self, start: int) -> None:
         """Tell where in the message the object starts that offsets counted from."""

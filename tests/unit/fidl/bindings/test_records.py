@@ -6,7 +6,7 @@ import pytest
 
 from stretto.fidl.bindings import load, redacted
 from stretto.fidl.bindings.printing import excerpt_of
-from stretto.fidl.codec import WireError
+from stretto.fidl.codec import WireError, decode, encode
 from stretto.fidl.compiler import compile_sources
 from stretto.fidl.errors import FidlError
 from tests.support.fidl_ir import library
@@ -200,7 +200,49 @@ class TestRedacted:
         ir["enum_declarations"][0]["members"][0]["maybe_attributes"] = mark
         assert repr(load(ir).Lock.SHUT) == "<sensitive>"
 
+    @pytest.mark.parametrize("wrong", [
+        "Pin(code=4242)", "Pin(lock=4242)", "Pin(digits=[4242])", "Case(pin=[4242])",
+        "Sheet(codes=[4242])", "Case(code=4242)", "Lock(4242)", "Flags(0x1092)", "Whole(code=4242)",
+        "Whole(inner=Inner(codes=[4242]))",
+    ])  # fmt: skip
+    def test_texts_of_errors(self, wrong: str) -> None:
+        names = vars(load(compile_sources({"pins.fidl": PINS})))
+        with pytest.raises(WireError) as caught:
+            encode(eval(wrong, names))
+        assert "sensitive" in str(caught.value)
+        for text in (str(caught.value), repr(caught.value), *map(str, caught.value.args)):
+            assert "4242" not in text
+            assert "1092" not in text
 
+    def test_texts_of_errors_in_decoding(self) -> None:
+        names = load(compile_sources({"pins.fidl": PINS}))
+        data, _ = encode(names.Pin(lock=1))
+        with pytest.raises(WireError) as caught:
+            decode(names.Pin, data.replace(b"\x01", b"\x4d"))
+        assert str(caught.value) == (
+            "lock: Lock has no value <sensitive> (STRICT_ENUM_UNKNOWN_VALUE, at byte 1)"
+        )
+        with pytest.raises(WireError, match="on: a sensitive value is wrong"):
+            decode(names.Switch, b"\x4d" + bytes(7))
+
+
+PINS = """
+library test.pins;
+@sensitive type Lock = strict enum : uint8 { OPEN = 1; };
+@sensitive type Flags = strict bits : uint16 { A = 1; };
+@allow_deprecated_struct_defaults
+type Pin = struct {
+    @sensitive code uint8 = 1;
+    lock Lock = Lock.OPEN;
+    @sensitive digits vector<int8>:optional;
+};
+type Case = union { @sensitive 1: pin vector<int8>; @sensitive 2: code uint8; };
+type Sheet = table { @sensitive 1: codes vector<int8>; };
+type Inner = struct { codes array<int8, 1>; };
+@sensitive
+type Whole = table { 1: code uint8; 2: inner Inner; };
+type Switch = struct { @sensitive on bool; };
+"""
 USER = """
 library test.user;
 using test.aliases;

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.fidl.codec.checks import absent, check_depth, describe, is_optional
 from stretto.fidl.codec.decoding.plan import Decoder, Value, check_padding, later, makes, value_of
 from stretto.fidl.codec.decoding.values import is_present
 from stretto.fidl.codec.layout import INLINE_SIZE, PRESENT, V2, layout
-from stretto.fidl.codec.types import UNBOUNDED, Member, Table, Type, Union
+from stretto.fidl.codec.types import UNBOUNDED, Table, Type, Union
 from stretto.fidl.codec.wire_error import (
     ENVELOPE_BYTES_EXCEED_MESSAGE_LENGTH,
     ENVELOPE_HANDLES_EXCEED_MESSAGE_LENGTH,
@@ -132,12 +132,12 @@ class _Envelopes:
         items: Of an envelope.
     """
 
-    __slots__ = ("_made", "_members", "_resource", "_wire", "items")
+    __slots__ = ("_hidden", "_made", "_members", "_resource", "_wire", "items")
 
-    def __init__(self, members: Iterable[Member], resource: bool, wire: int) -> None:
-        self._members = {member.ordinal: member for member in members}
+    def __init__(self, type_: Table | Union, wire: int) -> None:
+        self._members = {member.ordinal: member for member in type_.members}
         self._made: dict[int, Envelope] = {}
-        self._resource, self._wire = resource, wire
+        self._hidden, self._resource, self._wire = type_.hidden, type_.resource, wire
         self.items = 1 if wire == V2 else 3
 
     def read(
@@ -154,14 +154,15 @@ class _Envelopes:
         try:
             return envelope(items, index, decoder, depth)
         except WireError as error:
-            error.inside(member.name if member else f"[{ordinal}]")
+            name = member.name if member else f"[{ordinal}]"
+            error.inside(name, hidden=name in self._hidden)
             raise
 
 
 @makes(Table)
 def _table(type_: Table, _optional: bool, wire: int) -> Value:
     make, what = type_.cls._make, describe(type_)
-    envelopes = _Envelopes(type_.members, type_.resource, wire)
+    envelopes = _Envelopes(type_, wire)
     slots = {member.ordinal: slot for slot, member in enumerate(type_.members)}
     word = struct.Struct("<Q" if wire == V2 else "<IIQ")
 
@@ -197,7 +198,7 @@ def _table(type_: Table, _optional: bool, wire: int) -> Value:
 @makes(Union)
 def _union(type_: Union, optional: bool, wire: int) -> Value:
     make, what, strict = type_.cls._make, describe(type_), type_.strict
-    envelopes = _Envelopes(type_.members, type_.resource, wire)
+    envelopes = _Envelopes(type_, wire)
     known = {member.ordinal for member in type_.members}
     end = 1 + envelopes.items
 

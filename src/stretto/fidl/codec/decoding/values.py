@@ -173,7 +173,7 @@ def maker(type_: Type) -> Callable[..., Any] | None:
 def _struct(type_: Struct, optional: bool, wire: int) -> Value:
     if optional:
         return _box(type_, wire)
-    make, members = type_.cls._make, []
+    make, members, hidden = type_.cls._make, [], type_.hidden
     if not type_.members:
         return _empty(make)
     at = 0
@@ -194,7 +194,7 @@ def _struct(type_: Struct, optional: bool, wire: int) -> Value:
             try:
                 values.append(inner(items, index + at, decoder, depth))
             except WireError as error:
-                error.inside(name, offset)
+                error.inside(name, offset, hidden=name in hidden)
                 raise
         return make(*values)
 

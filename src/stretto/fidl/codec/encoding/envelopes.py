@@ -63,10 +63,11 @@ def _outside(type_: Type) -> Envelope:
 class _Envelopes:
     """Those of a table's or union's members, made when first needed."""
 
-    __slots__ = ("_made",)
+    __slots__ = ("_hidden", "_made")
 
-    def __init__(self) -> None:
+    def __init__(self, type_: Table | Union) -> None:
         self._made: dict[int, Envelope] = {}
+        self._hidden = type_.hidden
 
     def write(self, member: Member, value: Any, encoder: Encoder, depth: int) -> int:
         envelope = self._made.get(member.ordinal)
@@ -75,7 +76,7 @@ class _Envelopes:
         try:
             return envelope(value, encoder, depth)
         except WireError as error:
-            error.inside(member.name)
+            error.inside(member.name, hidden=member.name in self._hidden)
             raise
 
 
@@ -83,7 +84,7 @@ class _Envelopes:
 def _table(type_: Table, _optional: bool) -> Items:
     cls, expected = type_.cls, describe(type_)
     members = sorted(type_.members, key=lambda member: member.ordinal)
-    envelopes = _Envelopes()
+    envelopes = _Envelopes(type_)
 
     def items(value: Any, encoder: Encoder, depth: int) -> Sequence[Any]:
         if value.__class__ is not cls:
@@ -109,7 +110,7 @@ def _union(type_: Union, optional: bool) -> Items:
     cls, expected = type_.cls, describe(type_)
     by_ordinal = {member.ordinal: member for member in type_.members}
     unknown = STRICT_UNION_UNKNOWN_FIELD if type_.strict else FLEXIBLE_UNION_UNKNOWN_FIELD
-    envelopes = _Envelopes()
+    envelopes = _Envelopes(type_)
 
     def items(value: Any, encoder: Encoder, depth: int) -> Sequence[Any]:
         if value.__class__ is not cls:

@@ -111,11 +111,12 @@ def _search(type_: Type, value: Any) -> None:
         steps = [(m.name, m.type, getattr(value, m.python_name)) for m in type_.members]
     else:
         return
+    hidden = type_.hidden if isinstance(type_, Struct) else ()
     for step, inner_type, inner in steps:
         try:
             _search(inner_type, inner)
         except WireError as error:
-            error.inside(step)
+            error.inside(step, hidden=step in hidden)
             raise
 
 

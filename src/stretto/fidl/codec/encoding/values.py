@@ -152,7 +152,7 @@ def _box(type_: Struct) -> Items:
 def _struct(type_: Struct, optional: bool) -> Items:
     if optional:
         return _box(type_)
-    cls, expected = type_.cls, describe(type_)
+    cls, expected, hidden = type_.cls, describe(type_), type_.hidden
     names = [member.python_name for member in type_.members]
     if all(is_plain(member.type) for member in type_.members):
         return _plain_struct(cls, expected, names)
@@ -172,7 +172,7 @@ def _struct(type_: Struct, optional: bool) -> Items:
             try:
                 result += inner(get(value), encoder, depth)
             except WireError as error:
-                error.inside(name)
+                error.inside(name, hidden=name in hidden)
                 raise
         return result
 
