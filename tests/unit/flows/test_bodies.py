@@ -76,6 +76,13 @@ class TestFidl:
         assert bodies(events, "send") == bodies(events, "receive") == EXPECTED
         assert fidl_bank.SECRET.encode() not in recorded.trace
 
+    def test_texts_of_payloads(self, bank: Any) -> None:
+        """They may be in log records and exceptions, which are in traces as well."""
+        assert repr(bank.Bank.BY_NAME["Whisper"].request(text="hunter2")) == SENSITIVE
+        login = bank.Bank.BY_NAME["Login"].request(user="me", password="hunter2")
+        assert repr(login) == f"BankLoginRequest(user='me', password={SENSITIVE})"
+        assert repr(bank.Card(number="1")) == SENSITIVE
+
     @pytest.mark.parametrize("wanted", [False, [], ["test.other"]])
     def test_never_unless_asked(self, bank: Any, wanted: bool | list[str]) -> None:
         with flows_installed(bodies=wanted), record() as recorded:

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _KINDS = ("bits", "enum", "struct", "table", "union", "protocol", "service", "const")
+_PAYLOADS = {
+    "request": "maybe_request_payload",
+    "response": "maybe_response_payload",
+    "success": "maybe_response_success_type",
+    "error": "maybe_response_err_type",
+}
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 
 
@@ -73,14 +79,8 @@ class MethodDefinition:
         self.strict = bool(method.get("strict", True))
         self.composed = bool(method.get("is_composed", False))
         self.attributes = rpc_attributes(method)
-        keys = {
-            "request": "maybe_request_payload",
-            "response": "maybe_response_payload",
-            "success": "maybe_response_success_type",
-            "error": "maybe_response_err_type",
-        }
         self.types = {
-            name: reader.payload(method[key]) for name, key in keys.items() if method.get(key)
+            name: reader.payload(method[key]) for name, key in _PAYLOADS.items() if method.get(key)
         }
 
 
@@ -102,6 +102,7 @@ class LibraryReader:
         self._new_types = {
             new["name"]: new["type"] for new in ir.get("new_type_declarations") or []
         }
+        self._payloads: set[str] | None = None
         self._is_sensitive = "sensitive" in attributes(ir)
         own = [each["name"] for kind in _KINDS for each in self.declarations(kind)]
         checked_declarations(self.library.name, own)
@@ -131,6 +132,8 @@ class LibraryReader:
 
     def _named(self, kind: str, ir: IR, sensitive: bool = False) -> types.Named:
         name, sensitive = ir["name"], sensitive or "sensitive" in attributes(ir)
+        if len(ir.get("naming_context") or ()) > 1:
+            sensitive = sensitive or name in self._hidden_payloads()
         names = [member["name"] for member in ir["members"] if member.get("name")]
         no_two(f"{name} has two members of one name", names)
         if kind in ("bits", "enum"):
@@ -151,6 +154,21 @@ class LibraryReader:
         if kind == "table":
             return types.Table(name, members, resource, sensitive)
         return types.Struct(name, members, resource, sensitive)
+
+    def _hidden_payloads(self) -> set[str]:
+        """The payloads of sensitive methods: those without names of their own count."""
+        if self._payloads is None:
+            mentions = (
+                method.get(key) or ""
+                for protocol in self.declarations("protocol")
+                for method in protocol["methods"]
+                if "sensitive" in (attributes(method) | self.protocol_attributes(protocol))
+                for key in _PAYLOADS.values()
+            )
+            self._payloads = {
+                each if isinstance(each, str) else each.get("identifier") for each in mentions
+            }
+        return self._payloads
 
     def _member(self, kind: str, ir: IR) -> types.Member:
         name, ordinal = checked_name(ir["name"]), 0
