@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.track_events import inflated
 from stretto.base.errors import DecodeError
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import TracePacket
 from stretto.protozero.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ class PacketStream:
 
     def __iter__(self) -> Iterator[TracePacket]:
         """The packets."""
-        tokens: Tokenizer[bytes] = Tokenizer()
+        tokens: Tokenizer[bytes] = Tokenizer(marker=SYNC_MARKER)
         while piece := self._file.read(_READ_BYTES):
             yield from self._packets(tokens.append(piece), packed=True)
         yield from self._packets(tokens.end(), packed=True)

@@ -12,6 +12,7 @@ import pytest
 from stretto.analysis import json_packets, text_packets
 from stretto.analysis.packet_stream import PacketStream
 from stretto.base.errors import ConfigError
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import TracePacket, TrackEvent
 from stretto.protozero.text_format import TextFormatError
 from stretto.protozero.wire import bytes_field
@@ -158,3 +159,10 @@ def test_damage_is_counted() -> None:
     stream = PacketStream(io.BytesIO(encoded(PACKETS) + bytes_field(1, b"\x08") + b"\x0a\x50x"))
     assert list(stream) == PACKETS
     assert stream.damaged == 2
+
+
+def test_reading_goes_on_behind_the_next_marker() -> None:
+    marked = encoded([TracePacket(synchronization_marker=SYNC_MARKER)])
+    stream = PacketStream(io.BytesIO(b"\x0a\xff\xff\xff\xff\x7f" + marked + encoded(PACKETS)))
+    assert list(stream) == PACKETS
+    assert stream.damaged == 1

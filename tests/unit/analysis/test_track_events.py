@@ -9,6 +9,7 @@ import pytest
 
 import stretto
 from stretto.analysis.track_events import COUNTER, TrackEvents
+from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import (
     ClockSnapshot,
     DebugAnnotation,
@@ -86,6 +87,13 @@ def test_compressed_packets_that_are_none(data: bytes, monkeypatch: pytest.Monke
 def test_a_torn_file_ends_with_damage(trace: bytes) -> None:
     events = read(trace[:-1])  # never at the end of a packet
     assert 0 < len(list(events)) <= 1800
+    assert events.damaged == 1
+
+
+def test_reading_goes_on_behind_the_next_marker(trace: bytes) -> None:
+    marked = file_of(TracePacket(synchronization_marker=SYNC_MARKER))
+    events = read(b"\x0a\xff\xff\xff\xff\x7f" + marked + trace)
+    assert len(list(events)) == 1800
     assert events.damaged == 1
 
 
