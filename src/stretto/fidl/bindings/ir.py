@@ -239,6 +239,11 @@ class LibraryReader:
         checked_name(name, full=True)
         if name in self._new_types:
             return self.type(self._new_types[name], depth + 1)
+        if self._kinds.get(name) == "new_type":
+            raise FidlError(
+                f"{self.library.name} mentions {name}, a new type of another library, and the "
+                "document doesn't say what that stands for: mention an alias instead"
+            )
         if self._kinds.get(name) in ("protocol", "interface"):
             return types.Endpoint("client", name, optional)
         return self.library.ref(name, optional)

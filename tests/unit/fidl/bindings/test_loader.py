@@ -14,6 +14,7 @@ from stretto.fidl.codec import types
 from stretto.fidl.compiler import compile_sources
 from stretto.fidl.errors import FidlError
 from tests.support.fidl_ir import attribute, library, type_ir
+from tests.support.fidl_source import compiled
 
 
 def method(name: str, ordinal: int, **more: object) -> dict:
@@ -275,6 +276,16 @@ def test_new_types_are_what_they_name() -> None:
     ir = library(structs={"Use": "id Id"})
     ir["new_type_declarations"] = [{"name": "test/Id", "type": type_ir("uint64")}]
     assert load(ir).Use.TYPE.members[0].type is types.UINT64
+
+
+def test_new_types_of_other_libraries_are_refused_with_a_way_out() -> None:
+    sources = "library b; using a; type S = struct { t a.Token; };"
+    ir = compiled(sources, a="library a; type Token = string:100;")
+    for read in (load, generate):
+        with pytest.raises(FidlError, match=r"a/Token, a new type of another.*mention an alias"):
+            read(ir)
+    ir = compiled(sources, a="library a; alias Token = string:100;")
+    assert load(ir).S(t="x").t == "x"
 
 
 def test_reserved_members_are_none() -> None:
