@@ -104,11 +104,14 @@ class TestKeysThatComeLate:
         path = str(tmp_path / "sock")
         with flows_installed(), Listener(path) as listener:
             client = Client(flow.Flow, connect(path))
-            server = Server(flow.Flow, listener.accept(), Flow())
+            heard = threading.Semaphore(0)
+            server = Server(flow.Flow, listener.accept(), Flow(lambda _size: heard.release()))
             serving = threading.Thread(target=server.serve)
             serving.start()
             for number in range(500):
                 client.Tell(padding=padding(number % 7))
+            for _ in range(500):
+                assert heard.acquire(timeout=60)
             with record() as recorded:
                 for number in range(1, 4):
                     client.Tell(padding=padding(100 + number))
