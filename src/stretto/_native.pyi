@@ -3,6 +3,9 @@
 Every class here owns native memory; none of them knows sockets, sessions or
 configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
 in `stretto.base.ids`.
+
+It is long because an extension module has one stub, and this one has all types of
+the data path: a section for each part of `native/bind`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
