@@ -7,7 +7,7 @@
  * another one, so uuid and descriptor are brought up to date when used. Two
  * tracks of the same name, id and parent are the same track.
  *
- * Source of the formulas: perfetto-abi 7.6. */
+ * Source of the formulas: docs/formats/track_events.md, "Tracks". */
 #include "../core/setters.h"
 #include "bind.h"
 #include "track_event.h"

@@ -32,7 +32,7 @@
  * writer id goes on counting: (writer, chunk) pairs don't repeat while old
  * chunks may still lie in a trace buffer.  That is 4 bytes for a dead writer.
  *
- * Exhaustion policies (source: perfetto-abi 1.7):
+ * Exhaustion policies (source: docs/formats/shared_memory.md, "Getting a chunk"):
  *   drop             no chunk: give up at once
  *   stall briefly    wait 43 ms at most, and not at all while the last such
  *                    wait was in vain; a dropping writer's very first chunk

@@ -46,7 +46,7 @@
  *
  * Fork: the child's copy is empty, and its queue is broken.
  *
- * Source: perfetto-abi 1.6, 1.9, 1.10.
+ * Source: docs/formats/shared_memory.md, "Patches", "Commit batching", "Emulation".
  */
 #ifndef STRETTO_CORE_COMMIT_BATCH_H_
 #define STRETTO_CORE_COMMIT_BATCH_H_

@@ -12,7 +12,7 @@
  * after it, a length past the end, a cut fixed value, wire types 3, 4, 6, 7.
  * Fields numbered above 2^24 - 1 and delimited ones above 256 MiB are skipped.
  *
- * Source: perfetto-abi 6.2.
+ * Source: docs/formats/protozero.md, "Decoding".
  */
 #ifndef STRETTO_CORE_DECODER_H_
 #define STRETTO_CORE_DECODER_H_

@@ -25,7 +25,7 @@
  * Memory: at most 520 bytes for each two words of bytecode.  A loaded table
  * doesn't change; any number of threads may query it.
  *
- * Source: perfetto-abi 6.5.
+ * Source: docs/formats/protozero.md, "Filter bytecode".
  */
 #ifndef STRETTO_CORE_FILTER_BYTECODE_H_
 #define STRETTO_CORE_FILTER_BYTECODE_H_

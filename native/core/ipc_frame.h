@@ -9,7 +9,7 @@
  * business: stretto.ipc.  Parsing trusts nothing; what isn't plainly a whole
  * InvokeMethod frame is left to the general parser.
  *
- * Source: perfetto-abi 2.1, 2.3.
+ * Source: docs/formats/ipc.md, "Frames".
  */
 #ifndef STRETTO_CORE_IPC_FRAME_H_
 #define STRETTO_CORE_IPC_FRAME_H_

@@ -24,7 +24,7 @@
  * No allocation, no recursion; the filter itself doesn't change while it runs,
  * so that threads may share it if its string filter allows.
  *
- * Source: perfetto-abi 6.5.
+ * Source: docs/formats/protozero.md, "Filter bytecode".
  */
 #ifndef STRETTO_CORE_MESSAGE_FILTER_H_
 #define STRETTO_CORE_MESSAGE_FILTER_H_

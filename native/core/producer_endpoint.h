@@ -20,7 +20,7 @@
  *
  * Locks: a leaf mutex of its own; the table and each buffer have theirs.
  *
- * Source: perfetto-abi 1.10, 1.11, 3.1.
+ * Source: docs/formats/shared_memory.md, "Emulation", "Scraping", "Commit batching".
  */
 #ifndef STRETTO_CORE_PRODUCER_ENDPOINT_H_
 #define STRETTO_CORE_PRODUCER_ENDPOINT_H_

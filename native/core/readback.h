@@ -16,7 +16,7 @@
  * 36 50 69 79 98 124 125 133, has a wire type other than 0, 1, 2, 5, a varint
  * above 10 bytes, or reaches past the end.
  *
- * Source: perfetto-abi 5.5.
+ * Source: docs/formats/service.md, "Trusted fields".
  */
 #ifndef STRETTO_CORE_READBACK_H_
 #define STRETTO_CORE_READBACK_H_

@@ -35,7 +35,7 @@
  * indices against that one value, and never follow anything read from shared
  * memory.  A chunk's content must be copied out before it is looked at.
  *
- * Source: perfetto-abi 1.2 to 1.4.
+ * Source: docs/formats/shared_memory.md, "Buffer geometry", "Page header", "Chunk header".
  */
 #ifndef STRETTO_CORE_SHM_ABI_H_
 #define STRETTO_CORE_SHM_ABI_H_

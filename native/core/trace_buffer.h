@@ -49,7 +49,7 @@
  * Locks: one leaf mutex, held for one chunk's copy at most: by a writer for
  * copying in, by the reader for copying one record out.
  *
- * Source: perfetto-abi 5.6, 5.7; names as in `stats` of the trace processor.
+ * Source: docs/formats/service.md, "Trace buffer"; names as in `stats` of the trace processor.
  */
 #ifndef STRETTO_CORE_TRACE_BUFFER_H_
 #define STRETTO_CORE_TRACE_BUFFER_H_

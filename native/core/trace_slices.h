@@ -12,7 +12,7 @@
  * slices that are encoded in another way, stop both functions; the caller
  * handles one such and goes on: stretto.ports.trace_slices.
  *
- * Source: perfetto-abi 2.7.
+ * Source: docs/formats/ipc.md, "ConsumerPort".
  */
 #ifndef STRETTO_CORE_TRACE_SLICES_H_
 #define STRETTO_CORE_TRACE_SLICES_H_

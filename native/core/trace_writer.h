@@ -38,7 +38,7 @@
  * that can't go on has to be cut where its fragment still belongs to us: a
  * packet that spans chunks needs two chunks at a time.
  *
- * Source: perfetto-abi 1.5, 1.6, 1.8.
+ * Source: docs/formats/shared_memory.md, "Packets and fragments", "Patches", "Drop mode".
  */
 #ifndef STRETTO_CORE_TRACE_WRITER_H_
 #define STRETTO_CORE_TRACE_WRITER_H_

@@ -11,7 +11,7 @@
  * Limits: the first 16384 writers; later ones aren't listed.  40 bytes for
  * each that wrote one chunk, 200 for others.
  *
- * Source: perfetto-abi 5.6, 5.8 (TraceStats.writer_stats).
+ * Source: docs/formats/service.md, "Trace buffer", "Statistics" (TraceStats.writer_stats).
  */
 #ifndef STRETTO_CORE_WRITER_STATS_H_
 #define STRETTO_CORE_WRITER_STATS_H_

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.support.sources import ROOT, report, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -43,6 +47,45 @@ def test_links_lead_somewhere() -> None:
                 if broken(document, link)
             ]
     report(violations)
+
+
+CITATION = re.compile(r"""docs/formats/(\w+\.md)((?:,[\s*#]+"[^"]+")*)""")
+
+
+def cited_headings(text: str) -> Iterator[tuple[str, str | None]]:
+    """(page, heading) for each citation of the formats; None for a page as a whole."""
+    for page, quoted in CITATION.findall(text):
+        headings = [re.sub(r"[\s*#]+", " ", name) for name in re.findall(r'"([^"]+)"', quoted)]
+        yield from ((page, heading) for heading in headings or [None])
+
+
+def missing_heading(page: str, heading: str | None) -> bool:
+    document = ROOT / "docs" / "formats" / page
+    if not document.exists():
+        return True
+    return heading is not None and f"\n## {heading}\n" not in document.read_text()
+
+
+def test_sources_cite_pages_and_headings_that_exist() -> None:
+    sources = [p for folder in ("src", "native") for p in (ROOT / folder).rglob("*.[pch]*")]
+    cited = {
+        (path, page, heading)
+        for path in sources
+        if path.suffix in {".py", ".c", ".h"}
+        for page, heading in cited_headings(path.read_text())
+    }
+    assert len(cited) > 40, "the pattern finds no citations any more"
+    report(
+        [where(p, 1, f"cites {page}, {h!r}") for p, page, h in cited if missing_heading(page, h)]
+    )
+
+
+def test_citations_are_found_across_lines() -> None:
+    text = ' * Source: docs/formats/ipc.md, "Frames",\n * "Binding and\n * calls". "More"'
+    assert list(cited_headings(text)) == [("ipc.md", "Frames"), ("ipc.md", "Binding and calls")]
+    assert list(cited_headings("docs/formats/ipc.md.")) == [("ipc.md", None)]
+    assert missing_heading("ipc.md", "Nothing of the kind")
+    assert not missing_heading("ipc.md", "Frames")
 
 
 def test_the_standing_documents_stand() -> None:

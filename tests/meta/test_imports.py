@@ -30,7 +30,7 @@ RANKS = (
     ("base",),
     ("protozero",),
     ("protos",),
-    ("fidl", "ipc", "shm"),
+    ("fidl", "ipc"),
     ("ports",),
     ("analysis", "client", "service"),
     ("backends",),
@@ -45,7 +45,7 @@ EXTENSIONS = {"_native": RANK["protozero"], "_pyhooks": RANK["client"]}
 
 CLIENT_ONLY = {"flows", "probes", "profilers"}
 """Could be written outside of this repository: they see neither service nor transport."""
-HIDDEN = {"backends", "ipc", "ports", "service", "shm"}
+HIDDEN = {"backends", "ipc", "ports", "service"}
 
 
 def layer(module: str) -> str:
@@ -101,7 +101,7 @@ def test_imports_point_down() -> None:
         ("stretto.client.session", "selectors", True),
         ("stretto.service.flush", "stretto.client.session", False),
         ("stretto.service.flush", "stretto._native.Readback", True),
-        ("stretto.ipc.frames", "stretto.shm.abi", False),
+        ("stretto.ipc.frames", "stretto.ports.peer", False),
         ("stretto.base.clock", "stretto._native", False),
         ("stretto.base.clock", "stretto.protozero.writer", False),
         ("stretto.backends.in_process", "stretto.service.tracing_service", True),

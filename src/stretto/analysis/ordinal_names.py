@@ -10,7 +10,7 @@ texts are replaced where they stand, all else stays as it is:
                    │                  └ 29 debug_annotation_string_values ─ 2 str
                    └ 50 compressed_packets ─ (the same)
 
-Source: perfetto-abi 5.
+Source: docs/formats/track_events.md, "Fields".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ In the order of the file; times are BOOTTIME, in nanoseconds, by the snapshot of
 them. Packets that need a state which was lost, or which are damaged, are counted and left out.
 Values of annotations are decoded when asked for.
 
-Source: perfetto-abi 5.
+Source: docs/formats/track_events.md, "Fields".
 """
 
 from __future__ import annotations

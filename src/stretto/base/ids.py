@@ -1,7 +1,7 @@
 """Identifiers, each with its scope.
 
 They are plain ints at run time; the names keep one from being passed for another.
-Source: perfetto-abi 1.1.
+Source: docs/formats/shared_memory.md, "Identifiers".
 """
 
 from __future__ import annotations

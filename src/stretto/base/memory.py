@@ -20,7 +20,10 @@ from stretto.base.errors import TransportError
 MEMFD_NAME = "perfetto_shmem"
 REQUIRED_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 MAX_SHM_BYTES = 32 * 1024 * 1024
-"""The service's limit for one producer's shared memory (perfetto-abi 1.2)."""
+"""The service's limit for one producer's shared memory, in bytes.
+
+Source: docs/formats/shared_memory.md, "Buffer geometry".
+"""
 MAX_BLOCK_BYTES = 65536
 """The largest pages that common kernels have; what is larger is reserved from a pool."""
 

@@ -2,7 +2,7 @@
 
 They carry no descriptors, so no memory is shared over them, and nobody vouches for the peer.
 
-Source: perfetto-abi 2.1, 2.2.
+Source: docs/formats/ipc.md, "Frames", "Addresses".
 """
 
 from __future__ import annotations

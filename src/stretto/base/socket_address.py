@@ -6,7 +6,7 @@
 What ends in `:number` is TCP, unless there is a slash in it. A service may be given several
 addresses, with commas between them; a client takes one.
 
-Source: perfetto-abi 2.2.
+Source: docs/formats/ipc.md, "Addresses".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The variables and the default paths are Perfetto's, so that its programs and our
 service may listen for producers in several places, separated by commas; a client takes the
 variable as it is.
 
-Source: perfetto-abi 2.2.
+Source: docs/formats/ipc.md, "Addresses".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ with a message, and arrives with its first bytes (unix sockets only).
 A program may close all descriptors, ours too: what has the number of a connection then is
 left alone, and the connection counts as broken.
 
-Source: perfetto-abi 2.1.
+Source: docs/formats/ipc.md, "Frames".
 """
 
 from __future__ import annotations

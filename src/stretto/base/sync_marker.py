@@ -1,7 +1,7 @@
 """Where reading a damaged trace can begin again.
 
 A service ends a packet with these bytes now and then: whoever reads, and has lost the borders of
-packets, goes on behind the next ones. Source: perfetto-abi 5.
+packets, goes on behind the next ones. Source: docs/formats/service.md, "Order of packets".
 """
 
 from __future__ import annotations

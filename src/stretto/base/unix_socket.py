@@ -2,7 +2,7 @@
 
 Addresses are Perfetto's: a path, or `@name` for an abstract one (Linux).
 
-Source: perfetto-abi 2.2, 2.5.
+Source: docs/formats/ipc.md, "Addresses", "Peer identity".
 """
 
 from __future__ import annotations

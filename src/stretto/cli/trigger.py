@@ -1,6 +1,6 @@
 """The verb `trigger`: fires triggers that sessions wait for.
 
-Source: perfetto-abi 8.5.
+Source: docs/formats/command_line.md, "Triggers".
 """
 
 from __future__ import annotations

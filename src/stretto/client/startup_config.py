@@ -1,6 +1,6 @@
 """What two configs of a data source have in common: whether a startup session may be adopted.
 
-Source: perfetto-abi 7.4.
+Source: docs/formats/track_events.md, "Startup tracing".
 """
 
 from __future__ import annotations

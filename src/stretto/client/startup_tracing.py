@@ -17,7 +17,8 @@ therefore never stalls the program.
 Where a connection has shared memory already, that is used. All may be called from any thread:
 whoever takes an instance out of `waiting` deals with it.
 
-Source: perfetto-abi 1.12, 7.2, 7.4.
+Sources: docs/formats/shared_memory.md, "Startup writers";
+docs/formats/track_events.md, "Startup tracing".
 """
 
 from __future__ import annotations

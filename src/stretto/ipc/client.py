@@ -7,7 +7,7 @@ A reply of None means rejected: by the host, because the host is too old to know
 the method, or because the connection is gone. Requests may be sent from any
 thread; replies are delivered on the thread that calls `receive`.
 
-Source: perfetto-abi 2.4.
+Source: docs/formats/ipc.md, "Binding and calls".
 """
 
 from __future__ import annotations

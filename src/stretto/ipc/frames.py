@@ -8,7 +8,7 @@ The length doesn't count itself. Header and payload together have at most
 128 KiB; an announced length above that ends the connection, an empty payload is
 skipped, and a payload that is no IPCFrame is dropped.
 
-Source: perfetto-abi 2.1.
+Source: docs/formats/ipc.md, "Frames".
 """
 
 from __future__ import annotations

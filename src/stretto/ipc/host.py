@@ -7,7 +7,7 @@ A handler may answer later, or (a stream) several times; it owes exactly one
 last answer. Whatever a client sends that makes no sense gets an error, if it
 waits for an answer at all, and changes nothing.
 
-Source: perfetto-abi 2.4.
+Source: docs/formats/ipc.md, "Binding and calls".
 """
 
 from __future__ import annotations

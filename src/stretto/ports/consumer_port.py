@@ -1,6 +1,6 @@
 """ConsumerPort: the service's socket interface for consumers, as a list of methods.
 
-Source: perfetto-abi 2.7.
+Source: docs/formats/ipc.md, "ConsumerPort".
 """
 
 from __future__ import annotations

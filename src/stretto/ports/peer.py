@@ -4,7 +4,7 @@ Of a unix socket the kernel says it. Over TCP and vsock a peer says it itself, w
 SetPeerIdentity frame: the first one counts, and until then it is nobody in particular. What
 it says there is a claim. It goes into the trace, and opens nothing.
 
-Source: perfetto-abi 2.5.
+Source: docs/formats/ipc.md, "Peer identity".
 """
 
 from __future__ import annotations

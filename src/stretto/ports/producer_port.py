@@ -1,6 +1,6 @@
 """ProducerPort: the service's socket interface for producers, as a list of methods.
 
-Source: perfetto-abi 2.6.
+Source: docs/formats/ipc.md, "ProducerPort".
 """
 
 from __future__ import annotations

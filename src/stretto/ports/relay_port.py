@@ -1,6 +1,6 @@
 """RelayPort: the service's socket interface for relays of other machines.
 
-Source: perfetto-abi 2.8.
+Source: docs/formats/ipc.md, "RelayPort".
 """
 
 from __future__ import annotations

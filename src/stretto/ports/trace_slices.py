@@ -7,7 +7,7 @@ So a whole packet is a slice as it stands, between a length and a mark. One that
 large for a frame goes in several slices, each in a reply of its own; only the last has
 the mark. Slices of different packets never mix. What goes as it stands is native code's.
 
-Source: perfetto-abi 2.7.
+Source: docs/formats/ipc.md, "ConsumerPort".
 """
 
 from __future__ import annotations

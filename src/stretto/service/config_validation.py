@@ -1,4 +1,4 @@
-"""What makes a TraceConfig unacceptable (perfetto-abi 5.2, in its order).
+"""Checks of a TraceConfig, in the order of docs/formats/service.md, "Order of checks".
 
 `check_config` looks at the config alone, `check_against_sessions` at what else runs.
 Both raise, with a message for the user; the consumer gets it as the session's error.

@@ -1,4 +1,7 @@
-"""How much the tracing service takes on, and its default times (perfetto-abi 5.1)."""
+"""Limits of the tracing service, and its default times.
+
+Source: docs/formats/service.md, "Limits".
+"""
 
 from __future__ import annotations
 

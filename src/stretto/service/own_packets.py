@@ -8,7 +8,7 @@
                  extension descriptors, provenance, system info of all machines
     once         how the clocks of other machines stand to ours
 
-The order is that of perfetto-abi 5.4.
+The order is that of docs/formats/service.md, "Order of packets".
 """
 
 from __future__ import annotations

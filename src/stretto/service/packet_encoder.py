@@ -1,7 +1,7 @@
 """A few functions that append protobuf fields in the order in which they are called.
 
 The service's own packets have a fixed order of fields that isn't that of their numbers
-(perfetto-abi 5.4), which is why they aren't built from message classes.
+(docs/formats/service.md, "Order of packets"), which is why they aren't built from message classes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads a session: the service's packets, then those of each buffer, as trace bytes.
 
-One *pass* takes as many reads as it needs (perfetto-abi 5.4)::
+One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of packets")::
 
     every read   the service's own packets
     then         buffer 0, buffer 1, ...                     until the limit is hit

@@ -1,7 +1,7 @@
 """The packets that the service itself writes into a trace, byte by byte.
 
-The order of the fields inside each packet is Perfetto's (perfetto-abi 5.4). All
-functions return one encoded TracePacket without the frame of a trace file.
+The order of the fields inside each packet is Perfetto's: docs/formats/service.md, "Order of
+packets". All functions return one encoded TracePacket without the frame of a trace file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Makes a session of a consumer's config, or says why not (perfetto-abi 5.2, in its order)."""
+"""Creates a session from a consumer's config, or raises the reason for refusing it.
+
+The checks run in the order of docs/formats/service.md, "Order of checks".
+"""
 
 from __future__ import annotations
 

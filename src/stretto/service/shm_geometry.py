@@ -1,4 +1,7 @@
-"""Size of a producer's shared memory and of its pages (perfetto-abi 1.2)."""
+"""Size of a producer's shared memory and of its pages.
+
+Source: docs/formats/shared_memory.md, "Buffer geometry".
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Drops from what a session reads what its config doesn't allow in its trace, and counts it.
+"""Removes the fields from a session's packets that its trace filter doesn't allow.
 
-Packets of producers and of the service go through it alike; only the trace stats, which
-say what it did, go past it (perfetto-abi 5.4, 5.8). A packet of which nothing is left, or
-that is malformed, stays as an empty one.
+Packets of producers and of the service are filtered alike. Only the trace stats, which hold the
+filter's own counters, are not. A packet without any allowed field, or a malformed one, stays as an
+empty packet. Source: docs/formats/service.md, "Filtering".
 """
 
 from __future__ import annotations

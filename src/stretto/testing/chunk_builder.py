@@ -4,7 +4,7 @@
 
     | chunk id u32 | writer id u16 | count and flags u16 | size | fragment | size | ...
 
-Source: perfetto-abi 1.4, 1.5.
+Source: docs/formats/shared_memory.md, "Chunk header", "Packets and fragments".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ processor's tables (see `nested_names`); where an event would have more than 15,
 of JSON. Perfetto has no ids of kernel objects, which become numbers, and no bytes, which become
 hexadecimal text.
 
-Source: perfetto-abi 5.
+Source: docs/formats/track_events.md, "Fields".
 """
 
 from __future__ import annotations

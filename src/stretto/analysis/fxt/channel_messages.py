@@ -10,7 +10,7 @@ A flow's id says by its bit 31 whether it was made of a transaction id; then the
 one, and goes from the process that read the request. Here they become messages as `stretto flows`
 knows them: with `role`, `kind` and `method`, and a name which `stretto fidl symbolize` finds.
 
-Source: Fuchsia's channel dispatcher, and flow-rpc 2.1.
+Source: the `kernel:ipc` events of Fuchsia's channel dispatcher.
 """
 
 from __future__ import annotations

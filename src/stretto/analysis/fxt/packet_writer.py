@@ -1,6 +1,6 @@
 """Writes track events as packets of one sequence; names are interned while there is room.
 
-Source: perfetto-abi 5.
+Source: docs/formats/track_events.md, "Fields".
 """
 
 from __future__ import annotations

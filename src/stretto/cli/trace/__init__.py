@@ -7,5 +7,5 @@
     snapshot    a copy of a session that runs
     command     puts them together; the only one that waits
 
-Source of flags, exit codes and texts: perfetto-abi 8.1 to 8.4.
+Source of flags, exit codes and texts: docs/formats/command_line.md.
 """

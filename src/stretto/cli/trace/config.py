@@ -1,6 +1,6 @@
 """The TraceConfig of a session: read, completed by options, and checked.
 
-Source: perfetto-abi 8.1 (rejected combinations) and 8.3.
+Source: docs/formats/command_line.md, "Flags that exclude each other", "Changes to the config".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Light mode: a TraceConfig from a duration, sizes and names of events.
 
-Source: perfetto-abi 8.2.
+Source: docs/formats/command_line.md, "Light mode".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     start -> wait (snapshots, Ctrl-C, watchdog) -> read back, unless the service writes the file
 
-Rules (perfetto-abi 8.4)
+Rules (docs/formats/command_line.md, "While it runs")
 - What the service complains about ends the session and is said, and is no failure of ours.
 - SIGINT and SIGTERM flush and stop the session; what it holds is saved.
 - A session that ends much later than its config says is given up.

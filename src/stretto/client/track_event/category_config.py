@@ -5,7 +5,7 @@ pattern with a trailing `*`, and `*` alone. Within a round enabled categories wi
 disabled ones, and both over tags; `slow` and `debug` are disabled tags where the config
 names no tags at all. What nothing matches is on. So a tag beats `*`, and a name beats a tag.
 
-Source: perfetto-abi 7.5.
+Source: docs/formats/track_events.md, "Categories".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Ids are Perfetto's, so that other producers in the same process mean the same tr
     process uuid = FNV-1a 64 of (start time, u64; pid, i32)
     thread uuid  = tid ^ process uuid
 
-Source: perfetto-abi 7.6.
+Source: docs/formats/track_events.md, "Tracks".
 """
 
 from __future__ import annotations

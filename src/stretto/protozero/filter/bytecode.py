@@ -1,7 +1,6 @@
 """Filter bytecode on the wire: varints of 32-bit words, a checksum behind them.
 
-A word is (field number << 3) | opcode (perfetto-abi 6.5; native/core/filter_bytecode.h has
-the meaning of each).
+A word is (field number << 3) | opcode. Source: docs/formats/protozero.md, "Filter bytecode".
 """
 
 from __future__ import annotations
