@@ -55,7 +55,9 @@ CITATION = re.compile(r"""docs/formats/(\w+\.md)((?:,[\s*#]+"[^"]+")*)""")
 def cited_headings(text: str) -> Iterator[tuple[str, str | None]]:
     """(page, heading) for each citation of the formats; None for a page as a whole."""
     for page, quoted in CITATION.findall(text):
-        headings = [re.sub(r"[\s*#]+", " ", name) for name in re.findall(r'"([^"]+)"', quoted)]
+        headings: list[str | None] = [
+            re.sub(r"[\s*#]+", " ", name) for name in re.findall(r'"([^"]+)"', quoted)
+        ]
         yield from ((page, heading) for heading in headings or [None])
 
 
