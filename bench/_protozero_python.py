@@ -2,7 +2,7 @@
 
     python bench/_protozero_python.py DESCRIPTOR_SET
 
-Prints {operation: {"ours": ns, "peer": ns}}, per message or packet, as JSON.
+Prints {operation: {"ours": ns, "peer": ns}}, per message, packet or character, as JSON.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import json_format as google_json
+from google.protobuf import text_format as google_text
 
+from stretto.protozero.json_format import format_json, parse_json
 from stretto.protozero.selector import select
 from stretto.protozero.table import Table
+from stretto.protozero.text_format import format_text, parse_text
 from stretto.protozero.tokenizer import Tokenizer
 
 MESSAGES = 20_000
 TRACE_BYTES = 100_000_000
 DECODED_PACKETS = 50_000
+LITERAL_BYTES = 2_000_000
 TEXT = "abcdefghijklmnopqrstuvwxyz012345"
 VALUES = [(n * 7919 % 2**31, n * 104729 % 2**32, n * 15485863**2, n << 40) for n in range(1, 65)]
 
@@ -206,6 +211,31 @@ def tokenize(trace: bytes) -> Body:
     return body
 
 
+def forms() -> dict[str, tuple[Body, Body, int]]:
+    """A packet with a literal of megabytes as text and as JSON: each reads what it wrote."""
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket as GooglePacket
+
+    from stretto.protos.trace import TracePacket
+
+    data = bytes(range(256)) * (LITERAL_BYTES // 256)
+    ours = TracePacket(compressed_packets=data)
+    peer = GooglePacket(compressed_packets=data)
+    texts = format_text(ours), google_text.MessageToString(peer)
+    jsons = format_json(ours), google_json.MessageToJson(peer)
+    return {
+        "text": (
+            lambda: parse_text(texts[0], TracePacket),
+            lambda: google_text.Parse(texts[1], GooglePacket()),
+            len(texts[0]),
+        ),
+        "json": (
+            lambda: parse_json(jsons[0], TracePacket),
+            lambda: google_json.Parse(jsons[1], GooglePacket()),
+            len(jsons[0]),
+        ),
+    }
+
+
 def timed(body: Body) -> float:
     """Nanoseconds of CPU time."""
     gc.collect()
@@ -229,6 +259,7 @@ def main() -> None:
             google_decode(packets),
             len(packets),
         ),
+        **forms(),
     }
     figures = {}
     for name, (ours, peer, count) in pairs.items():

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 START, SEPARATOR, END = '{"packet":[\n', ",\n", "\n]}\n"
 _READ_CHARS = 1 << 18
-_MAX_PACKET_CHARS = 16 << 20
+_MAX_PACKET_CHARS = 1 << 30
+"""Of a packet of 64 MiB, the largest that is read of a trace, a byte takes six at most."""
 _HEAD = re.compile(r'\s*\{\s*"packet"\s*:\s*\[')
 _MAX_HEAD_CHARS = 1000
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("?)|[{}]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 _BETWEEN = re.compile(r"\s*(?:,\s*)?")
 _TAIL = re.compile(r"\s*\]\s*\}\s*")
 
@@ -59,7 +60,7 @@ def parse_packets(file: TextIO) -> Iterator[TracePacket]:
 
 
 class _Parser:
-    """Looks at one piece of a text, or at as much as a packet needs."""
+    """Looks at one piece of a text after the other; only a packet's pieces are kept."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -73,16 +74,8 @@ class _Parser:
         self._at = head.end()
         number = 0
         while self._find_packet(number):
-            end = self._packet_end()
-            yield _packet(self._text[self._at : end], number)
-            self._at = end
+            yield _packet(self._packet_text(), number)
             number += 1
-
-    def _more(self) -> bool:
-        more = self._file.read(_READ_CHARS)
-        self._text = self._text[self._at :] + more
-        self._at = 0
-        return bool(more)
 
     def _find_packet(self, number: int) -> bool:
         """Go to the next packet; False at the end of the text."""
@@ -92,26 +85,51 @@ class _Parser:
             if self._text.startswith("{", start):
                 self._at = start
                 return True
-            if self._more() and len(self._text) <= 2 * _READ_CHARS:
+            more = self._file.read(_READ_CHARS)
+            self._text, self._at = self._text[self._at :] + more, 0
+            if more and len(self._text) <= 2 * _READ_CHARS:
                 continue
             if _TAIL.fullmatch(self._text) is None:
                 raise ConfigError(f"this JSON breaks off, or is wrong, behind {number} packets")
             return False
 
-    def _packet_end(self) -> int:
-        """Where the object ends that begins here; more is read until it does."""
-        depth, seen = 0, self._at
-        while True:
-            for token in _TOKEN.finditer(self._text, seen):
-                if token[1] == "" and token[0][0] == '"':
-                    break  # it may end in the next piece
-                seen = token.end()
-                depth += {"{": 1, "}": -1}.get(token[0], 0)
-                if not depth:
-                    return seen
-            seen -= self._at
-            if not self._more() or len(self._text) > _MAX_PACKET_CHARS:
+    def _packet_text(self) -> str:
+        """Go past the object that begins here."""
+        pieces, size, braces = [], 0, _Braces()
+        while not (end := braces.end_in(self._text, self._at)):
+            pieces.append(self._text[self._at :])
+            size += len(pieces[-1])
+            self._text, self._at = self._file.read(_READ_CHARS), 0
+            if not self._text or size > _MAX_PACKET_CHARS:
                 raise ConfigError("this JSON breaks off within a packet, or has one without end")
+        pieces.append(self._text[self._at : end])
+        self._at = end
+        return "".join(pieces)
+
+
+class _Braces:
+    """Finds the end of an object that comes in pieces; each piece is looked at once."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._open = ""  # how the string began that the last piece ended in
+
+    def end_in(self, piece: str, start: int) -> int:
+        """Where in a piece, from `start` on, the object ends; 0 if it doesn't."""
+        text, shift = self._open + piece, len(self._open)
+        self._open = ""
+        for token in _TOKEN.finditer(text, start):
+            if token[1] == "":
+                self._open = '"' + "\\" * (_trailing_backslashes(text) % 2)
+            elif token[1] is None:
+                self._depth += 1 if token[0] == "{" else -1
+                if not self._depth:
+                    return token.end() - shift
+        return 0
+
+
+def _trailing_backslashes(text: str) -> int:
+    return len(text) - len(text.rstrip("\\"))
 
 
 def _packet(text: str, number: int) -> TracePacket:
@@ -133,4 +151,6 @@ def _complaint(text: str) -> str:
     except json.JSONDecodeError as error:
         if len(text) < _READ_CHARS:
             return f"this is no JSON, line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        pass  # a number of thousands of digits, or braces within braces
     return 'this is no trace: it should begin with {"packet":['

@@ -14,6 +14,7 @@ comment. Their types don't show, so they can't be read back: such lines are left
 from __future__ import annotations
 
 import re
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from stretto.protos.trace import TracePacket
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Iterator
 
-_MAX_PACKET_CHARS = 64 << 20
+_MAX_PACKET_CHARS = 1 << 30
+"""Of a packet of 64 MiB, the largest that is read of a trace, a byte takes four in a string."""
 _MAX_HEAD_CHARS = 1000
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|#.*|[{}]')
-_HEAD = re.compile(r"\s*;?\s*packet\s*:?\s*")
-_NUMBERED = re.compile(r'\s*(?:# )?[0-9]+:\s*(?:"(?:\\.|[^"\\])*"|[-+.\w]+)\s*')
-_BLANK = re.compile(r"[\s;]*(?:#.*)?\s*")
+# What may be long repeats without a way back (`++`, `*+`): it would take memory, or time.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|#.*|[{}]')
+_HEAD = re.compile(r"\s*+;?\s*+packet\s*+:?\s*+")
+_NUMBERED = re.compile(r'\s*+(?:# )?[0-9]++:\s*+(?:"(?:[^"\\]++|\\.)*+"|[-+.\w]++)\s*+')
+_BLANK = re.compile(r"[\s;]*+(?:#.*)?\s*+")
 
 
 def packet_text(packet: TracePacket) -> str:
@@ -67,7 +70,7 @@ class _Scanner:
         self._name = name
         self._line = 0
         self._head = ""
-        self._body: list[str] = []
+        self._body = StringIO()
         self._start = 1
         self._size = 0
         self._depth = 0
@@ -85,21 +88,21 @@ class _Scanner:
             elif token[0] == "}":
                 self._depth -= 1
                 if not self._depth:
-                    self._body.append(line[at : token.start()])
+                    self._body.write(line[at : token.start()])
                     at = token.end()
-                    yield _packet("".join(self._body), self._name, self._start)
+                    yield _packet(self._body.getvalue(), self._name, self._start)
         self._keep(line[at:])
 
     def _begin(self, text: str) -> None:
         head = self._head + text
         if _HEAD.fullmatch(head) is None:
             raise TextFormatError(_complaint(self._name, self._line, head))
-        self._head, self._body, self._size, self._start = "", [], 0, self._line
+        self._head, self._body, self._size, self._start = "", StringIO(), 0, self._line
 
     def _keep(self, rest: str) -> None:
         """Keep what the last line holds of a packet, or of what stands before one."""
         if self._depth > 0:
-            self._body.append(rest)
+            self._body.write(rest)
             self._size += len(rest)
         elif self._depth < 0 or _BLANK.fullmatch(rest) is None:
             self._head += rest.partition("#")[0]

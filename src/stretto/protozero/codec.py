@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 
+from stretto.protozero.quoting import quoted
 from stretto.protozero.wire import (
     DELIMITED,
     FIXED32,
@@ -90,7 +91,7 @@ class MessageCodec(Codec):
 
     def _check(self, value: Any) -> Any:
         if not isinstance(value, self.message_class):
-            raise ValueError(f"expected {self.kind}, got {_shown(value)}")
+            raise ValueError(f"expected {self.kind}, got {quoted(value)}")
         return value
 
     def _pack(self, value: Message) -> bytes:
@@ -100,12 +101,6 @@ class MessageCodec(Codec):
         message = self.message_class()
         message.merge_encoded(data, start, end, depth + 1)
         return message
-
-
-def _shown(value: object) -> str:
-    """A value for a message to people, not longer than they read."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _pack_bytes(data: bytes) -> bytes:
@@ -124,7 +119,7 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
         except (AttributeError, TypeError):
             number = high + 1
         if not low <= number <= high:
-            raise ValueError(f"expected {kind} ({low} to {high}), got {_shown(value)}")
+            raise ValueError(f"expected {kind} ({low} to {high}), got {quoted(value)}")
         return number
 
     def pack_varint(value: int) -> bytes:
@@ -157,7 +152,7 @@ def _zigzag(kind: str, bits: int) -> Codec:
 def _bool() -> Codec:
     def check(value: Any) -> bool:
         if value not in (0, 1):
-            raise ValueError(f"expected bool, got {_shown(value)}")
+            raise ValueError(f"expected bool, got {quoted(value)}")
         return bool(value)
 
     def pack(value: bool) -> bytes:
@@ -178,9 +173,9 @@ def _float(kind: str, wire_type: int, layout: str) -> Codec:
             # A float keeps only its 32 bits, so that it equals what is read back.
             (number,) = as_float.unpack(as_float.pack(value))
         except OverflowError:
-            raise ValueError(f"{_shown(value)} is out of range for {kind}") from None
+            raise ValueError(f"{quoted(value)} is out of range for {kind}") from None
         except struct.error:
-            raise ValueError(f"expected {kind}, got {_shown(value)}") from None
+            raise ValueError(f"expected {kind}, got {quoted(value)}") from None
         return float(number)
 
     def take(_data: bytes, value: int, _end: int, _depth: int) -> float:
@@ -193,12 +188,12 @@ def _float(kind: str, wire_type: int, layout: str) -> Codec:
 def _string() -> Codec:
     def check(value: Any) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"expected string, got {_shown(value)}")
+            raise ValueError(f"expected string, got {quoted(value)}")
         try:
             value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             raise ValueError(
-                f"expected string, {_shown(value)} can't be encoded as UTF-8"
+                f"expected string, {quoted(value)} can't be encoded as UTF-8"
             ) from None
         return str(value)
 
@@ -214,7 +209,7 @@ def _string() -> Codec:
 def _bytes() -> Codec:
     def check(value: Any) -> bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise ValueError(f"expected bytes, got {_shown(value)}")
+            raise ValueError(f"expected bytes, got {quoted(value)}")
         return bytes(value)
 
     def take(data: bytes, start: int, end: int, _depth: int) -> bytes:

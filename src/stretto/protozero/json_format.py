@@ -24,6 +24,7 @@ from stretto.protozero.codec import EnumCodec
 from stretto.protozero.field import MapField
 from stretto.protozero.json_reader import from_value
 from stretto.protozero.numbers import shortest_float
+from stretto.protozero.quoting import quoted
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ def parse_json(text: str, message_class: type[M], *, allow_unknown_fields: bool 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"{twice!r} stands twice in one JSON object")
+        # The place of a name's first and last pair differ if it stands twice.
+        last = {name: at for at, (name, _) in enumerate(pairs)}
+        twice = next(name for at, (name, _) in enumerate(pairs) if last[name] != at)
+        raise ConfigError(f"{quoted(twice)} stands twice in one JSON object")
     return values
 
 

@@ -10,16 +10,21 @@ from stretto.base.errors import ConfigError
 from stretto.protozero.codec import EnumCodec, MessageCodec
 from stretto.protozero.field import MapField
 from stretto.protozero.message import MAX_DEPTH
+from stretto.protozero.quoting import cut, quoted
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from stretto.protozero.codec import Codec
     from stretto.protozero.field import Field
     from stretto.protozero.message import Layout, Message
 
     M = TypeVar("M", bound=Message)
+
+    Path: TypeAlias = tuple["Path | None", str, str | int]
+    """Of a value: that of what it is in, how a part of it is shown, and the part. It becomes text
+    when there is something to complain of: each text would be as long as all names around it."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -35,7 +40,9 @@ def from_value(value: Any, message_class: type[M], *, allow_unknown_fields: bool
         ConfigError: with the path of the value that is not as it should be.
     """
     message = message_class()
-    _Reader(allow_unknown_fields).message(message, value, message_class.LAYOUT.name, 0)
+    _Reader(allow_unknown_fields).message(
+        message, value, (None, "{}", message_class.LAYOUT.name), 0
+    )
     return message
 
 
@@ -43,12 +50,12 @@ class _Reader:
     def __init__(self, lossy: bool) -> None:
         self._lossy = lossy
 
-    def message(self, message: Message, value: Any, path: str, depth: int) -> None:
+    def message(self, message: Message, value: Any, path: Path, depth: int) -> None:
         """Set the fields of a message to what an object holds."""
         if not isinstance(value, dict):
             raise _wrong(path, "an object", value)
         if depth > MAX_DEPTH:
-            raise ConfigError(f"{path}: messages nest deeper than {MAX_DEPTH}")
+            raise _error(path, f"messages nest deeper than {MAX_DEPTH}")
         layout, values = message.LAYOUT, vars(message)
         seen: dict[str, str] = {}
         for name, each in value.items():
@@ -58,24 +65,26 @@ class _Reader:
                 continue
             group = field.oneof or field.name
             if group in seen:
-                raise ConfigError(f"{path}: {name!r} and {seen[group]!r} exclude each other")
+                raise _error(path, f"{name!r} and {seen[group]!r} exclude each other")
             seen[group] = name
-            self._set(field, values, each, f"{path}.{name}", depth)
+            self._set(field, values, each, (path, ".{}", name), depth)
 
-    def _field(self, layout: Layout, name: str, path: str) -> Field | None:
+    def _field(self, layout: Layout, name: str, path: Path) -> Field | None:
         field = layout.by_proto_name(name) or layout.by_json_name.get(name)
         if field is None and not self._lossy:
-            raise ConfigError(f"{path} has no field {name!r}{layout.advice(name)}")
+            raise ConfigError(f"{_text(path)} has no field {quoted(name)}{layout.advice(name)}")
         return field
 
-    def _set(self, field: Field, values: dict[str, Any], value: Any, path: str, depth: int) -> None:
+    def _set(
+        self, field: Field, values: dict[str, Any], value: Any, path: Path, depth: int
+    ) -> None:
         if isinstance(field, MapField):
             values[field.name] = self._map(field, value, path, depth)
         elif field.repeated:
             if not isinstance(value, list):
                 raise _wrong(path, "an array", value)
             elements = (
-                self._value(field.codec, each, f"{path}[{at}]", depth)
+                self._value(field.codec, each, (path, "[{}]", at), depth)
                 for at, each in enumerate(value)
             )
             values[field.name] = [each for each in elements if each is not _UNKNOWN]
@@ -84,19 +93,19 @@ class _Reader:
             if found is not _UNKNOWN:
                 field.store(values, found)
 
-    def _map(self, field: MapField, value: Any, path: str, depth: int) -> dict[Any, Any]:
+    def _map(self, field: MapField, value: Any, path: Path, depth: int) -> dict[Any, Any]:
         if not isinstance(value, dict):
             raise _wrong(path, "an object", value)
         found = {}
         for name, each in value.items():
-            inner = f"{path}[{name!r}]"
+            inner = (path, "[{!r}]", name)
             key = _map_key(field.codec, name, inner)
             entry = self._value(field.value_codec, each, inner, depth)
             if entry is not _UNKNOWN:
                 found[key] = entry
         return found
 
-    def _value(self, codec: Codec, value: Any, path: str, depth: int) -> Any:
+    def _value(self, codec: Codec, value: Any, path: Path, depth: int) -> Any:
         if isinstance(codec, MessageCodec):
             inner = codec.message_class()
             self.message(inner, value, path, depth + 1)
@@ -106,23 +115,24 @@ class _Reader:
         try:
             return codec.check(_plain(codec.kind, value))
         except ValueError as error:
-            raise ConfigError(f"{path}: {error}") from None
+            raise _error(path, str(error)) from None
 
-    def _enum(self, codec: EnumCodec, name: str, path: str) -> Any:
+    def _enum(self, codec: EnumCodec, name: str, path: Path) -> Any:
         values = codec.enum_class.VALUES
         if name in values:
             return values[name]
         if self._lossy:
             return _UNKNOWN
-        raise ConfigError(f"{path} has no value {name!r}; it has {', '.join(values)}")
+        known = ", ".join(values)
+        raise ConfigError(f"{_text(path)} has no value {quoted(name)}; it has {known}")
 
 
-def _map_key(codec: Codec, name: str, path: str) -> Any:
+def _map_key(codec: Codec, name: str, path: Path) -> Any:
     key: Any = {"true": True, "false": False}.get(name, name) if codec.kind == "bool" else name
     try:
         return codec.check(_plain(codec.kind, key))
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise _error(path, str(error)) from None
 
 
 def _plain(kind: str, value: Any) -> Any:
@@ -164,9 +174,22 @@ def _from_base64(value: Any) -> Any:
 
 
 def _not(kind: str, value: Any) -> Any:
-    shown = repr(value)
-    raise ValueError(f"expected {kind}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+    raise ValueError(f"expected {kind}, got {quoted(value)}")
 
 
-def _wrong(path: str, kind: str, value: Any) -> ConfigError:
-    return ConfigError(f"{path}: expected {kind}, got {type(value).__name__}")
+def _wrong(path: Path, kind: str, value: Any) -> ConfigError:
+    return _error(path, f"expected {kind}, got {type(value).__name__}")
+
+
+def _error(path: Path, complaint: str) -> ConfigError:
+    return ConfigError(f"{_text(path)}: {complaint}")
+
+
+def _text(path: Path) -> str:
+    parts = []
+    while True:
+        outer, form, part = path
+        parts.append(form.format(cut(part) if isinstance(part, str) else part))
+        if outer is None:
+            return "".join(reversed(parts))
+        path = outer

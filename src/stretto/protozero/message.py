@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 """How deep messages may nest when decoding, as in Google's decoders."""
+_MAX_ADVISED_CHARS = 100
+"""The time to look for a similar name grows with the square of its length."""
 
 
 class Layout:
@@ -124,6 +126,8 @@ class Layout:
         """What to add to a complaint about a name, perhaps nothing."""
         from difflib import get_close_matches
 
+        if len(name) > _MAX_ADVISED_CHARS:
+            return ""
         close = get_close_matches(name, self.by_name, 1)
         return f"; did you mean {close[0]!r}?" if close else ""
 

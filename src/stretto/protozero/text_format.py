@@ -25,8 +25,9 @@ from stretto.protozero.codec import EnumCodec
 from stretto.protozero.decoder import Decoder
 from stretto.protozero.field import MapField
 from stretto.protozero.numbers import shortest_float
+from stretto.protozero.text_literals import escape
 from stretto.protozero.text_parser import parse_text
-from stretto.protozero.text_source import TextFormatError, escape
+from stretto.protozero.text_source import TextFormatError
 from stretto.protozero.wire import DELIMITED
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here

@@ -7,7 +7,8 @@ import re
 from stretto.protozero.codec import EnumCodec, MessageCodec
 from stretto.protozero.field import Field, MapField
 from stretto.protozero.message import MAX_DEPTH, Message
-from stretto.protozero.text_source import Stop, TextFormatError, TextSource, unescape
+from stretto.protozero.quoting import cut, quoted
+from stretto.protozero.text_source import Stop, TextFormatError, TextSource
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
@@ -171,15 +172,15 @@ class _Parser:
             self._mismatch(field, "{", brace)
             raise Stop
 
-    def _string(self, name: str, span: Span, parts: list[str], at: Span) -> None:
+    def _string(self, name: str, span: Span, literals: Span, at: Span) -> None:
         field = self._field(name, span)
         if field is None:
             return
         if self._kind(field) not in ("string", "bytes"):
-            self._mismatch(field, parts[0], at)
+            self._mismatch(field, self._source.text[slice(*at)], at)
             return
         try:
-            data = unescape(parts)
+            data = self._source.string(literals)
         except ValueError as error:
             self._source.error(f"{field.path}: {error}", at)
             return
@@ -199,7 +200,7 @@ class _Parser:
             else:
                 self._mismatch(field, digits, at)
         except ValueError:
-            self._source.error(f"{field.path}: {digits!r} is no {kind}", at)
+            self._source.error(f"{field.path}: {quoted(digits)} is no {kind}", at)
 
     def _word(self, name: str, span: Span, word: str, at: Span) -> None:
         field = self._field(name, span)
@@ -209,7 +210,7 @@ class _Parser:
             if word in ("true", "false"):
                 self._store(field, word == "true")
             else:
-                self._source.error(f"{field.path} is true or false, not {word!r}", at)
+                self._source.error(f"{field.path} is true or false, not {quoted(word)}", at)
         elif isinstance(field.codec, EnumCodec) and not isinstance(field, MapField):
             self._enum(field, field.codec.enum_class, word, at)
         elif self._kind(field) in _FLOATS and word in ("inf", "nan"):
@@ -222,7 +223,7 @@ class _Parser:
             self._store(field, enum.VALUES[word])
         elif not self._lossy:
             known = ", ".join(enum.VALUES)
-            self._source.error(f"{field.path} has no value {word!r}; it has {known}", at)
+            self._source.error(f"{field.path} has no value {quoted(word)}; it has {known}", at)
 
     def _field(self, name: str, span: Span) -> Field | None:
         """The field of a key; None, perhaps after an error, if its value is not wanted."""
@@ -233,7 +234,7 @@ class _Parser:
         if field is None:
             if not self._lossy:
                 what = "extension" if name.startswith("[") else "field"
-                complaint = f'{scope.name} has no {what} "{name}"{scope.advice(name)}'
+                complaint = f'{scope.name} has no {what} "{cut(name)}"{scope.advice(name)}'
                 self._source.error(complaint, span)
             return None
         if field.name in scope.seen and not field.repeated:
@@ -247,7 +248,7 @@ class _Parser:
 
     def _mismatch(self, field: Field, value: str, at: Span) -> None:
         kind = "message" if field.codec.is_message else self._kind(field)
-        self._source.error(f"{field.path} wants a value of type {kind}, not {value!r}", at)
+        self._source.error(f"{field.path} wants a value of type {kind}, not {quoted(value)}", at)
 
     def _store(self, field: Field, value: Any) -> None:
         scope = self._scopes[-1]
@@ -264,8 +265,10 @@ def _integer(digits: str, bits: int, signed: bool) -> int:
     match = _INTEGER.match(digits)
     if match is None:
         raise ValueError(digits)
-    value = int(match[0])
-    if abs(value) >= 1 << 64:
+    number = match[0].lstrip("-0") or "0"
+    if len(number) > 20 or int(number) >= 1 << 64:
         value = (1 << 64) - 1
+    else:
+        value = -int(number) if digits.startswith("-") else int(number)
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> (bits - 1) else value

@@ -7,7 +7,7 @@ guide that points at the token ::
       duration_ms: soon
                    ^~~~
 
-Rows and columns count characters, from 1.
+Rows and columns count characters, from 1. Of a long line only the part around the token is shown.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 
 from stretto.base.errors import ConfigError
+from stretto.protozero.text_literals import unescape
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
@@ -23,28 +24,18 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[int, int]
     """Where a token begins and ends."""
 
-_BLANK = re.compile(r"(?:[ \t\n\v\f\r]+|#[^\n]*)*")
+# What may be long repeats without a way back (`++`, `*+`): the way back needs memory.
+_BLANK = re.compile(r"(?:[ \t\n\v\f\r]++|#[^\n]*+)*+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXTENSION = re.compile(r"\[([A-Za-z0-9_.]*)\]")
 _NUMBER = re.compile(r"-inf\b|[-0-9.][0-9.]*")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _VALUE_ENDS = frozenset(" \t\n\v\f\r;#}")
 
-_ESCAPE = re.compile(rb"\\(?:([0-7]{3})|(.))", re.DOTALL)
-_ESCAPED = {
-    b"\\": b"\\",
-    b"'": b"'",
-    b'"': b'"',
-    b"?": b"?",
-    b"a": b"\a",
-    b"b": b"\b",
-    b"f": b"\f",
-    b"n": b"\n",
-    b"r": b"\r",
-    b"t": b"\t",
-    b"v": b"\v",
-}
-_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+MAX_ERRORS = 100
+"""Then reading ends: a text that is something else has one in every line."""
+_SHOWN_CHARS = 2000
+"""Of a long line, on both sides of an error."""
 
 
 class TextFormatError(ConfigError):
@@ -92,21 +83,33 @@ class TextSource:
     def take_number(self) -> tuple[str, Span] | None:
         return self._take_value(_NUMBER)
 
-    def take_string(self) -> tuple[list[str], Span] | None:
-        """The literals that follow each other, still escaped; None if there is no string here."""
-        parts: list[str] = []
-        span = (self.pos, self.pos)
+    def take_string(self) -> tuple[Span, Span] | None:
+        """Where the literals are that follow each other, and what is in the first one; None if
+        there is no string here."""
+        begin = self.pos
+        first: Span | None = None
         while self.text.startswith('"', self.pos):
             match = _STRING.match(self.text, self.pos)
             if match is None:
                 raise self.stop("a string doesn't end", (self.pos, self.pos + 1))
-            span = span if parts else match.span(1)
-            parts.append(match[1])
-            self.pos = match.end()
-            after = self.pos
+            self.pos = after = match.end()
+            first = first or (match.start() + 1, after - 1)
             if self.skip_blanks() != '"':
                 self.pos = after
-        return (parts, span) if parts else None
+        return ((begin, self.pos), first) if first else None
+
+    def string(self, span: Span) -> bytes:
+        """The string that literals make together.
+
+        Raises:
+            ValueError: one has an escape that there isn't.
+        """
+        data, (pos, end) = bytearray(), span
+        while (match := _STRING.match(self.text, pos, end)) is not None:
+            data += unescape(self.text[pos + 1 : match.end() - 1])
+            blank = _BLANK.match(self.text, match.end(), end)
+            pos = blank.end() if blank else end
+        return bytes(data)
 
     def _take_value(self, pattern: re.Pattern[str]) -> tuple[str, Span] | None:
         match = pattern.match(self.text, self.pos)
@@ -129,59 +132,23 @@ class TextSource:
         return Stop()
 
     def error(self, complaint: str, span: Span) -> None:
-        """Note an error and go on."""
+        """Note an error and go on.
+
+        Raises:
+            Stop: there are too many.
+        """
         start, end = span
         begin = self.text.rfind("\n", 0, start) + 1
         stop = self.text.find("\n", start)
-        line = self.text[begin : len(self.text) if stop < 0 else stop].rstrip("\r")
         row, column = self.text.count("\n", 0, start) + 1, start - begin + 1
+        begin = max(begin, start - _SHOWN_CHARS)
+        stop = min(len(self.text) if stop < 0 else stop, start + _SHOWN_CHARS)
+        line = self.text[begin:stop].rstrip("\r")
         tail = max(min(end, begin + len(line)) - start - 1, 0)
         self.errors.append(
             f"{self._name}:{row}:{column} error: {complaint}\n"
-            f"{line}\n{' ' * (column - 1)}^{'~' * tail}\n"
+            f"{line}\n{' ' * (start - begin)}^{'~' * tail}\n"
         )
-
-
-def unescape(parts: list[str]) -> bytes:
-    """The bytes that literals stand for.
-
-    Raises:
-        ValueError: an escape is unknown, or no number of three octal digits up to 377.
-    """
-    return b"".join(
-        _ESCAPE.sub(_unescape_one, part.encode("utf-8", "surrogateescape")) for part in parts
-    )
-
-
-def _unescape_one(match: re.Match[bytes]) -> bytes:
-    octal, char = match.groups()
-    if octal is not None:
-        if octal > b"377":
-            raise ValueError(f"\\{octal.decode()} is more than a byte, \\377 at most")
-        return bytes((int(octal, 8),))
-    if char in _ESCAPED:
-        return _ESCAPED[char]
-    if char.isdigit():
-        raise ValueError("an escape by number has exactly three octal digits, as \\012")
-    shown = char.decode("utf-8", "replace")
-    raise ValueError(
-        f"\\{shown} is no escape; there are \\\\ \\' \\\" \\? \\a \\b \\f \\n \\r \\t \\v \\NNN"
-    )
-
-
-def escape(data: bytes, *, text: bool) -> str:
-    """A literal that stands for bytes; as `text`, characters beyond ASCII stay as they are."""
-    if text:
-        decoded = data.decode("utf-8", "surrogateescape")
-        return '"' + "".join(_escape_char(char) for char in decoded) + '"'
-    return '"' + "".join(_escape_char(chr(byte), ascii_only=True) for byte in data) + '"'
-
-
-def _escape_char(char: str, *, ascii_only: bool = False) -> str:
-    short = _SHORT.get(char)
-    if short is not None:
-        return short
-    if char.isprintable() and (char.isascii() or not ascii_only):
-        return char
-    data = char.encode("latin-1") if ascii_only else char.encode("utf-8", "surrogateescape")
-    return "".join(f"\\{byte:03o}" for byte in data)
+        if len(self.errors) == MAX_ERRORS:
+            self.errors.append(f"{self._name}: reading ended after {MAX_ERRORS} errors\n")
+            raise Stop

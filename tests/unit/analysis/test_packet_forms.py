@@ -16,6 +16,7 @@ from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import TracePacket, TrackEvent
 from stretto.protozero.text_format import TextFormatError
 from stretto.protozero.wire import bytes_field
+from tests.support.peak_memory import peak_memory
 
 PACKETS = [
     TracePacket(timestamp=5),
@@ -118,6 +119,8 @@ class TestJson:
         [
             ("", "no JSON"),
             ("{", "no JSON"),
+            ('{"a":' * 100_000, "this is no trace"),
+            ('{"a":' + "9" * 5000 + "}", "this is no trace"),
             ('{"buffers": []}', "this is no trace"),
             ('{"traceEvents": []}', "Chrome's JSON"),
             ("[]", "Chrome's JSON"),
@@ -166,3 +169,46 @@ def test_reading_goes_on_behind_the_next_marker() -> None:
     stream = PacketStream(io.BytesIO(b"\x0a\xff\xff\xff\xff\x7f" + marked + encoded(PACKETS)))
     assert list(stream) == PACKETS
     assert stream.damaged == 1
+
+
+class TestLargePackets:
+    """Whatever is written is read, also what is larger than a piece, in a few bytes a character."""
+
+    SIZE = 21_000_000
+
+    @pytest.mark.parametrize("fill", ["x", '"}\\\n', "\\"])
+    def test_come_back(self, fill: str) -> None:
+        name = fill * (self.SIZE // len(fill))
+        packets = [PACKETS[0], TracePacket(track_event=TrackEvent(name=name)), PACKETS[1]]
+        written: list[str] = []
+        json_packets.write_packets(packets, written.append)
+        start = time.monotonic()
+        for text, read in (
+            ("".join(written), from_json),
+            ("".join(map(text_packets.packet_text, packets)), from_text),
+        ):
+            with peak_memory() as peak:
+                same = read(text)
+            assert peak.bytes < 24 * len(text)
+            assert same == packets
+        assert time.monotonic() - start < 120
+
+    def test_of_bytes_are_the_longest_as_text(self) -> None:
+        packet = TracePacket(compressed_packets=b"\0" * 17_000_000)
+        text = text_packets.packet_text(packet)
+        assert len(text) > 4 * 17_000_000
+        assert from_text(text) == [packet]
+
+    def test_many_small_ones_are_read_where_they_lie(self) -> None:
+        packets = [TracePacket(timestamp=1)] * 50_000
+        written: list[str] = []
+        json_packets.write_packets(packets, written.append)
+        assert from_json("".join(written)) == packets
+
+    @pytest.mark.parametrize("blanks", [" " * 1_000_000, " ;" * 500_000])
+    def test_blanks_before_something_else_take_no_time(self, blanks: str) -> None:
+        start = time.monotonic()
+        for text in (blanks + "x {", f"{blanks}x\n", f"packet {{}}{blanks}x"):
+            with pytest.raises(TextFormatError):
+                from_text(text)
+        assert time.monotonic() - start < 60

@@ -1,0 +1,163 @@
+"""Text and JSON of many megabytes: time and memory grow with the length, and no faster.
+
+The bounds on memory are per character, and generous: what is read and what comes of it are some
+copies. A limit on time is there to find what grows with the square of the length.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.base.errors import ConfigError
+from stretto.protos.trace import TracePacket, TrackEvent
+from stretto.protozero.json_format import format_json, from_value, parse_json
+from stretto.protozero.table import Table
+from stretto.protozero.text_format import TextFormatError, format_text, parse_text
+from stretto.protozero.text_source import MAX_ERRORS
+from tests.support.generated import load, module_of
+from tests.support.peak_memory import peak_memory
+
+Everything: Any = load(
+    module_of(Path(__file__).parent / "sample.proto", "stretto_sample_large")[1]
+).Everything
+
+SIZE = 21_000_000
+BYTES_PER_CHAR = 16
+HANG_S = 60
+
+PACKETS = [
+    pytest.param(
+        lambda: TracePacket(compressed_packets=random.Random(1).randbytes(SIZE)), id="bytes"
+    ),
+    pytest.param(lambda: packet_named("x" * SIZE), id="one long string"),
+    pytest.param(lambda: packet_named('\\"\n\x01' * (SIZE // 4)), id="escapes"),
+]
+
+
+def packet_named(name: str) -> TracePacket:
+    return TracePacket(track_event=TrackEvent(name=name))
+
+
+@contextmanager
+def no_hang() -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < HANG_S
+
+
+@pytest.mark.parametrize("make", PACKETS)
+def test_a_large_packet_is_read_as_it_was_written(make: Callable[[], TracePacket]) -> None:
+    packet = make()
+    for write, read in ((format_text, parse_text), (format_json, parse_json)):
+        with peak_memory() as writing:
+            text = write(packet)
+        assert writing.bytes < BYTES_PER_CHAR * len(text)
+        with peak_memory() as reading:
+            same = read(text, TracePacket)
+        assert reading.bytes < BYTES_PER_CHAR * len(text)
+        assert same == packet
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        '"' + "x" * 2_000_000 + '"',
+        '"' + r"\001" * 500_000 + '"',
+        '"' + r"\?\\" * 500_000 + '"',
+        '"" "abc"\n' * 20_000,
+        '"a" # "\n' * 20_000,
+        "#\n" * 1_000_000 + '""',
+    ],
+    ids=["plain", "octal", "short", "adjacent", "with comments", "behind comments"],
+)
+def test_memory_of_literals_is_a_few_bytes_per_character(literal: str) -> None:
+    with peak_memory() as peak:
+        parse_text(f"a_string: {literal}", Everything)
+    assert peak.bytes < BYTES_PER_CHAR * len(literal)
+
+
+def test_a_literal_without_end_takes_no_memory() -> None:
+    text = 'a_string: "' + r"\a" * 1_000_000
+    with peak_memory() as peak, pytest.raises(TextFormatError, match="doesn't end"):
+        parse_text(text, Everything)
+    assert peak.bytes < len(text)
+
+
+def test_errors_of_a_long_line_are_few_and_short() -> None:
+    for field in ("a_int31: 1 ", "a_bool: maybe ", f'a_bool: "{"x" * 1000}" '):
+        text = field * (SIZE // 10 // len(field))
+        with no_hang(), pytest.raises(TextFormatError) as caught:
+            parse_text(text, Everything)
+        assert str(caught.value).count(" error: ") == MAX_ERRORS
+        assert str(caught.value).endswith(f"reading ended after {MAX_ERRORS} errors\n")
+        assert len(str(caught.value)) < 10_000 * MAX_ERRORS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * SIZE,
+        f"a_bool: {'x' * SIZE}",
+        f"color: {'x' * SIZE}",
+        f"a_double: {'1' * SIZE}.1.1",
+        f'a_int32: "{"x" * SIZE}"',
+    ],
+    ids=["name", "bool", "enum", "double", "string"],
+)
+def test_long_values_are_cut_in_errors_of_text(text: str) -> None:
+    with no_hang(), pytest.raises(TextFormatError) as caught:
+        parse_text(text, Everything)
+    assert len(str(caught.value)) < 10_000
+
+
+def test_integers_of_any_length_are_cut_to_their_width() -> None:
+    assert parse_text(f"a_int32: {'0' * 5000}7", Everything).a_int32 == 7
+    assert parse_text(f"a_uint64: -{'9' * 5000}", Everything).a_uint64 == (1 << 64) - 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x" * SIZE: 1},
+        {"color": "x" * SIZE},
+        {"aInt32": "x" * SIZE},
+        {"aBytes": "%" * SIZE},
+        {"aBool": [1] * 1_000_000},
+        {"messages": {"1" * SIZE: {}}},
+    ],
+    ids=["name", "enum", "integer", "base64", "list", "key"],
+)
+def test_long_values_are_cut_in_errors_of_json(value: dict[str, Any]) -> None:
+    with no_hang(), pytest.raises(ConfigError) as caught:
+        from_value(value, Everything)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
+    key, numbers = "x" * (1 << 20), [1] * 200_000
+    value = {"children": {key: {"numbers": numbers}}}
+    with no_hang():
+        message = from_value(value, nested_maps())
+    assert list(message.children[key].numbers) == numbers
+    numbers.append("wrong")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"children\['x+\.\.\.'\]\.numbers\[200000\]: expected"):
+        from_value(value, nested_maps())
+
+
+def nested_maps() -> Any:
+    fields = "children 1 map:string,message:Node\nnumbers 2 int32 repeated\n"
+    return Table(__name__, {"Node": fields}, {}).find("Node")
+
+
+def test_a_name_that_stands_twice_among_many_is_found() -> None:
+    names = [f'"n{at}": 0' for at in range(200_000)]
+    text = "{" + ", ".join([*names, '"last": 1', '"last": 2']) + "}"
+    with no_hang(), pytest.raises(ConfigError, match="'last' stands twice"):
+        parse_json(text, Everything)
