@@ -58,9 +58,10 @@ build/venv/.ready:
 # Not isolated, so that the CMake build folder lives on and a second install
 # compiles only what changed. `make wheels` builds in isolation.
 .PHONY: install
-install: $(VENV)/.ready ## install the package into the test environment
+install: $(VENV)/.ready ## install both packages into the test environment
 	$(PIP) --no-build-isolation --no-deps --force-reinstall \
 	    -C cmake.define.STRETTO_WERROR=ON .
+	$(PIP) --no-build-isolation --no-deps --force-reinstall ./stretto-fidl
 
 # --- what a visitor runs ----------------------------------------------------
 
@@ -93,7 +94,7 @@ flow-picture: install ## draw docs/flow_demo.png anew: the demo in the Perfetto 
 .PHONY: endurance
 endurance: install ## the long form of the endurance tests: what the project promises
 	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py \
-	    tests/conformance/test_fidl_many.py
+	    stretto-fidl/tests/conformance/test_many.py
 
 .PHONY: test-native
 test-native: $(VENV)/.ready
@@ -155,7 +156,7 @@ generate: $(VENV)/.ready ## the checked-in protobuf classes, again
 	PYTHONPATH=src $(VENV)/bin/python -m stretto.protozero.generate
 
 .PHONY: wheels
-wheels: $(VENV)/.ready ## manylinux wheels of each CPython, and the pure one, in dist/
+wheels: $(VENV)/.ready ## manylinux wheels of each CPython, the pure one, stretto-fidl's, in dist/
 	$(call pip_extras,wheels)
 	tools/wheels
 

@@ -1,23 +1,17 @@
-"""Both ends of our own RPC, for bench/flows.py: what a call costs, untraced and traced.
+"""Both ends of our own IPC, for bench/flows.py: the cost of a call, untraced and traced.
 
-`Ipc` and `FidlAsync` go through both machines in one thread, so that what is added isn't lost in
-the noise of wakeups; `Fidl` has a server in a thread, and a client that blocks.
+`Ipc` goes through both machines in one thread, so that the cost of tracing isn't lost in the noise
+of wakeups.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
-import time
 from typing import Any
 
 from _rounds import State, timed
 
 from stretto import flows
-from stretto.fidl.bindings import channel, load
-from stretto.fidl.compiler import compile_sources
-from stretto.fidl.transport import AsyncClient, AsyncServer, Client, Server
 from stretto.ipc.client import Client as IpcClient
 from stretto.ipc.host import HostConnection, HostedService
 from stretto.ipc.service import Method, Raw, ServiceDescriptor
@@ -29,37 +23,26 @@ BODY = b"x" * 32
 
 SERVICE = ServiceDescriptor("Bench", [Method("Echo", Raw, Raw)], {"Echo": CATEGORY})
 
-FIDL = f"""
-library bench;
-
-protocol Bench {{
-    @trace("{CATEGORY}")
-    strict Echo(struct {{ data vector<uint8>:64; }}) -> (struct {{ data vector<uint8>:64; }});
-    strict Plain(struct {{ data vector<uint8>:64; }}) -> (struct {{ data vector<uint8>:64; }});
-}};
-"""
-bench: Any = load(compile_sources({"bench.fidl": FIDL}))
-
 
 def untraced() -> None:
-    """No hooks are there."""
+    """No hooks are installed."""
     flows.uninstall()
 
 
 def off() -> None:
-    """Hooks are there, and the category isn't recorded."""
+    """Hooks are installed, and the category isn't recorded."""
     flows.install()
     flows.disable(CATEGORY)
 
 
 def on() -> None:
-    """Calls are recorded, if a session runs."""
+    """Hooks are installed, and calls are recorded while a session runs."""
     flows.install()
     flows.enable(CATEGORY)
 
 
 def states(measure: Any) -> dict[str, State]:
-    """Of a thing whose calls have the category."""
+    """The states to compare, for calls of the category."""
     return {
         "untraced": State(measure, untraced),
         "off": State(measure, off),
@@ -99,60 +82,3 @@ class Ipc:
     def close(self) -> None:
         for end in self._ends:
             end.close()
-
-
-class _Handler:
-    def Echo(self, request: Any) -> Any:  # noqa: N802  # FIDL's name
-        return bench.BenchEchoResponse(data=request.data)
-
-    def Plain(self, request: Any) -> Any:  # noqa: N802  # FIDL's name
-        return bench.BenchPlainResponse(data=request.data)
-
-
-class Fidl:
-    """A client that blocks, and a server in a thread, over a socket pair."""
-
-    def __init__(self) -> None:
-        near, far = channel()
-        server = Server(bench.Bench, far, _Handler())
-        self._thread = threading.Thread(target=server.serve)
-        self._thread.start()
-        self._client = Client(bench.Bench, near)
-        data = list(BODY)
-        self.states = states(timed(lambda: self._client.Echo(data=data)))
-
-    def close(self) -> None:
-        self._client.close()
-        self._thread.join()
-
-
-class FidlAsync:
-    """A client and a server for asyncio, in one loop, over a socket pair."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._loop.run_until_complete(self._open())
-        self.states = states(lambda count: self._loop.run_until_complete(self._calls(count)))
-
-    async def _open(self) -> None:
-        near, far = channel()
-        self._serving = asyncio.ensure_future(AsyncServer(bench.Bench, far, _Handler()).serve())
-        self._client = AsyncClient(bench.Bench, near)
-
-    async def _calls(self, count: int) -> list[int]:
-        clock = time.perf_counter_ns
-        data = list(BODY)
-        figures = []
-        for _ in range(count):
-            begin = clock()
-            await self._client.Echo(data=data)
-            figures.append(clock() - begin)
-        return figures
-
-    async def _close(self) -> None:
-        self._client.close()
-        await self._serving
-
-    def close(self) -> None:
-        self._loop.run_until_complete(self._close())
-        self._loop.close()

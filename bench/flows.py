@@ -29,10 +29,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from _flow_ends import Fidl, FidlAsync, Ipc, bench
+from _flow_ends import Ipc
 from _grpc_calls import GrpcCalls
 from _rounds import Rounds
 
@@ -40,8 +42,12 @@ import stretto
 from stretto import flows
 from stretto.base.rpc_hooks import TraceSwitch
 from stretto.client.recording import recording_config
-from stretto.fidl.bindings.protocols import TWO_WAY
-from stretto.fidl.transport.stubs import stub_class
+from stretto_fidl.bindings.protocols import TWO_WAY
+from stretto_fidl.transport.stubs import stub_class
+
+sys.path.append(str(Path(__file__).parents[1] / "stretto-fidl" / "bench"))
+
+from _fidl_ends import Fidl, FidlAsync, bench  # found by the line above
 
 if TYPE_CHECKING:
     from collections.abc import Callable

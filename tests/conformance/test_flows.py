@@ -6,8 +6,6 @@ import io
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from stretto import flows
 from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.ipc.service import Raw
 from tests.support import framed_rpc, ipc_many
+from tests.support.flow_points import Point, expected
 from tests.support.oracle import Oracle, missing
 from tests.support.recorded import record as record_program
 from tests.support.recorded_events import record
@@ -31,11 +30,6 @@ select s.id, s.ts,
 from slice s where s.category in ('test.greeter', 'test.framed') order by s.ts, s.id
 """
 ARROWS = "select slice_out, slice_in from flow"
-
-Point = tuple[str, str, int, int]
-"""role, kind, number of the message, and which of its kind (answers in parts)."""
-
-CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
 
 
 def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tuple[Point, Point]]]:
@@ -53,22 +47,6 @@ def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tupl
         seen[key] += 1
     arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]
     return times, arrows
-
-
-def expected(points: Iterable[Point]) -> list[tuple[Point, Point]]:
-    """The arrows that join these points, and no others."""
-    there = set(points)
-    arrows = []
-    for number in {point[2] for point in points}:
-        chain = [(*each, number, 0) for each in CALL if (*each, number, 0) in there]
-        arrows += pairwise(chain)
-        for kind in ("one-way", "event"):
-            arrows += [((("send", kind, number, 0)), ("receive", kind, number, 0))]
-        part = 1
-        while ("send", "reply", number, part) in there:
-            arrows.append((("send", "reply", number, part), ("receive", "reply", number, part)))
-            part += 1
-    return [(out, into) for out, into in arrows if out in there and into in there]
 
 
 def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:

@@ -16,7 +16,12 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def documents() -> list[Path]:
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    """Those of both distributions."""
+    folders = (ROOT, ROOT / "stretto-fidl")
+    found = [path for folder in folders for path in folder.glob("*.md")]
+    return sorted(
+        [*found, *(path for folder in folders for path in (folder / "docs").rglob("*.md"))]
+    )
 
 
 def anchors(document: Path) -> set[str]:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.sources import (
+    FIDL_PACKAGE,
     PACKAGE,
+    ROOT,
     Import,
     imports,
     module_name,
@@ -30,7 +32,7 @@ RANKS = (
     ("base",),
     ("protozero",),
     ("protos",),
-    ("fidl", "ipc"),
+    ("ipc",),
     ("ports",),
     ("analysis", "client", "service"),
     ("backends",),
@@ -48,6 +50,32 @@ CLIENT_ONLY = {"flows", "probes", "profilers"}
 HIDDEN = {"backends", "ipc", "ports", "service"}
 
 
+FIDL_RANKS = (
+    ("errors", "ordinals", "python_names"),
+    ("codec", "compiler"),
+    ("bindings",),
+    ("transport",),
+    ("cli",),
+)
+"""The layers of `stretto_fidl`, from the bottom."""
+FIDL_RANK = {part: rank for rank, parts in enumerate(FIDL_RANKS) for part in parts}
+
+FIDL_INTERFACE = (
+    "stretto.base.errors",
+    "stretto.base.excerpts",
+    "stretto.base.rpc_hooks",
+)
+"""What `stretto_fidl` may import of `stretto`."""
+VERB_INTERFACE = (
+    *FIDL_INTERFACE,
+    "stretto.analysis.open_packets",
+    "stretto.cli.output_file",
+    "stretto.cli.verb_parser",
+    "stretto.protozero",
+)
+"""What its verb may, as any verb of another distribution."""
+
+
 def layer(module: str) -> str:
     """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade."""
     parts = module.split(".")
@@ -59,6 +87,10 @@ def layer(module: str) -> str:
 
 def violation(importer: str, imported: Import) -> str | None:
     """Why a module may not import another one, or None."""
+    if importer.split(".")[0] == "stretto_fidl":
+        return fidl_violation(importer, imported.module)
+    if imported.module.split(".")[0] == "stretto_fidl":
+        return f"stretto may not import stretto_fidl ({imported.module})"
     if imported.module.split(".")[0] != "stretto":
         return None
     mine, other = layer(importer), layer(imported.module)
@@ -71,9 +103,24 @@ def violation(importer: str, imported: Import) -> str | None:
     return None if allowed else f"{mine} may not import {other} ({imported.module})"
 
 
+def fidl_violation(importer: str, imported: str) -> str | None:
+    """Why a module of `stretto_fidl` may not import another one, or None."""
+    _, mine, *_ = [*importer.split("."), ""]
+    package, other, *_ = [*imported.split("."), ""]
+    if package == "stretto":
+        interface = VERB_INTERFACE if mine == "cli" else FIDL_INTERFACE
+        allowed = any(f"{imported}.".startswith(f"{module}.") for module in interface)
+        return None if allowed else f"{imported} is no part of the interface for stretto_fidl"
+    if package != "stretto_fidl" or mine == other or FIDL_RANK[other] < FIDL_RANK[mine]:
+        return None
+    return f"{mine} may not import {other} ({imported})"
+
+
 def test_every_package_has_its_rank() -> None:
     packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert packages <= set(RANK), f"packages without a rank: {packages - set(RANK)}"
+    parts = {path.stem for path in FIDL_PACKAGE.iterdir() if path.stem[0] not in "._"}
+    assert parts - {"py"} == set(FIDL_RANK)
 
 
 def test_every_folder_with_modules_is_a_package() -> None:
@@ -108,6 +155,17 @@ def test_imports_point_down() -> None:
         ("stretto", "stretto.backends.in_process", True),
         ("stretto.probes.procfs", "stretto.DataSource", True),
         ("stretto.probes.procfs", "stretto.service.flush", False),
+        ("stretto.ipc.frames", "stretto_fidl.codec", False),
+        ("stretto.cli.main", "stretto_fidl.cli", False),
+        ("stretto_fidl.codec.types", "stretto.base.errors.StrettoError", True),
+        ("stretto_fidl.codec.types", "stretto.base.errors_of_mine", False),
+        ("stretto_fidl.codec.types", "stretto.base.ids", False),
+        ("stretto_fidl.codec.types", "stretto.cli.verb_parser.VerbParser", False),
+        ("stretto_fidl.codec.types", "stretto.Category", False),
+        ("stretto_fidl.codec.types", "stretto_fidl.bindings.ir", False),
+        ("stretto_fidl.bindings.ir", "stretto_fidl.codec.types", True),
+        ("stretto_fidl.cli.compile", "stretto.cli.verb_parser.VerbParser", True),
+        ("stretto_fidl.cli.compile", "stretto.cli.main", False),
     ],
 )
 def test_the_rule_itself(importer: str, module: str, *, allowed: bool) -> None:
@@ -133,21 +191,41 @@ def test_relative_imports_are_resolved() -> None:
     path = PACKAGE / "__init__.py"
     assert module_name(path) == "stretto"
     assert module_name(PACKAGE / "base" / "clock.py") == "stretto.base.clock"
+    assert module_name(FIDL_PACKAGE / "codec" / "types.py") == "stretto_fidl.codec.types"
 
 
 def test_rpc_packages_never_reach_the_tracer() -> None:
     """From module to module, however far: only the seam in `base` connects them."""
     files = {module_name(path): path for path in python_sources(".py")}
-    reached = {name for name in files if layer(name) in ("ipc", "fidl")}
-    assert reached
+    reached = {name for name in files if layer(name) == "ipc"}
+    reached |= {name for name in files if name.startswith("stretto_fidl.transport")}
+    assert {"stretto.ipc.client", "stretto_fidl.transport.client"} <= reached
     waiting = list(reached)
     while waiting:
         for imported in imports(files[waiting.pop()]):
             # `stretto.base.rpc_hooks`, or a name in it.
             for name in (imported.module, imported.module.rpartition(".")[0]):
-                if name in files and name != "stretto" and name not in reached:
+                outermost = name in ("stretto", "stretto_fidl")
+                if name in files and not outermost and name not in reached:
                     reached.add(name)
                     waiting.append(name)
     tracers = {"flows", "client", "backends", "service", "ports", "profilers"}
     assert "stretto.base.rpc_hooks" in reached
     assert not {name for name in reached if layer(name) in tracers}
+
+
+def test_tests_and_examples_of_stretto_need_no_stretto_fidl() -> None:
+    """`bench/flows.py` measures both; nothing else here imports the other distribution."""
+    files = [
+        path for folder in ("tests", "examples", "tools") for path in (ROOT / folder).rglob("*.py")
+    ]
+    foreign = ("stretto_fidl", "fidl_support")
+    report(
+        [
+            where(path, imported.line, f"{imported.module} is stretto-fidl's: move this there")
+            for path in files
+            for imported in imports(path)
+            if imported.module.split(".")[0] in foreign
+            or imported.module.startswith("stretto.fidl")
+        ]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,20 @@ def test_extras_are_read_without_installing() -> None:
 
 def test_development_extra_holds_what_make_test_installs() -> None:
     assert requirements(["dev"]) == ["stretto[build,lint,test]"]
+
+
+def test_both_distributions_have_one_version() -> None:
+    """They are released together: stretto-fidl requires the same minor version."""
+    ours, fidl = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        for folder in ("", "stretto-fidl")
+    )
+    assert ours["version"] == fidl["version"]
+    minor = ours["version"].rpartition(".")[0]
+    assert fidl["dependencies"] == [f"stretto=={minor}.*"]
+    for distribution in (ours, fidl):
+        assert distribution["license"] == "Apache-2.0"
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "stretto-fidl" / "LICENSE").read_bytes()
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.23456, "1.23"), (None, ""), ("ns", "ns"), (7, "7")])

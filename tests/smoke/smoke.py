@@ -4,11 +4,12 @@
 
 `native`: the extensions load and a recording holds packets. `pure`: there are
 none, and every call is a correct no-op. Both: the disabled behaviour of
-`disabled_behaviour.py`.
+`disabled_behaviour.py`, and what a user of stretto-fidl is told where it isn't installed.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -82,6 +83,22 @@ def check_pure() -> None:
         record(Path(folder, "smoke.pftrace"))
 
 
+def check_without_fidl() -> None:
+    """`stretto fidl` and `stretto.fidl` say what to install."""
+    hint = "pip install stretto-fidl"
+    command = [str(Path(sys.executable).with_name("stretto")), "fidl", "--help"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    check(
+        ended.returncode == 1 and hint in ended.stderr, "`stretto fidl` doesn't say what it needs"
+    )
+    try:
+        importlib.import_module("stretto.fidl.codec")
+    except ModuleNotFoundError as error:
+        check(hint in str(error), "`import stretto.fidl` doesn't say what it needs")
+    else:
+        check(False, "stretto.fidl is there, without stretto-fidl")
+
+
 def check_disabled_behaviour() -> None:
     """The suite that holds wherever nothing records."""
     suite = unittest.TestLoader().discover(str(HERE), pattern="disabled_behaviour.py")
@@ -96,6 +113,7 @@ def main() -> None:
     check(len(sys.argv) == 2 and sys.argv[1] in kinds, "usage: smoke.py native|pure")
     check_installed()
     kinds[sys.argv[1]]()
+    check_without_fidl()
     check_disabled_behaviour()
     print(f"smoke: the {sys.argv[1]} wheel works on {sys.version.split()[0]}")
 

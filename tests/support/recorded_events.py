@@ -178,3 +178,13 @@ def record(
         yield recorded
         session.stop()
         recorded.trace = session.read()
+
+
+def bodies(events: list[Event], role: str) -> dict[tuple[str, str], list[Any]]:
+    """The recorded bodies of messages by kind and method, in the order of their events."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for event in events:
+        args = event.args
+        if event.kind != END and args["role"] == role and "body" in args:
+            found.setdefault((args["kind"], args["method"]), []).append(args["body"])
+    return found

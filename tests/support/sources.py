@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "stretto"
+FIDL_PACKAGE = ROOT / "stretto-fidl" / "src" / "stretto_fidl"
+PACKAGES = (PACKAGE, FIDL_PACKAGE)
+"""Of both distributions."""
 
 
 class Import(NamedTuple):
@@ -23,10 +26,16 @@ class Import(NamedTuple):
     """Stands under `if TYPE_CHECKING`, or in a stub."""
 
 
-def python_sources(*suffixes: str) -> list[Path]:
-    """All modules of the package, sorted."""
+def python_sources(*suffixes: str, packages: tuple[Path, ...] = PACKAGES) -> list[Path]:
+    """All modules of the packages, sorted."""
     wanted = suffixes or (".py", ".pyi")
-    return sorted(path for path in PACKAGE.rglob("*") if path.suffix in wanted)
+    files = (path for package in packages for path in package.rglob("*"))
+    return sorted(path for path in files if path.suffix in wanted)
+
+
+def package_of(path: Path) -> Path | None:
+    """The package that a file is in; None: it is in neither."""
+    return next((package for package in PACKAGES if path.is_relative_to(package)), None)
 
 
 def native_sources(folder: str = "") -> list[Path]:
@@ -37,13 +46,15 @@ def native_sources(folder: str = "") -> list[Path]:
 
 def module_name(path: Path) -> str:
     """`src/stretto/base/clock.py` is `stretto.base.clock`."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    package = package_of(path)
+    assert package is not None, path
+    parts = path.relative_to(package.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def package_name(path: Path) -> str:
-    """What relative imports of a file start from; empty outside of the package."""
-    if not path.is_relative_to(PACKAGE):
+    """What relative imports of a file start from; empty outside of the packages."""
+    if package_of(path) is None:
         return ""
     return module_name(path.parent / "__init__.py")
 

@@ -1,35 +1,17 @@
-"""The command `stretto`: finds the verb, and turns errors into messages and exit codes.
-
-A verb is a module with `run(arguments) -> exit code`.
-"""
+"""The command `stretto`: runs a verb, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from importlib import import_module
 
 from stretto.base.errors import CommandError, StrettoError
+from stretto.cli.verbs import described_verbs, load_verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-VERBS = {
-    "record": ("stretto.cli.record.command", "record a program and its children"),
-    "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
-    "trace": ("stretto.cli.trace.command", "record what all producers of a machine write"),
-    "trigger": ("stretto.cli.trigger", "fire triggers that sessions wait for"),
-    "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
-    "autostart": ("stretto.cli.autostart", "connect programs as they start"),
-    "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
-    "fidl": ("stretto.cli.fidl.command", "compile FIDL definitions"),
-    "flows": ("stretto.cli.flows.command", "RPC calls of a trace, and their latencies"),
-    "convert": ("stretto.cli.convert.command", "a trace in another format: FXT, text, JSON"),
-    "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
-}
-"""Name: (module, what it does)."""
 
 USAGE_EXIT_CODE = 2
 BROKEN_PIPE_EXIT_CODE = 128 + 13
@@ -38,7 +20,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  stretto {name:<9} {text}" for name, (_, text) in VERBS.items())
+    verbs = "\n".join(f"  stretto {name:<9} {text}" for name, text in described_verbs().items())
     return f"""\
 Stretto: Perfetto's tracing stack for Python.
 
@@ -62,9 +44,6 @@ def _run(arguments: Sequence[str]) -> int:
 
         print(f"stretto {stretto.__version__}")
         return 0
-    if arguments[0] not in VERBS:
-        known = ", ".join(VERBS)
-        raise CommandError(f"There is no verb {arguments[0]!r}: choose from {known}.", 2)
     return _run_verb(arguments[0], arguments[1:])
 
 
@@ -72,11 +51,11 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
     """The verb's exit code.
 
     Raises:
-        CommandError: it needs the native part, which this installation lacks.
+        CommandError: There is no such verb, or it needs the native part, which this installation
+            lacks.
     """
-    module, _ = VERBS[verb]
     try:
-        return int(import_module(module).run(arguments))
+        return int(load_verb(verb)(arguments))
     except ImportError:
         import stretto
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 import stretto
-from stretto.cli.main import VERBS, main
+from stretto.cli.main import main
+from stretto.cli.verbs import VERBS, added_verbs
 
 
 def test_help_names_every_verb(capsys):
@@ -30,7 +31,9 @@ def test_without_a_verb_it_helps_and_fails(capsys):
 def test_unknown_verb(capsys):
     assert main(["rekord"]) == 2
     assert capsys.readouterr().err == (
-        "stretto: There is no verb 'rekord': choose from " + ", ".join(VERBS) + ".\n"
+        "stretto: There is no verb 'rekord': choose from "
+        + ", ".join([*VERBS, *sorted(added_verbs().keys() | {"fidl"})])
+        + ".\n"
     )
 
 

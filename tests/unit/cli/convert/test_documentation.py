@@ -12,15 +12,11 @@ import pytest
 from stretto.analysis.conversion import format_of_name
 from stretto.analysis.fxt import format as fxt
 from stretto.cli.main import main
-from stretto.fidl.bindings import load
-from stretto.fidl.compiler import compile_sources
-from tests.support.fxt_traces import CLIENT, SERVER, FxtTrace
 from tests.support.recorded_events import record
 from tests.support.sources import ROOT
 
 TEXT = (ROOT / "docs/fxt.md").read_text()
 BLOCKS = re.findall(r"^```\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-GREETER = "library demo.greeter; closed protocol Greeter { strict Greet() -> (); };"
 
 
 @pytest.fixture
@@ -29,18 +25,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with record() as recorded:
         pass
     Path("trace.pftrace").write_bytes(recorded.trace)
-    library = compile_sources({"greeter.fidl": GREETER})
-    Path("greeter.json").write_text(json.dumps(library))
-    (method,) = load(library).Greeter.METHODS
-    trace = FxtTrace()
-    for time, thread, kind in (
-        (1000, CLIENT, fxt.FLOW_BEGIN),
-        (3000, SERVER, fxt.FLOW_STEP),
-        (8000, SERVER, fxt.FLOW_STEP),
-        (9000, CLIENT, fxt.FLOW_END),
-    ):
-        trace.message(time, thread, (kind, 1 << 31), method.ordinal)
-    Path("kernel.fxt").write_bytes(trace.data)
     return tmp_path
 
 
@@ -57,26 +41,6 @@ def test_the_first_commands(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     assert main(["convert", "trace.pftrace", "trace.json"]) == 0
     assert json.loads(Path("trace.json").read_text())["packet"]
-
-
-def test_names_of_the_kernels_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(2)
-    said = capsys.readouterr().out
-    assert "1 ordinals got a name, 0 have none." in said
-    assert re.search(r"^Greet +request +1 +0 +8\.0 +8\.0 +8\.0 +2\.0 ", said, re.MULTILINE)
-
-
-def test_both_commands_take_fxt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["flows", "kernel.fxt"]) == 0
-    assert re.search(r"^ordinal 0x[0-9a-f]+ +request +1", capsys.readouterr().out, re.MULTILINE)
-    symbolize = ["fidl", "symbolize", "kernel.fxt", "greeter.json", "-o", "named.pftrace"]
-    assert main(symbolize) == 0
-    assert main(["flows", "named.pftrace"]) == 0
-    assert re.search(r"^Greet +request +1", capsys.readouterr().out, re.MULTILINE)
-    Path("big.fxt").write_bytes(fxt.BIG_ENDIAN_MAGIC_BYTES)
-    assert main(["flows", "big.fxt"]) == 1
-    assert main(["fidl", "symbolize", "big.fxt", *symbolize[3:]]) == 1
-    assert capsys.readouterr().err.count("big-endian") == 2
 
 
 def test_the_endings() -> None:

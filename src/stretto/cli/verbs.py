@@ -1,0 +1,112 @@
+"""The verbs of the command `stretto`: its own, and those of other distributions.
+
+Any distribution adds a verb by an entry point of the group `stretto.verbs`, as stretto-fidl does:
+
+    [project.entry-points."stretto.verbs"]
+    fidl = "stretto_fidl.cli.command:run"
+
+- The name of the entry point is the verb. A verb of Stretto's own is never replaced.
+- The object is a function. It takes the arguments that follow the verb, `--help` among them, and
+  returns the exit code. The first line of its docstring stands in `stretto --help`.
+- It is imported when its verb runs, and for `stretto --help`: keep its module light.
+- It may print. It refuses its arguments by `CommandError(message, 2)` of `stretto.base.errors`;
+  other errors of the class `StrettoError` end the command with exit code 1. Both appear as one
+  line.
+- `stretto.cli.verb_parser.VerbParser` parses arguments, and `stretto.cli.output_file.open_output`
+  writes a result, as Stretto's own verbs do.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from stretto.base.errors import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.metadata import EntryPoint
+
+    Verb = Callable[[Sequence[str]], int]
+
+GROUP = "stretto.verbs"
+
+VERBS = {
+    "record": ("stretto.cli.record.command", "record a program and its children"),
+    "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
+    "trace": ("stretto.cli.trace.command", "record what all producers of a machine write"),
+    "trigger": ("stretto.cli.trigger", "fire triggers that sessions wait for"),
+    "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
+    "autostart": ("stretto.cli.autostart", "connect programs as they start"),
+    "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
+    "flows": ("stretto.cli.flows.command", "RPC calls of a trace, and their latencies"),
+    "convert": ("stretto.cli.convert.command", "a trace in another format: FXT, text, JSON"),
+    "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
+}
+"""Stretto's own. Name: (module, what it does)."""
+
+SEPARATE = {"fidl": ("stretto-fidl", "compile FIDL definitions, generate bindings")}
+"""Verbs that distributions of this project add. Name: (distribution, what it does)."""
+
+
+def added_verbs() -> dict[str, EntryPoint]:
+    """The verbs of installed distributions, by name; of two with one name, the first."""
+    from importlib.metadata import entry_points  # 20 ms that no verb of our own takes
+
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=GROUP)):
+        if entry.name not in VERBS:
+            found.setdefault(entry.name, entry)
+    return found
+
+
+def load_verb(name: str) -> Verb:
+    """The function that runs a verb.
+
+    Raises:
+        CommandError: There is no such verb, its distribution isn't installed or is broken.
+    """
+    if name in VERBS:
+        module, _ = VERBS[name]
+        verb: Verb = import_module(module).run
+        return verb
+    added = added_verbs()
+    if name in added:
+        return _load(added[name])
+    if name in SEPARATE:
+        distribution, _ = SEPARATE[name]
+        raise CommandError(
+            f"{name}: this verb comes with the distribution {distribution}, which is not "
+            f"installed: run `pip install {distribution}`."
+        )
+    known = ", ".join([*VERBS, *sorted(added.keys() | SEPARATE)])
+    raise CommandError(f"There is no verb {name!r}: choose from {known}.", 2)
+
+
+def _load(entry: EntryPoint) -> Verb:
+    try:
+        verb: Verb = entry.load()
+    except Exception as error:  # a foreign module may raise anything
+        where = entry.dist.name if entry.dist is not None else entry.value
+        raise CommandError(
+            f"{entry.name}: the verb can't be loaded: {error}. Install {where} again."
+        ) from error
+    return verb
+
+
+def described_verbs() -> dict[str, str]:
+    """What each verb does, in the order of `stretto --help`."""
+    texts = {name: text for name, (_, text) in VERBS.items()}
+    for name, (distribution, text) in SEPARATE.items():
+        texts[name] = f"{text} (needs `pip install {distribution}`)"
+    for name, entry in added_verbs().items():
+        texts[name] = SEPARATE[name][1] if name in SEPARATE else _described(entry)
+    return texts
+
+
+def _described(entry: EntryPoint) -> str:
+    try:
+        text = _load(entry).__doc__ or ""
+    except CommandError as error:
+        return str(error)
+    return text.strip().partition("\n")[0]

@@ -1,7 +1,0 @@
-"""Values to bytes: importing this package makes the plans of all types known."""
-
-from __future__ import annotations
-
-from stretto.fidl.codec.encoding import envelopes, sequences, values
-
-__all__ = ["envelopes", "sequences", "values"]

@@ -1,0 +1,91 @@
+"""Names in generated modules: of other libraries' modules, and of classes.
+
+No name of FIDL's starts with a `_`, so these can't collide with definitions; nor with each other:
+
+    _b, _t, _py, _Final …   what every module imports: no second `_`
+    _lib_a_b                the module of the library a.b
+    _cls_Name               in stubs, the class `Name` where a member is called so
+"""
+
+from __future__ import annotations
+
+import sys
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any
+
+from stretto_fidl.bindings.loader import short_name
+from stretto_fidl.codec.types import Reference
+from stretto_fidl.errors import FidlError
+from stretto_fidl.python_names import module_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stretto_fidl.bindings.ir import LibraryReader
+
+
+class Names:
+    """What a module calls things.
+
+    Attributes:
+        dependencies: Libraries whose types this one mentions.
+
+    Args:
+        reader: Of the module's library.
+        prefix: The package of all modules; "" for none.
+
+    Raises:
+        FidlError: There can be no such package, or a module would need one.
+    """
+
+    def __init__(self, reader: LibraryReader, prefix: str = "") -> None:
+        if not all(_is_part(part) for part in prefix.split(".")) and prefix:
+            raise FidlError(f"{prefix[:100]!r} is no name of a package in Python, such as my.api")
+        self._library: str = reader.ir["name"]
+        self._prefix = prefix
+        mentioned = set(_mentioned(reader.ir, reader))
+        self.dependencies = sorted(mentioned - {self._library})
+        if not prefix:
+            _check_is_free([self._library, *self.dependencies])
+
+    def alias(self, library: str) -> str:
+        """What another library's module is called here."""
+        return f"_lib_{module_name(library)}"
+
+    def imports(self) -> list[str]:
+        """The import statements for the libraries that this one depends on."""
+        start = f"from {self._prefix} import " if self._prefix else "import "
+        return [f"{start}{module_name(name)} as {self.alias(name)}" for name in self.dependencies]
+
+    def cls(self, name: str) -> str:
+        """An expression for a definition's class, given its full name."""
+        library, _, _ = name.rpartition("/")
+        short = short_name(name)
+        return short if library == self._library else f"{self.alias(library)}.{short}"
+
+
+def _check_is_free(libraries: list[str]) -> None:
+    for library in libraries:
+        if library in sys.stdlib_module_names or library == "stretto":
+            raise FidlError(
+                f"library {library} would be the module {library}, which is another one already: "
+                "put modules into a package, and say which by --prefix"
+            )
+
+
+def _is_part(word: str) -> bool:
+    return word.isidentifier() and not iskeyword(word)
+
+
+def _mentioned(node: Any, reader: LibraryReader) -> Iterator[str]:
+    """The libraries of all named types in a part of the IR; protocols are mentioned by name."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _mentioned(each, reader)
+    elif isinstance(node, dict):
+        if "nullable" in node and "identifier" in node:
+            type_ = reader.type(node)
+            if isinstance(type_, Reference):
+                yield type_.name.rpartition("/")[0]
+        for each in node.values():
+            yield from _mentioned(each, reader)

@@ -1,0 +1,49 @@
+"""Attributes in the JSON IR, of its older forms, too."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from stretto_fidl.errors import FidlError
+
+if TYPE_CHECKING:
+    from stretto_fidl.bindings.ir_checks import IR
+
+
+def attributes(ir: IR) -> dict[str, Any]:
+    """Attributes by name, in snake_case: a value, several by name, or True for none.
+
+    Of one that stands there several times (`@trace`), the first counts.
+    """
+    found: dict[str, Any] = {}
+    for attribute in ir.get("maybe_attributes") or []:
+        arguments = {
+            str(argument["name"]): _literal(argument) for argument in attribute.get("arguments", [])
+        }
+        value: Any = arguments or str(attribute.get("value") or "") or True
+        if list(arguments) == ["value"]:
+            value = arguments["value"]
+        name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
+        if name == "trace" and attribute.get("value") == "":
+            value = ""  # Of others it means that there is none.
+        found.setdefault(name, value)
+    return found
+
+
+def rpc_attributes(ir: IR) -> dict[str, Any]:
+    """Attributes of a protocol or method, without its doc comment.
+
+    Raises:
+        FidlError: `@trace` is there, but says no category: nothing would be traced.
+    """
+    found = attributes(ir)
+    found.pop("doc", None)
+    if not isinstance(found.get("trace", ""), str):
+        raise FidlError(f'`@trace` of {ir["name"]} takes one string: the category, or "" for none')
+    return found
+
+
+def _literal(argument: IR) -> str | bool:
+    value = str(argument["value"]["value"])
+    return value == "true" if argument.get("type") == "bool" else value

@@ -1,0 +1,119 @@
+"""Classes of enums and bits: ints that know their names.
+
+Members are attributes of the class. A strict definition takes no other
+values, a flexible one does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from stretto.base.excerpts import SENSITIVE
+from stretto_fidl.codec import types
+from stretto_fidl.codec.checks import check_enum, check_number
+from stretto_fidl.codec.wire_error import (
+    STRICT_BITS_UNKNOWN_BIT,
+    STRICT_ENUM_UNKNOWN_VALUE,
+    WireError,
+)
+from stretto_fidl.python_names import OF_NUMBERS, python_name
+
+
+def number_name(name: str) -> str:
+    """The attribute for a member."""
+    return python_name(name, OF_NUMBERS)
+
+
+class Enum(int):
+    """One of several values, or of any if it is flexible."""
+
+    TYPE: ClassVar[types.Enum]
+    _REFUSED = STRICT_ENUM_UNKNOWN_VALUE
+
+    def __init_subclass__(cls) -> None:
+        if "TYPE" in cls.__dict__:
+            cls.TYPE.cls = cls
+            for name, value in cls.TYPE.values.items():
+                setattr(cls, number_name(name), int.__new__(cls, value))
+
+    def __new__(cls, value: int) -> Self:
+        check_number(cls.TYPE, value)
+        if problem := check_enum(cls.TYPE, value):
+            raise WireError(cls._REFUSED, problem)
+        return int.__new__(cls, value)
+
+    @property
+    def name(self) -> str | None:
+        """What the definition calls it; None if it doesn't know the value."""
+        for name, value in self.TYPE.values.items():
+            if value == self:
+                return name
+        return None
+
+    @property
+    def is_unknown(self) -> bool:
+        """A value that this definition doesn't know."""
+        return check_enum(_strict(self.TYPE), self) is not None
+
+    def __repr__(self) -> str:
+        if self.TYPE.sensitive:
+            return SENSITIVE
+        name = self.name
+        label = self.TYPE.short_name
+        return f"{label}({int(self)})" if name is None else f"{label}.{number_name(name)}"
+
+    __str__ = __repr__
+
+
+def _strict(type_: types.Enum) -> types.Enum:
+    return type(type_)(type_.name, type_.underlying, type_.values, strict=True)
+
+
+class Bits(Enum):
+    """A set of flags; `|`, `&`, `^`, `-` and `~` make others."""
+
+    TYPE: ClassVar[types.Bits]
+    _REFUSED = STRICT_BITS_UNKNOWN_BIT
+
+    def __new__(cls, value: int = 0) -> Self:
+        return super().__new__(cls, value)
+
+    def __or__(self, other: int) -> Any:
+        return type(self)(int(self) | int(other))
+
+    def __and__(self, other: int) -> Any:
+        return type(self)(int(self) & int(other))
+
+    def __xor__(self, other: int) -> Any:
+        return type(self)(int(self) ^ int(other))
+
+    def __sub__(self, other: int) -> Any:
+        return type(self)(int(self) & ~int(other))
+
+    def __invert__(self) -> Any:
+        return type(self)(self.TYPE.mask & ~int(self))
+
+    def __contains__(self, flag: int) -> bool:
+        """Whether all these flags are set."""
+        return int(self) & int(flag) == int(flag)
+
+    def __repr__(self) -> str:
+        if self.TYPE.sensitive:
+            return SENSITIVE
+        label, rest = self.TYPE.short_name, int(self)
+        names = []
+        for name, value in self.TYPE.values.items():
+            if int(self) & value == value:
+                names.append(f"{label}.{number_name(name)}")
+                rest &= ~value
+        if rest or not names:
+            names.append(f"{label}({rest:#x})" if rest else f"{label}(0)")
+        return " | ".join(names)
+
+    __str__ = __repr__
+
+
+class FrameworkError(Enum):
+    """Why a flexible method wasn't executed: FIDL's own error."""
+
+    TYPE = types.FRAMEWORK_ERROR

@@ -1,0 +1,123 @@
+"""Values as text, or as plain values, without what the definition calls `@sensitive`.
+
+That is also what `repr` says: texts of exceptions and log records end up in traces. Who wants to
+see a sensitive member looks at the attribute.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.base.excerpts import SENSITIVE, excerpt
+from stretto_fidl.codec import types
+from stretto_fidl.codec.handle import Handle, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REDACTED = SENSITIVE
+
+
+def redacted(value: Any) -> str:
+    """Return a value's text with `<sensitive>` for each sensitive member, and for each value
+    of a sensitive type.
+
+    Args:
+        value: Of a class of the bindings, or what their members hold.
+    """
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(redacted(element) for element in value)}]"
+    type_ = getattr(value, "TYPE", None)
+    if not isinstance(type_, types.Named):
+        return repr(value)
+    if type_.sensitive:
+        return REDACTED
+    if isinstance(type_, types.Union):
+        members = _union_members(value, type_)
+    elif isinstance(type_, types.Struct):
+        members = _members(value, type_)
+    else:
+        return repr(value)
+    return f"{type_.short_name}({', '.join(members)})"
+
+
+def excerpt_of(value: Any) -> Any:
+    """Return a value's excerpt (`stretto.base.excerpts`), never with what is sensitive."""
+    return excerpt(value, _parts)
+
+
+def _members(value: Any, type_: types.Struct) -> list[str]:
+    is_table = isinstance(type_, types.Table)
+    found = []
+    for member in type_.members:
+        inner = getattr(value, member.python_name)
+        if inner is not None or not is_table:
+            found.append(_member(member, inner))
+    return found
+
+
+def _union_members(value: Any, type_: types.Union) -> list[str]:
+    for member in type_.members:
+        if member.ordinal == value.ordinal:
+            return [_member(member, value.value)]
+    return [f"<unknown {value.ordinal}>"]
+
+
+def _member(member: types.Member, value: Any) -> str:
+    return f"{member.python_name}={REDACTED if is_hidden(member) else redacted(value)}"
+
+
+def is_hidden(member: types.Member) -> bool:
+    """Whether what a member holds is sensitive."""
+    return member.sensitive or _is_of_sensitive_type(member.type)
+
+
+def _is_of_sensitive_type(type_: types.Type) -> bool:
+    """Enums may be plain ints, and lists may be empty: the type says it."""
+    if isinstance(type_, (types.Vector, types.Array)):
+        return _is_of_sensitive_type(type_.element)
+    type_, _ = types.resolve(type_)
+    return isinstance(type_, types.Named) and type_.sensitive
+
+
+# --- excerpts
+
+
+def _parts(value: Any) -> Iterable[tuple[str, Any]] | str | None:
+    """See `stretto.base.excerpts.Parts`."""
+    if isinstance(value, Handle):
+        return f"<{type_name(value.object_type)}>"
+    type_ = getattr(value, "TYPE", None)
+    if not isinstance(type_, types.Named):
+        return None
+    if type_.sensitive:
+        return REDACTED
+    if isinstance(type_, types.Union):
+        return _union_parts(value, type_)
+    if isinstance(type_, types.Struct):
+        return _struct_parts(value, type_)
+    return repr(value)
+
+
+def _struct_parts(value: Any, type_: types.Struct) -> Iterable[tuple[str, Any]]:
+    is_table = isinstance(type_, types.Table)
+    for member in type_.members:
+        inner = getattr(value, member.python_name)
+        if inner is not None or not is_table:
+            yield member.name, _SECRET if is_hidden(member) else inner
+
+
+def _union_parts(value: Any, type_: types.Union) -> Iterable[tuple[str, Any]] | str:
+    for member in type_.members:
+        if member.ordinal == value.ordinal:
+            return [(member.name, _SECRET if is_hidden(member) else value.value)]
+    return f"<unknown {value.ordinal}>"
+
+
+class _Secret:
+    """Stands where a sensitive value stood."""
+
+    TYPE = types.Named("", sensitive=True)
+
+
+_SECRET = _Secret()

@@ -1,0 +1,141 @@
+"""Classes of protocols: what can be said on a channel.
+
+A class of a protocol isn't instantiated; it describes. Clients and servers
+(`stretto_fidl.transport`) are made of its methods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from stretto_fidl.codec.types import Type, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ONE_WAY: Final = "one_way"
+TWO_WAY: Final = "two_way"
+EVENT: Final = "event"
+
+
+class Method:
+    """One method or event of a protocol.
+
+    Attributes:
+        name: As the definition has it.
+        ordinal: Which identifies it in messages.
+        kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
+        strict: A peer that doesn't know it closes the channel; flexible ones needn't.
+        attributes: Of the definition, by name: a string, a bool, or True for none.
+        composed: It comes from another protocol.
+    """
+
+    __slots__ = (
+        "_error",
+        "_request",
+        "_response",
+        "_success",
+        "attributes",
+        "composed",
+        "kind",
+        "name",
+        "ordinal",
+        "strict",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        ordinal: int,
+        kind: str,
+        *,
+        strict: bool = False,
+        request: Type | None = None,
+        response: Type | None = None,
+        success: Type | None = None,
+        error: Type | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        composed: bool = False,
+    ) -> None:
+        self.name, self.ordinal, self.kind, self.strict = name, ordinal, kind, strict
+        self._request, self._response = request, response
+        self._success, self._error = success, error
+        self.attributes: Mapping[str, Any] = attributes or {}
+        self.composed = composed
+
+    @property
+    def request(self) -> Any:
+        """The class of the request's payload; None if it has none. Events have no request."""
+        return _cls(self._request)
+
+    @property
+    def response(self) -> Any:
+        """The class of the response's payload, or the event's; None if it has none.
+
+        Of a flexible or fallible two-way method it is the union of its success, its error and
+        the framework's.
+        """
+        return _cls(self._response)
+
+    @property
+    def success(self) -> Any:
+        """The class of the success in `response`, if that is such a union."""
+        return _cls(self._success)
+
+    @property
+    def error(self) -> Any:
+        """The type of the method's own error: the class of an enum, or a type of the codec."""
+        return _cls(self._error)
+
+    @property
+    def has_result(self) -> bool:
+        """Whether `response` is a union of success and errors."""
+        return self._success is not None or self._error is not None
+
+    def __repr__(self) -> str:
+        return f"<Method {self.name} {self.ordinal:#x} {self.kind}>"
+
+
+def _cls(type_: Type | None) -> Any:
+    if type_ is None:
+        return None
+    found, _ = resolve(type_)
+    return getattr(found, "cls", None) or found
+
+
+class Protocol:
+    """Base of all protocols' classes.
+
+    Attributes:
+        NAME: With the library.
+        OPENNESS: `open`, `ajar` or `closed`: which unknown methods don't close the channel.
+        TRANSPORT: As in the attribute, `Channel` by default.
+        ATTRIBUTES: As those of `Method`.
+        METHODS: All of them, composed ones too.
+        BY_NAME: The same by their names.
+        BY_ORDINAL: The same by their ordinals.
+    """
+
+    NAME: ClassVar[str]
+    OPENNESS: ClassVar[str] = "open"
+    TRANSPORT: ClassVar[str] = "Channel"
+    ATTRIBUTES: ClassVar[Mapping[str, Any]] = {}
+    METHODS: ClassVar[tuple[Method, ...]] = ()
+    BY_NAME: ClassVar[Mapping[str, Method]] = {}
+    BY_ORDINAL: ClassVar[Mapping[int, Method]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.BY_NAME = {method.name: method for method in cls.METHODS}
+        cls.BY_ORDINAL = {method.ordinal: method for method in cls.METHODS}
+
+
+class Service:
+    """Base of all services' classes.
+
+    Attributes:
+        NAME: With the library.
+        MEMBERS: Full names of protocols by the members' names.
+    """
+
+    NAME: ClassVar[str]
+    MEMBERS: ClassVar[Mapping[str, str]] = {}

@@ -1,0 +1,7 @@
+"""Bytes to values: importing this package makes the plans of all types known."""
+
+from __future__ import annotations
+
+from stretto_fidl.codec.decoding import envelopes, sequences, values
+
+__all__ = ["envelopes", "sequences", "values"]

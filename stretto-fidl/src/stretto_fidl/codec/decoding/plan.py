@@ -1,0 +1,164 @@
+"""Bytes to values, wire formats v2 and v1.
+
+The mirror of `encoder`: a type is compiled once to closures. An object is
+claimed (do its bytes remain? is the padding after it zero?), unpacked by one
+call, its own padding compared with zero, and then each member makes its
+value of its items, in order, reading what lies out of line on the way.
+
+The peer is hostile: nothing is allocated for a count before the bytes are
+known to be there, depth is bounded, and whatever is left over is an error.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stretto_fidl.codec.checks import check_depth
+from stretto_fidl.codec.layout import V2, Layout, aligned, layout
+from stretto_fidl.codec.types import Type, resolve
+from stretto_fidl.codec.wire_error import (
+    INVALID_PADDING_BYTE,
+    TOO_FEW_BYTES,
+    TOO_FEW_HANDLES,
+    WireError,
+)
+
+if TYPE_CHECKING:
+    from stretto_fidl.codec.handle import Handle
+
+
+class Decoder:
+    """A message being read.
+
+    Attributes:
+        data: All of it.
+        next: Where the next object starts.
+        handles: All of them.
+        next_handle: How many are taken.
+    """
+
+    __slots__ = ("data", "handles", "next", "next_handle")
+
+    def __init__(self, data: bytes, handles: Sequence[Handle] = (), start: int = 0) -> None:
+        self.data = data
+        self.next = start
+        self.handles = handles
+        self.next_handle = 0
+
+    def claim(self, size: int) -> int:
+        """Take the next object, and return where it starts."""
+        start, data = self.next, self.data
+        end = start + (size + 7 & -8)
+        if end > len(data):
+            missing = end - len(data)
+            raise WireError(TOO_FEW_BYTES, f"{missing} bytes are missing", len(data))
+        if size & 7 and any(data[start + size : end]):
+            raise WireError(INVALID_PADDING_BYTE, "padding isn't zero", start + size)
+        self.next = end
+        return start
+
+    def take(self, object_type: int, rights: int) -> Handle:
+        """Take the next handle, checked."""
+        if self.next_handle >= len(self.handles):
+            raise WireError(TOO_FEW_HANDLES, "there is no handle left")
+        handle = self.handles[self.next_handle]
+        handle.check(object_type, rights)
+        self.next_handle += 1
+        return handle
+
+    def drop(self, count: int) -> None:
+        """Close the next handles."""
+        for handle in self.handles[self.next_handle : self.next_handle + count]:
+            handle.close()
+        self.next_handle += count
+
+
+Value = Callable[[Sequence[Any], int, Decoder, int], Any]
+"""Make a value of the items from an index on, at a depth; reads what is out of line."""
+Read = Callable[[Decoder, int], Any]
+"""Read the next object, at a depth."""
+
+
+def reader(type_: Type, wire: int = V2) -> Read:
+    """Return what reads a value of a type from the next object."""
+    type_, _ = resolve(type_)
+    key = "read", wire
+    found: Read | None = type_.plans.get(key)
+    if found is None:
+        found = type_.plans[key] = _object(type_, wire)
+    return found
+
+
+def primary(type_: Type, wire: int) -> tuple[int, Read]:
+    """Return what reads a value of a type as the first object, and how many bytes that takes."""
+    key = "primary", wire
+    found: tuple[int, Read] | None = type_.plans.get(key)
+    if found is None:
+        found = type_.plans[key] = aligned(layout(type_, wire).size), reader(type_, wire)
+    return found
+
+
+def later(type_: Type, wire: int) -> Read:
+    """As `reader`, made when first used."""
+    made: list[Read] = []
+
+    def read(decoder: Decoder, depth: int) -> Any:
+        if not made:
+            made.append(reader(type_, wire))
+        return made[0](decoder, depth)
+
+    return read
+
+
+def _object(type_: Type, wire: int) -> Read:
+    shape, value = layout(type_, wire), value_of(type_, wire)
+    unpack_from, size = struct.Struct(f"<{shape.format}").unpack_from, shape.size
+
+    def read(decoder: Decoder, depth: int) -> Any:
+        check_depth(depth)
+        start = decoder.claim(size)
+        try:
+            if shape.padding:
+                check_padding(decoder.data[start : start + size], shape)
+            return value(unpack_from(decoder.data, start), 0, decoder, depth)
+        except WireError as error:
+            error.anchor(start)
+            raise
+
+    return read
+
+
+def check_padding(data: bytes, shape: Layout) -> None:
+    for offset, length in shape.padding:
+        if any(data[offset : offset + length]):
+            error = WireError(INVALID_PADDING_BYTE, "padding isn't zero")
+            error.offset = offset
+            raise error
+
+
+Maker = Callable[[Any, bool, int], Value]
+"""Makes a plan for a type, told if it may be absent where it is mentioned, and the wire format."""
+
+MAKERS: dict[type[Type], Maker] = {}
+
+
+def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
+    """Say that a function makes the plans of these kinds of types."""
+
+    def register(maker: Maker) -> Maker:
+        MAKERS.update(dict.fromkeys(kinds, maker))
+        return maker
+
+    return register
+
+
+def value_of(type_: Type, wire: int) -> Value:
+    """Return what makes a value of a type in line."""
+    type_, optional = resolve(type_)
+    key = "value", wire, optional
+    found: Value | None = type_.plans.get(key)
+    if found is None:
+        found = type_.plans[key] = MAKERS[type(type_)](type_, optional, wire)
+    return found

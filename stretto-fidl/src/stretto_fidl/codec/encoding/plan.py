@@ -1,0 +1,152 @@
+"""Values to bytes, wire format v2.
+
+A type is compiled once to a plan of closures. An object (the value itself, or
+what lies out of line) is packed by one call of a `struct.Struct`, from the
+items of its members (see `layout`); making these items writes what lies out of
+line, member by member, so that both bytes and handles come in the order of a
+depth-first traversal:
+
+    write(object)    reserve room ─▶ items of each member ─▶ pack
+                                         │ out of line: write(object), deeper
+
+Plans of what lies out of line are made when first needed: types may be
+recursive, objects in line can't be.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from stretto_fidl.codec.checks import check_depth, checker
+from stretto_fidl.codec.layout import aligned, layout
+from stretto_fidl.codec.types import Array, Primitive, Struct, Table, Type, Union, resolve
+from stretto_fidl.codec.wire_error import (
+    VALUE_OUT_OF_RANGE,
+    WireError,
+)
+
+if TYPE_CHECKING:
+    from stretto_fidl.codec.handle import HandleDisposition
+
+PADS: Final = [bytes(-size % 8) for size in range(8)]
+"""What fills an object up, by its size modulo 8."""
+
+
+class Encoder:
+    """A message being written: its bytes so far, and its handles."""
+
+    __slots__ = ("handles", "out")
+
+    def __init__(self) -> None:
+        self.out = bytearray()
+        self.handles: list[HandleDisposition] = []
+
+
+Items = Callable[[Any, Encoder, int], Sequence[Any]]
+"""Of a value in line, at a depth: what is packed for it. Writes what is out of line."""
+Write = Callable[[Any, Encoder, int], None]
+"""Append a value as an object at a depth."""
+
+
+def writer(type_: Type) -> Write:
+    """Return what appends a value of a type as an object."""
+    type_, _ = resolve(type_)
+    found: Write | None = type_.plans.get("write")
+    if found is None:
+        found = type_.plans["write"] = _object(type_)
+    return found
+
+
+def later(type_: Type) -> Write:
+    """As `writer`, made when first used."""
+    made: list[Write] = []
+
+    def write(value: Any, encoder: Encoder, depth: int) -> None:
+        if not made:
+            made.append(writer(type_))
+        made[0](value, encoder, depth)
+
+    return write
+
+
+def _object(type_: Type) -> Write:
+    shape, items = layout(type_), items_of(type_)
+    packer = struct.Struct(f"<{shape.format}{aligned(shape.size) - shape.size}x")
+    size, pack_into = packer.size, packer.pack_into
+
+    def write(value: Any, encoder: Encoder, depth: int) -> None:
+        check_depth(depth)
+        out = encoder.out
+        start = len(out)
+        out.extend(bytes(size))
+        values = items(value, encoder, depth)
+        try:
+            pack_into(out, start, *values)
+        except (struct.error, OverflowError, TypeError):
+            raise refused(type_, value) from None
+
+    return write
+
+
+def refused(type_: Type, value: Any) -> WireError:
+    """Find out what the struct module didn't like."""
+    try:
+        _search(type_, value)
+    except WireError as error:
+        return error
+    return WireError(VALUE_OUT_OF_RANGE, "a number is out of range")
+
+
+def _search(type_: Type, value: Any) -> None:
+    """Check what is in line."""
+    checker(type_)(value)
+    type_, _ = resolve(type_)
+    if value is None:
+        return
+    if isinstance(type_, Array):
+        steps = [(f"[{index}]", type_.element, inner) for index, inner in enumerate(value)]
+    elif isinstance(type_, Struct) and not isinstance(type_, (Table, Union)):
+        steps = [(m.name, m.type, getattr(value, m.python_name)) for m in type_.members]
+    else:
+        return
+    hidden = type_.hidden if isinstance(type_, Struct) else ()
+    for step, inner_type, inner in steps:
+        try:
+            _search(inner_type, inner)
+        except WireError as error:
+            error.inside(step, hidden=step in hidden)
+            raise
+
+
+Maker = Callable[[Any, bool], Items]
+"""Makes a plan for a type, told if it may be absent where it is mentioned."""
+
+MAKERS: dict[type[Type], Maker] = {}
+
+
+def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
+    """Say that a function makes the plans of these kinds of types."""
+
+    def register(maker: Maker) -> Maker:
+        MAKERS.update(dict.fromkeys(kinds, maker))
+        return maker
+
+    return register
+
+
+def items_of(type_: Type) -> Items:
+    """Return what makes the items of a value in line."""
+    type_, optional = resolve(type_)
+    key = "items", optional
+    found: Items | None = type_.plans.get(key)
+    if found is None:
+        found = type_.plans[key] = MAKERS[type(type_)](type_, optional)
+    return found
+
+
+def is_plain(type_: Type) -> bool:
+    """The value itself is the item, and packing checks it."""
+    type_, _ = resolve(type_)
+    return isinstance(type_, Primitive) and type_.name != "bool"

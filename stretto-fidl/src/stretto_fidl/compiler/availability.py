@@ -1,0 +1,208 @@
+"""`@available`: which elements a version of a platform has.
+
+One version is compiled: what was added later, or removed before, is left out
+before anything else happens, so that a name that was replaced is no clash.
+
+Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and has all that
+wasn't removed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stretto_fidl.compiler.syntax_tree import Identifier, Literal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.syntax_tree import Attribute, AttributeArgument
+
+MAX_NORMAL = (1 << 31) - 1
+NEXT = 0xFFD00000
+HEAD = 0xFFE00000
+FOREVER = 1 << 40
+_SPECIAL = {"NEXT": NEXT, "HEAD": HEAD}
+_ARGUMENTS = ("platform", "added", "deprecated", "removed", "replaced", "renamed", "note")
+_PLATFORM = re.compile("[a-z][a-z0-9]*")
+_NUMBER = re.compile("0x[0-9a-f]{1,8}|0b[01]{1,32}|[0-9]{1,10}", re.IGNORECASE)
+UNVERSIONED = "unversioned"
+"""What the IR calls the platform of libraries without versions."""
+
+
+class Availability:
+    """From when to when an element exists, and when it was deprecated."""
+
+    __slots__ = ("added", "deprecated", "removed")
+
+    def __init__(self, added: int = 0, deprecated: int = FOREVER, removed: int = FOREVER) -> None:
+        self.added = added
+        self.deprecated = deprecated
+        self.removed = removed
+
+    def at(self, version: int) -> bool:
+        """Whether the element exists in a version."""
+        return self.added <= version < self.removed
+
+
+ALWAYS = Availability()
+
+
+class Ending:
+    """How an element says that it ends: `removed=5`, `replaced=5, renamed="other"`.
+
+    Attributes:
+        word: `removed` or `replaced`.
+        version: The first one without it.
+        renamed: Its name from then on; None if it has no other.
+        span: Of the attribute.
+    """
+
+    __slots__ = ("renamed", "span", "version", "word")
+
+    def __init__(self, word: str, version: int, renamed: str | None, span: Span) -> None:
+        self.word = word
+        self.version = version
+        self.renamed = renamed
+        self.span = span
+
+
+def ending_of(attributes: list[Attribute]) -> Ending | None:
+    """What the attributes of one element say; None if it inherits its end, or has none."""
+    attribute = find(attributes)
+    given = {argument.name: argument for argument in attribute.arguments} if attribute else {}
+    for word in ("removed", "replaced"):
+        if attribute is not None and word in given:
+            renamed = given["renamed"].value if "renamed" in given else None
+            name = renamed.value if isinstance(renamed, Literal) else None
+            text = name if isinstance(name, str) else None
+            return Ending(word, version_in(given[word]), text, attribute.span)
+    return None
+
+
+def version_name(version: int) -> str:
+    """As people write it."""
+    names = {number: name for name, number in _SPECIAL.items()}
+    return names.get(version, str(version))
+
+
+def find(attributes: list[Attribute]) -> Attribute | None:
+    """The `@available` among attributes."""
+    return next((a for a in attributes if a.name == "available"), None)
+
+
+def parse_version(text: str) -> int | None:
+    """A version by its number or name; None if it is none."""
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = int(text, 0 if text[1:2].isalpha() else 10)
+    return number if 1 <= number <= MAX_NORMAL or number in _SPECIAL.values() else None
+
+
+def platform_of(library: str, attribute: Attribute | None) -> str | None:
+    """The platform of a library; None for one without versions.
+
+    Raises:
+        CompileError: The name is none.
+    """
+    if attribute is None:
+        return None
+    for argument in attribute.arguments:
+        if argument.name == "platform":
+            name = argument.value.value if isinstance(argument.value, Literal) else None
+            if not isinstance(name, str) or not _PLATFORM.fullmatch(name):
+                raise argument.span.error("a platform's name is lower case letters and digits")
+            if name == UNVERSIONED:
+                raise argument.span.error(f"no platform can be named `{name}`: that means none")
+            return name
+    return library.split(".")[0]
+
+
+def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availability:
+    """What an attribute says, in the frame of its parent's.
+
+    Args:
+        attribute: `@available`.
+        parent: Of the element around.
+        is_library: It stands on the library.
+
+    Raises:
+        CompileError: It's malformed, or contradicts itself or the parent.
+    """
+    versions = _versions(attribute, is_library)
+    removed = versions.get("removed", versions.get("replaced", parent.removed))
+    added = versions.get("added", parent.added)
+    deprecated = versions.get("deprecated", max(parent.deprecated, added))
+    _check_order(attribute.span, versions, added, deprecated, removed)
+    ends_too_late = removed > parent.removed or versions.get("replaced") == parent.removed
+    if added < parent.added or ends_too_late or versions.get("deprecated", 0) > parent.deprecated:
+        raise attribute.span.error(
+            "this exists when what it is a part of doesn't: change its versions"
+        )
+    if added >= parent.removed:
+        raise attribute.span.error("this is added when what it is a part of is gone already")
+    return Availability(added, deprecated, removed)
+
+
+def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
+    names = [argument.name for argument in attribute.arguments]
+    if not names:
+        raise attribute.span.error("`@available` needs arguments, such as `added=1`")
+    versions = {}
+    for argument in attribute.arguments:
+        if argument.name not in _ARGUMENTS:
+            raise argument.span.error(
+                f"`@available` knows no such argument: there are {', '.join(_ARGUMENTS)}"
+            )
+        if argument.name == "platform" and not is_library:
+            raise argument.span.error("`platform` stands on the library only")
+        if argument.name in ("added", "deprecated", "removed", "replaced"):
+            versions[argument.name] = version_in(argument)
+    if is_library and "added" not in versions:
+        raise attribute.span.error("a library's `@available` must say `added`")
+    if is_library and "replaced" in versions:
+        raise attribute.span.error("a library can't be `replaced`: write `removed`")
+    if is_library and "renamed" in names:
+        raise attribute.span.error("a library can't be `renamed`, only members can")
+    if "removed" in versions and "replaced" in versions:
+        raise attribute.span.error("`removed` and `replaced` exclude each other")
+    if "note" in names and not {"deprecated", "removed", "replaced"} & versions.keys():
+        raise attribute.span.error("`note` needs `deprecated`, `removed` or `replaced`")
+    if "renamed" in names and not {"removed", "replaced"} & versions.keys():
+        raise attribute.span.error("`renamed` needs `removed` or `replaced`")
+    return versions
+
+
+def version_maybe_in(argument: AttributeArgument) -> int | None:
+    """The version that an argument names; None if it names none, as it may in other attributes."""
+    value = argument.value
+    if isinstance(value, Literal) and value.kind == "numeric":
+        return parse_version(value.text)
+    return parse_version(str(value.reference)) if isinstance(value, Identifier) else None
+
+
+def version_in(argument: AttributeArgument) -> int:
+    """The version that an argument names.
+
+    Raises:
+        CompileError: It names none.
+    """
+    version = version_maybe_in(argument)
+    if version is None:
+        raise argument.span.error(
+            f"invalid version: use a number from 1 to {MAX_NORMAL}, NEXT or HEAD"
+        )
+    return version
+
+
+def _check_order(
+    span: Span, versions: Mapping[str, int], added: int, deprecated: int, removed: int
+) -> None:
+    if versions.keys() & {"removed", "replaced", "added"} and added >= removed:
+        raise span.error("it must be added before it is removed")
+    if "deprecated" in versions and not added <= deprecated < removed:
+        raise span.error("it must be deprecated after it is added and before it is removed")

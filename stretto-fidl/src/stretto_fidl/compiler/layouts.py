@@ -1,0 +1,194 @@
+"""Compiles structs, tables, unions, overlays, enums and bits."""
+
+from __future__ import annotations
+
+from stretto_fidl.compiler import types
+from stretto_fidl.compiler.constants import integer_range
+from stretto_fidl.compiler.names import canonical, with_article
+from stretto_fidl.compiler.types import TypeUse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto_fidl.compiler.compiler import LibraryCompiler
+    from stretto_fidl.compiler.declarations import Element, LayoutDecl, Member
+    from stretto_fidl.compiler.source import Span
+
+MAX_TABLE_ORDINAL = 64
+_DEFAULTS_ALLOWED = "allow_deprecated_struct_defaults"
+
+
+def compile_layout(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
+    """Give a layout's members their types and values, and check it.
+
+    Raises:
+        CompileError: It's wrong.
+    """
+    check_names(decl.members, "member")
+    for member in decl.members:
+        compiler.attributes(member, f"{decl.kind} member")
+    if decl.kind in ("enum", "bits"):
+        _values(compiler, decl)
+        return
+    for member in decl.members:
+        assert member.type_syntax is not None
+        member.type = compiler.types.resolve(member.type_syntax)
+    if decl.kind == "struct":
+        for member in decl.members:
+            _default(compiler, decl, member)
+    else:
+        _check_ordinals(decl)
+
+
+def check_names(members: Sequence[Element], what: str) -> None:
+    """See that no two names are the same, or too similar.
+
+    Raises:
+        CompileError: Two are.
+    """
+    seen: dict[str, Element] = {}
+    for member in members:
+        other = seen.setdefault(canonical(member.name), member)
+        if other is not member:
+            raise member.span.error(
+                f"{what} `{member.name}` and `{other.name}` at {other.span} "
+                "have the same or too similar names: rename one of them"
+            )
+
+
+# Structs.
+
+
+def _default(compiler: LibraryCompiler, decl: LayoutDecl, member: Member) -> None:
+    if member.value_syntax is None:
+        return
+    assert member.type is not None
+    type_ = member.type.type
+    is_scalar = type_.decl is not None and type_.decl.kind in ("enum", "bits")
+    if type_.nullable or not (is_scalar or type_.kind in (types.PRIMITIVE, types.STRING)):
+        raise member.span.error(f"a member of type `{type_.text}` can't have a default")
+    allowed = decl.old or decl.attribute(_DEFAULTS_ALLOWED) or member.attribute(_DEFAULTS_ALLOWED)
+    if not allowed:
+        raise member.span.error(
+            "defaults of struct members are deprecated: remove it, "
+            f"or mark the struct `@{_DEFAULTS_ALLOWED}`"
+        )
+    member.value = compiler.constants.evaluate(member.value_syntax, type_)
+
+
+# Tables, unions, overlays.
+
+
+def _check_ordinals(decl: LayoutDecl) -> None:
+    seen: dict[int, Span] = {}
+    for ordinal, span in [*decl.reserved, *((m.ordinal, m.span) for m in decl.members)]:
+        other = seen.setdefault(ordinal, span)
+        if other is not span:
+            raise span.error(f"ordinal {ordinal} is used twice; the other one is at {other}")
+    if decl.kind == "table":
+        _check_table(decl)
+    for member in decl.members:
+        assert member.type is not None
+        if member.type.type.nullable:
+            raise member.type.span.error(
+                f"members of {with_article(decl.kind)} can't be optional: they may be absent anyway"
+            )
+    is_open = decl.kind == "table" or not decl.strict
+    if not decl.members and not is_open:
+        raise decl.span.error(f"a strict {decl.kind} needs at least one member")
+    if decl.kind == "overlay" and decl.reserved:
+        raise decl.reserved[0][1].error("an overlay can't have reserved members")
+
+
+def _check_table(decl: LayoutDecl) -> None:
+    for member in decl.members:
+        assert member.type is not None
+        if member.ordinal > MAX_TABLE_ORDINAL:
+            raise member.span.error(
+                f"a table's ordinals go to {MAX_TABLE_ORDINAL}: put members in another table"
+            )
+        inner = member.type.type.decl
+        if member.ordinal == MAX_TABLE_ORDINAL and (inner is None or inner.kind != "table"):
+            raise member.span.error(
+                f"member {MAX_TABLE_ORDINAL} of a table must be a table, "
+                "so that there is room for more members"
+            )
+
+
+# Enums and bits.
+
+
+def compile_subtype(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
+    """Find the integer type behind an enum or bits; uint32 if none is written.
+
+    Raises:
+        CompileError: It can't be.
+    """
+    if decl.subtype_syntax is None:
+        decl.subtype = TypeUse(decl.span, types.primitive("uint32"))
+        return
+    use = compiler.types.resolve(decl.subtype_syntax)
+    is_integer = use.type.kind == types.PRIMITIVE and "int" in use.type.subtype
+    if not is_integer or (decl.kind == "bits" and not use.type.subtype.startswith("u")):
+        wanted = "unsigned integer" if decl.kind == "bits" else "integer"
+        raise use.span.error(
+            f"the type of {decl.kind} must be an {wanted} type: uint32 is the usual"
+        )
+    decl.subtype = use
+
+
+def _values(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
+    compiler.underlying(decl)
+    assert decl.subtype is not None
+    if not decl.members and decl.strict:
+        raise decl.span.error(f"strict {decl.kind} must have at least one member")
+    seen: dict[int, Member] = {}
+    for member in decl.members:
+        assert member.value_syntax is not None
+        member.value = compiler.constants.evaluate(member.value_syntax, decl.subtype.type)
+        other = seen.setdefault(member.value.integer, member)
+        if other is not member:
+            raise member.span.error(
+                f"`{member.name}` has the same value as `{other.name}` at {other.span}"
+            )
+    if decl.kind == "bits":
+        _check_bits(decl)
+    else:
+        _find_unknown(decl, decl.subtype.type.subtype)
+
+
+def _check_bits(decl: LayoutDecl) -> None:
+    for member in decl.members:
+        assert member.value is not None
+        value = member.value.integer
+        if value.bit_count() != 1:
+            raise member.value.syntax.span.error(
+                f"{value} is no power of two: bits are single bits"
+            )
+        decl.mask |= value
+
+
+def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
+    """A flexible enum has a value for what it doesn't know: the highest, unless marked."""
+    decl.unknown_value = integer_range(subtype)[1]
+    marked = [member for member in decl.members if member.attribute("unknown") is not None]
+    if marked and decl.strict:
+        raise marked[0].span.error("`@unknown` makes no sense in a strict enum: make it flexible")
+    if len(marked) > 1:
+        raise marked[1].span.error("only one member can be `@unknown`")
+    if marked:
+        assert marked[0].value is not None
+        decl.unknown_value = marked[0].value.integer
+        return
+    for member in decl.members:
+        assert member.value is not None
+        if member.value.integer != decl.unknown_value or decl.strict:
+            continue
+        if decl.old and not decl.marked:
+            decl.strict = True  # It is from when enums were strict by themselves.
+        else:
+            raise member.span.error(
+                f"{decl.unknown_value} is the value for unknown members: change it, "
+                "mark the member `@unknown`, or make the enum strict"
+            )

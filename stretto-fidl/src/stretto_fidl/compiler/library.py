@@ -1,0 +1,115 @@
+"""A library: what several files declare together, and what it imports."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from stretto_fidl.compiler import availability
+from stretto_fidl.compiler.names import canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stretto_fidl.compiler.declarations import CompiledAttribute, Decl
+    from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.syntax_tree import Attribute
+
+
+class Import:
+    """A library that one file uses."""
+
+    __slots__ = ("library", "name", "span", "used")
+
+    def __init__(self, library: Library, name: str, span: Span) -> None:
+        self.library = library
+        self.name = name
+        self.span = span
+        self.used = False
+
+
+class Library:
+    """Args:
+    name: `fuchsia.io`.
+    span: Of the name, in the first file.
+
+    Attributes:
+        availability: By its `@available`.
+        present: It exists in the version that is compiled.
+        platform: Whose versions it has; None if it has none.
+        lenient: Names are found however they are spelled.
+    """
+
+    def __init__(self, name: str, span: Span) -> None:
+        self.name = name
+        self.span = span
+        self.syntax_attributes: list[Attribute] = []
+        self.attributes: list[CompiledAttribute] = []
+        self.availability = availability.ALWAYS
+        self.platform: str | None = None
+        self.lenient = False
+        self.present = True
+        self.declarations: dict[str, Decl] = {}
+        self.order: list[Decl] = []
+        self._canonical: dict[str, Decl] = {}
+        self._imports: dict[str, dict[str, Import]] = {}
+
+    def add(self, decl: Decl) -> None:
+        """Add a declaration.
+
+        Raises:
+            CompileError: Its name is taken.
+        """
+        other = self._canonical.setdefault(canonical(decl.name), decl)
+        if other is not decl:
+            same = "the same name as" if other.name == decl.name else "too similar a name to"
+            raise decl.span.error(
+                f"`{decl.name}` has {same} `{other.name}` at {other.span}: rename one of them"
+            )
+        self.declarations[decl.name] = decl
+
+    def find(self, name: str) -> Decl | None:
+        """The declaration of this name; however it is spelled, if the library is `lenient`."""
+        found = self.declarations.get(name)
+        if found is None and self.lenient:
+            found = self._canonical.get(canonical(name))
+        return found
+
+    def of_kind(self, kind: str) -> list[Decl]:
+        """Declarations of one kind, by name."""
+        found = [decl for decl in self.declarations.values() if decl.kind == kind]
+        return sorted(found, key=lambda decl: decl.name)
+
+    def import_into(self, file: str, imported: Import) -> None:
+        """One file uses a library.
+
+        Raises:
+            CompileError: It uses it already, or another one under this name.
+        """
+        imports = self._imports.setdefault(file, {})
+        for other in imports.values():
+            if other.library is imported.library:
+                raise imported.span.error(f"library `{other.library.name}` is imported twice")
+        if imported.name in imports:
+            raise imported.span.error(f"another library is already imported as `{imported.name}`")
+        imports[imported.name] = imported
+
+    def imported(self, file: str, name: str) -> Import | None:
+        """The import that a file knows under a name."""
+        return self._imports.get(file, {}).get(name)
+
+    def all_imports(self) -> Iterator[Import]:
+        """Of all files."""
+        for imports in self._imports.values():
+            yield from imports.values()
+
+
+class GeneratedNames:
+    """Lines of the imagined file in which generated members stand."""
+
+    def __init__(self) -> None:
+        self._lines = count(1, 4)
+
+    def next_result(self) -> int:
+        """The line of `response`; `err` and `framework_err` follow, then one more."""
+        return next(self._lines)

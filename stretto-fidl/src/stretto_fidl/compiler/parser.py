@@ -1,0 +1,160 @@
+"""A file's text to its syntax tree, in whichever syntax it is written.
+
+Which one is told by the first thing that only one of them has. A file may say
+it by itself: `deprecated_syntax;` at its top means the old one. Where a file
+has nothing of the kind, it is as the other files of its library are.
+"""
+
+from __future__ import annotations
+
+from stretto_fidl.compiler.lexer import lex
+from stretto_fidl.compiler.parser_new import LAYOUTS, NewParser
+from stretto_fidl.compiler.parser_old import OldParser
+from stretto_fidl.compiler.token_stream import TokenStream
+from stretto_fidl.compiler.tokens import DOC, END, NAME, NUMBER
+from stretto_fidl.errors import CompileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stretto_fidl.compiler.source import SourceFile
+    from stretto_fidl.compiler.syntax_tree import File
+    from stretto_fidl.compiler.tokens import Token
+
+_MODIFIERS = ("strict", "flexible", "resource")
+_LONGEST_PARAMETER = 200
+"""In words; what is longer is no hint."""
+
+
+def parse(source: SourceFile) -> File:
+    """The syntax tree of one file.
+
+    Raises:
+        CompileError: It's no FIDL.
+    """
+    return parse_all([source])[0]
+
+
+def parse_all(sources: Iterable[SourceFile]) -> list[File]:
+    """The syntax trees of files, which may be of several libraries.
+
+    Raises:
+        CompileError: One is no FIDL; it has the errors of the others, too.
+    """
+    parsed: list[tuple[list[Token], bool | None, File]] = []
+    errors: list[CompileError] = []
+    for source in sources:
+        try:
+            tokens = lex(source)
+            is_old = is_old_syntax(tokens)
+            parsed.append((tokens, is_old, _parse(tokens, bool(is_old))))
+        except CompileError as error:
+            errors.append(error)
+    if errors:
+        errors[0].errors = errors
+        raise errors[0]
+    old = {file.library for _, is_old, file in parsed if is_old}
+    return [
+        _parse(tokens, True) if is_old is None and file.library in old else file
+        for tokens, is_old, file in parsed
+    ]
+
+
+def _parse(tokens: list[Token], is_old: bool) -> File:
+    parser = OldParser if is_old else NewParser
+    return parser(TokenStream(tokens)).file()
+
+
+def is_old_syntax(tokens: list[Token]) -> bool | None:
+    """Whether a file is written in the syntax before RFC-0050; None: it may be either."""
+    words = [token for token in tokens if token.kind != DOC]
+    depth = 0
+    for position, token in enumerate(words):
+        verdict = _verdict(words, position, depth)
+        if verdict is not None:
+            return verdict
+        depth += (token.kind == "{") - (token.kind == "}")
+    return None
+
+
+def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
+    """True: only the old syntax has this; False: only the new one; None: can't tell."""
+    here = words[position]
+    if here.kind in ("@", "[", "?"):
+        return here.kind != "@"
+    if depth > 0:
+        return _member_verdict(words, position)
+    if here.kind == NAME and _starts_statement(words, position):
+        return _statement_verdict(words, position)
+    return None
+
+
+def _statement_verdict(words: list[Token], position: int) -> bool | None:
+    here, following, third = (_word(words, position + offset) for offset in range(3))
+    if here.text in ("deprecated_syntax", *LAYOUTS, "xunion"):
+        return True
+    if here.text in ("open", "ajar", "closed", "type"):
+        return False
+    if here.text == "using" and third.kind == "=":
+        return True
+    if here.text == "const":
+        return _const_verdict(following, third)
+    return _service_verdict(words, position) if here.text == "service" else None
+
+
+def _word(words: list[Token], position: int) -> Token:
+    return words[min(position, len(words) - 1)]
+
+
+def _starts_statement(words: list[Token], position: int) -> bool:
+    for _ in _MODIFIERS:
+        if position > 0 and words[position - 1].text in _MODIFIERS:
+            position -= 1
+    return position == 0 or words[position - 1].kind in (";", "]")
+
+
+_BUILTINS = {"bool", "string", "float32", "float64"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+def _const_verdict(first: Token, second: Token) -> bool | None:
+    if second.kind in (".", ":"):
+        return True  # Only a type goes on like this, and it comes first.
+    if (first.text in _BUILTINS) != (second.text in _BUILTINS):
+        return first.text in _BUILTINS
+    return None
+
+
+def _member_verdict(words: list[Token], position: int) -> bool | None:
+    """Only today's methods have modifiers."""
+    here, after = words[position], _word(words, position + 1)
+    if here.kind == "(":
+        return _parameters_verdict(words, position)
+    is_method = after.kind == "->" or _word(words, position + 2).kind == "("
+    return False if here.text in ("strict", "flexible") and is_method else None
+
+
+def _parameters_verdict(words: list[Token], position: int) -> bool | None:
+    """`(T name` and `(vector<T> name` are old; `(struct {` and `(T:optional)` are new."""
+    depth = 0
+    for offset in range(1, _LONGEST_PARAMETER):
+        word = _word(words, position + offset)
+        depth += (word.kind == "<") - (word.kind == ">")
+        if word.kind in ("{", "}", ";", END):
+            return False if word.kind == "{" else None
+        if depth == 0 and word.kind in (")", ","):
+            last, before = words[position + offset - 1], words[position + offset - 2]
+            if last.kind != NAME:
+                return None if offset == 1 else False
+            return before.kind in (NAME, NUMBER, ">", "?")
+    return None
+
+
+def _service_verdict(words: list[Token], position: int) -> bool | None:
+    """`name client_end:P;` is new; `P name;` is old."""
+    if _word(words, position + 3).kind != NAME:
+        return None
+    rest = (_word(words, position + offset).kind for offset in range(4, 40))
+    return ":" not in iter(lambda: next(rest, ";"), ";")

@@ -1,0 +1,219 @@
+"""From one version to the next: is what is `removed` gone, and what is `replaced` there again?
+
+    @available(replaced=5)  1: name string:8;     the old one
+    @available(added=5)     1: name string:16;    its replacement
+
+`removed` promises that nothing takes the place: neither the name nor what the
+wire has of it (a value, an ordinal, an offset). `replaced` promises that the
+name goes on, in the same place on the wire; with `renamed`, under another name.
+Methods count with those that are composed, however they come to a protocol.
+"""
+
+from __future__ import annotations
+
+from stretto_fidl.compiler import availability
+from stretto_fidl.compiler.declarations import (
+    LayoutDecl,
+    ProtocolDecl,
+    ResourceDecl,
+    ServiceDecl,
+)
+from stretto_fidl.compiler.names import with_article
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from stretto_fidl.compiler.availability import Ending
+    from stretto_fidl.compiler.declarations import Decl, Element, Member, MethodDecl
+    from stretto_fidl.compiler.library import Library
+    from stretto_fidl.errors import CompileError
+
+    Place = tuple[str, int] | None
+    """Of something on the wire: what it is called, and which one."""
+    Places = dict[str, Place]
+
+
+def replacement_errors(before: Library, after: Library, version: int) -> list[CompileError]:
+    """What ends wrongly at a version.
+
+    Args:
+        before: The library in the version before.
+        after: The same library in this version.
+        version: It.
+    """
+    return list(_Step(before, after, version).errors())
+
+
+class _Step:
+    def __init__(self, before: Library, after: Library, version: int) -> None:
+        self._before = before
+        self._after = after
+        self._version = version
+
+    def errors(self) -> Iterator[CompileError]:
+        for decl in self._before.declarations.values():
+            ending = self._ending(decl)
+            if ending is not None:
+                if ending.renamed is not None:
+                    yield ending.span.error(
+                        f"{with_article(decl.kind)} can't be `renamed`, only members can"
+                    )
+                yield from _check(decl, ending, self._after.declarations)
+                continue
+            successor = self._after.declarations.get(decl.name)
+            if successor is not None and successor.span is decl.span:
+                yield from self._of_members(decl, successor)
+
+    def _ending(self, element: Element) -> Ending | None:
+        """How an element ends here; None if it doesn't, or only with what is around it."""
+        ending = availability.ending_of(element.syntax_attributes)
+        return ending if ending is not None and ending.version == self._version else None
+
+    def _of_members(self, decl: Decl, successor: Decl) -> Iterator[CompileError]:
+        if isinstance(decl, ProtocolDecl) and isinstance(successor, ProtocolDecl):
+            yield from self._of_methods(decl, successor)
+            return
+        place = _PLACES.get(decl.kind, _nowhere)
+        after = {member.name: member for member in _members(successor)}
+        stays = {member.span for member in _members(decl)}
+        places = {m.name: place(m) for m in after.values() if m.span not in stays}
+        for member in _members(decl):
+            ending = self._ending(member)
+            if ending is not None:
+                yield from _check(member, ending, after, places, place(member))
+
+    # Protocols.
+
+    def _of_methods(self, decl: ProtocolDecl, successor: ProtocolDecl) -> Iterator[CompileError]:
+        after = {method.name: method for method, _ in successor.all_methods}
+        places: Places = {name: ("ordinal", method.ordinal) for name, method in after.items()}
+        for method in decl.methods:
+            ending = self._ending(method)
+            if ending is not None:
+                here = ("ordinal", method.ordinal)
+                yield from _check(method, ending, after, places, here)
+            elif method.name in after:
+                yield from _check_strictness(method, after[method.name])
+        for composed in decl.composed:
+            ending = self._ending(composed)
+            assert composed.protocol is not None
+            names = [method.name for method, _ in composed.protocol.all_methods]
+            if ending is not None and ending.word == "replaced" and not after.keys() & set(names):
+                yield ending.span.error(
+                    f"`{composed.name}` is `replaced`, but no method of it is there again: "
+                    "write `removed`, or add what replaces it"
+                )
+        own = {method.name for method in decl.methods}
+        for method, ending in self._leaving(decl):
+            if method.name in after and method.name not in own:
+                yield _still_there(method.name, ending, after[method.name])
+
+    def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
+        """Methods that composed protocols take away by `removed`, directly or not."""
+        for composed in decl.composed:
+            assert composed.protocol is not None
+            ending = self._ending(composed)
+            if ending is not None and ending.word == "removed":
+                for method, _ in composed.protocol.all_methods:
+                    yield method, ending
+            elif ending is None:
+                for method in composed.protocol.methods:
+                    ending = self._ending(method)
+                    if ending is not None and ending.word == "removed":
+                        yield method, ending
+                yield from self._leaving(composed.protocol)
+
+
+def _members(decl: Decl) -> list[Member]:
+    if isinstance(decl, LayoutDecl | ServiceDecl):
+        return decl.members
+    return decl.properties if isinstance(decl, ResourceDecl) else []
+
+
+def _check(
+    element: Element,
+    ending: Ending,
+    after: Mapping[str, Element],
+    places: Places | None = None,
+    here: Place = None,
+) -> Iterator[CompileError]:
+    """Args:
+    element: What ends.
+    ending: How.
+    after: What is around it then, by name.
+    places: Where that is on the wire, if it's new there.
+    here: Where the element is on the wire.
+    """
+    name = ending.renamed or element.name
+    places = places or {}
+    if ending.renamed == element.name:
+        yield ending.span.error(f"`{name}` has this name already: remove `renamed`")
+    elif ending.word == "removed" and name in after:
+        yield _still_there(name, ending, after[name])
+    elif ending.word == "removed" and here is not None and here in places.values():
+        other = next(after[each] for each, place in places.items() if place == here)
+        yield ending.span.error(
+            f"`{element.name}` is `removed`, but its {here[0]} {here[1]} is used again by "
+            f"`{other.name}` at {other.span}: write `replaced` and `renamed` if this is "
+            f"the same thing, or give that one another {here[0]}"
+        )
+    elif ending.word == "replaced" and name not in after:
+        yield ending.span.error(
+            f"`{element.name}` is `replaced`, but there is no `{name}` "
+            f"with `added={availability.version_name(ending.version)}`: "
+            "add it, or write `removed`"
+        )
+    elif ending.word == "replaced" and here is not None and places.get(name, here) != here:
+        yield ending.span.error(
+            f"`{element.name}` has the {here[0]} {here[1]}, but what replaces it at "
+            f"{after[name].span} has another: make them the same, or write `removed`"
+        )
+
+
+def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
+    if ending.renamed is not None:
+        return ending.span.error(
+            f"`renamed` says `{name}`, but that is at {successor.span} already: choose another name"
+        )
+    return ending.span.error(
+        f"`{name}` is `removed`, but there again at {successor.span}: "
+        "write `replaced` if that one replaces it"
+    )
+
+
+def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
+    """A flexible two-way method answers by a union; an error makes one of any method."""
+    if before.span is not after.span or before.kind != "twoway" or before.has_error:
+        return
+    if before.strict != after.strict:
+        yield after.span.error(
+            f"`{after.name}` can't change between `strict` and `flexible`: what it answers "
+            "would look otherwise on the wire, as it has no error"
+        )
+
+
+def _nowhere(_: Member) -> Place:
+    return None
+
+
+def _offset(member: Member) -> Place:
+    return "offset", member.offset
+
+
+def _ordinal(member: Member) -> Place:
+    return "ordinal", member.ordinal
+
+
+def _value(member: Member) -> Place:
+    return None if member.value is None else ("value", member.value.integer)
+
+
+_PLACES: dict[str, Callable[[Member], Place]] = {
+    "bits": _value,
+    "enum": _value,
+    "struct": _offset,
+    "table": _ordinal,
+    "union": _ordinal,
+    "overlay": _ordinal,
+}

@@ -1,0 +1,77 @@
+"""What a name refers to."""
+
+from __future__ import annotations
+
+from stretto_fidl.compiler.declarations import Decl, LayoutDecl, Member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto_fidl.compiler.library import Library
+    from stretto_fidl.compiler.syntax_tree import Reference
+
+
+class Scope:
+    """Looks names up from within a library.
+
+    Args:
+        library: It.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._members: dict[LayoutDecl, dict[str, Member]] = {}
+
+    def declaration(self, reference: Reference) -> Decl | None:
+        """The declaration of this name; None if there is none, or if it is built in.
+
+        Raises:
+            CompileError: A library isn't imported; the declaration is anonymous.
+        """
+        *path, name = reference.parts
+        decl = self._in_library(reference, tuple(path), name)
+        if isinstance(decl, LayoutDecl) and decl.anonymous:
+            raise reference.span.error(
+                f"`{name}` is the generated name of a layout at {decl.span}: "
+                "to refer to it, give it a name by `type`"
+            )
+        return decl
+
+    def member(self, reference: Reference) -> tuple[LayoutDecl, Member] | None:
+        """The member of an enum or bits of this name; None if it names none.
+
+        Raises:
+            CompileError: There is no such member.
+        """
+        if len(reference.parts) < 2:
+            return None
+        *path, owner, name = reference.parts
+        decl = self._in_library(reference, tuple(path), owner)
+        if decl is None:
+            return None
+        if not isinstance(decl, LayoutDecl) or decl.kind not in ("enum", "bits"):
+            raise reference.span.error(f"`{owner}` is no enum or bits: it has no constants")
+        member = self.member_of(decl, name)
+        if member is None:
+            raise reference.span.error(f"`{owner}` has no member `{name}`")
+        return decl, member
+
+    def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
+        """A member by its name."""
+        members = self._members.get(decl)
+        if members is None:
+            members = self._members[decl] = {member.name: member for member in decl.members}
+        return members.get(name)
+
+    def _in_library(self, reference: Reference, path: tuple[str, ...], name: str) -> Decl | None:
+        library = self._library_named(reference, path)
+        return library.find(name) if library is not None else None
+
+    def _library_named(self, reference: Reference, path: tuple[str, ...]) -> Library | None:
+        text = ".".join(path)
+        if not path or text == self._library.name:
+            return self._library
+        imported = self._library.imported(reference.span.source.name, text)
+        if imported is None:
+            return None
+        imported.used = True
+        return imported.library

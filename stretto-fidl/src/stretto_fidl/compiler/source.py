@@ -1,0 +1,111 @@
+"""Source files, and places in them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cached_property
+
+from stretto_fidl.errors import CompileError
+
+
+class SourceFile:
+    """A file's name and text.
+
+    Args:
+        name: As the IR and the errors show it.
+        text: All of it.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        for position, character in enumerate(self.text):
+            if character == "\n":
+                starts.append(position + 1)
+        return starts
+
+    def line_of(self, position: int) -> int:
+        """The line of a position, from 1."""
+        return bisect_right(self._line_starts, position)
+
+    def column_of(self, position: int) -> int:
+        """The column of a position, from 1, in characters."""
+        return position - self._line_starts[self.line_of(position) - 1] + 1
+
+    def line_text(self, line: int) -> str:
+        """The text of a line, without its end."""
+        start = self._line_starts[line - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].rstrip("\r")
+
+
+class Span:
+    """The characters from `start` to before `end` of a file."""
+
+    __slots__ = ("end", "source", "start")
+
+    def __init__(self, source: SourceFile, start: int, end: int) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        """Of its first character, from 1."""
+        return self.source.line_of(self.start)
+
+    @property
+    def column(self) -> int:
+        """Of its first character, from 1, in characters."""
+        return self.source.column_of(self.start)
+
+    @property
+    def byte_column(self) -> int:
+        """Of its first character, from 1, in bytes of UTF-8."""
+        line_start = self.start - self.column + 1
+        return len(self.source.text[line_start : self.start].encode()) + 1
+
+    def to(self, last: Span) -> Span:
+        """From the start of this one to the end of `last`."""
+        return Span(self.source, self.start, last.end)
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}:{self.column}"
+
+    def error(self, reason: str) -> CompileError:
+        """An error at this place.
+
+        Args:
+            reason: What is wrong, and what to do about it.
+        """
+        text = self.source.line_text(self.source.line_of(self.start))
+        return CompileError(reason, self.source.name, self.line, self.column, text)
+
+
+class GeneratedSpan(Span):
+    """A name that stands in no file, such as a result's `err`.
+
+    Args:
+        text: The name.
+        line: Of the imagined file `generated`.
+    """
+
+    __slots__ = ("_line",)
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(SourceFile("generated", text), 0, len(text))
+        self._line = line
+
+    @property
+    def line(self) -> int:
+        """In the imagined file."""
+        return self._line

@@ -1,0 +1,112 @@
+"""Tokens under a cursor, for the parsers."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from stretto_fidl.compiler.tokens import END, NAME, Token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stretto_fidl.compiler.source import Span
+    from stretto_fidl.errors import CompileError
+
+MAX_NESTING = 64
+"""Layouts in layouts, types in types, parentheses in constants."""
+
+
+class TokenStream:
+    """Args:
+    tokens: Of a whole file; the last one is its end.
+    """
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._position = 0
+        self._depth = 0
+
+    @property
+    def current(self) -> Token:
+        """The next token to be taken."""
+        return self._tokens[self._position]
+
+    def ahead(self, count: int) -> Token:
+        """The token `count` places after the current one; the end behind that."""
+        return self._tokens[min(self._position + count, len(self._tokens) - 1)]
+
+    @property
+    def previous(self) -> Token:
+        """The token that was taken last."""
+        return self._tokens[max(self._position - 1, 0)]
+
+    def since(self, first: Token) -> Span:
+        """From `first` to the token that was taken last."""
+        return first.span.to(self.previous.span)
+
+    def take(self) -> Token:
+        """Move on by one token."""
+        token = self.current
+        if token.kind != END:
+            self._position += 1
+        return token
+
+    def at(self, *kinds: str) -> bool:
+        """Whether the current token is of one of these kinds."""
+        return self.current.kind in kinds
+
+    def at_word(self, *words: str) -> bool:
+        """Whether the current token is one of these names."""
+        return self.current.kind == NAME and self.current.text in words
+
+    def accept(self, kind: str) -> Token | None:
+        """Take the current token if it is of this kind."""
+        return self.take() if self.at(kind) else None
+
+    def accept_word(self, word: str) -> Token | None:
+        """Take the current token if it is this name."""
+        return self.take() if self.at_word(word) else None
+
+    def expect(self, kind: str, where: str) -> Token:
+        """Take a token of this kind.
+
+        Args:
+            kind: As in `tokens`.
+            where: Ends "expected X …".
+
+        Raises:
+            CompileError: It is another one.
+        """
+        if not self.at(kind):
+            raise self.unexpected(f"a {kind}" if kind == NAME else f"`{kind}`", where)
+        return self.take()
+
+    def expect_word(self, word: str, where: str) -> Token:
+        """Take this name.
+
+        Raises:
+            CompileError: It is another token.
+        """
+        if not self.at_word(word):
+            raise self.unexpected(f"`{word}`", where)
+        return self.take()
+
+    def unexpected(self, expected: str, where: str) -> CompileError:
+        """An error at the current token."""
+        return self.current.span.error(f"found {self.current}, expected {expected} {where}")
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """A level deeper.
+
+        Raises:
+            CompileError: Deeper than `MAX_NESTING`.
+        """
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise self.current.span.error(
+                f"more than {MAX_NESTING} levels of nesting: give the inner types names"
+            )
+        yield
+        self._depth -= 1

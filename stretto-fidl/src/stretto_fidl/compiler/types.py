@@ -1,0 +1,178 @@
+"""Types as they are after all names are looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto_fidl.compiler.constants import Value
+    from stretto_fidl.compiler.declarations import (
+        AliasDecl,
+        Decl,
+        ProtocolDecl,
+        ResourceDecl,
+    )
+    from stretto_fidl.compiler.source import Span
+
+# Kinds, as the IR names them; a box is written as an identifier.
+PRIMITIVE = "primitive"
+STRING = "string"
+STRING_ARRAY = "string_array"
+VECTOR = "vector"
+ARRAY = "array"
+HANDLE = "handle"
+ENDPOINT = "endpoint"
+IDENTIFIER = "identifier"
+INTERNAL = "internal"
+POINTER = "experimental_pointer"
+BOX = "box"
+
+SAME_RIGHTS = 0x8000_0000
+"""A handle's rights stay what they are."""
+
+SIZES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "float32": 4,
+    "float64": 8,
+}
+"""Bytes of each primitive type."""
+
+HANDLE_SUBTYPES = {
+    0: "handle",
+    1: "process",
+    2: "thread",
+    3: "vmo",
+    4: "channel",
+    5: "event",
+    6: "port",
+    9: "interrupt",
+    11: "pcidevice",
+    12: "debuglog",
+    14: "socket",
+    15: "resource",
+    16: "eventpair",
+    17: "job",
+    18: "vmar",
+    19: "fifo",
+    20: "guest",
+    21: "vcpu",
+    22: "timer",
+    23: "iommu",
+    24: "bti",
+    25: "profile",
+    26: "pmt",
+    27: "suspendtoken",
+    28: "pager",
+    29: "exception",
+    30: "clock",
+    31: "stream",
+    32: "msi",
+    37: "iob",
+}
+"""Zircon's object types, as the IR names them."""
+
+
+UNBOUNDED = (1 << 32) - 1
+"""As a bound it is none: no count on the wire is greater."""
+
+
+@dataclass(slots=True)
+class Type:
+    """A type.
+
+    Attributes:
+        kind: One of this module's.
+        subtype: Of a primitive or internal type.
+        element: Of a vector, array, box or pointer.
+        size: Elements of an array or string array; bound of a vector or string.
+        nullable: It may be absent.
+        decl: Of an identifier.
+        protocol: Of an endpoint.
+        role: Of an endpoint: `client` or `server`.
+        resource: Of a handle: what declares it.
+        object_type: Of a handle.
+        rights: Of a handle.
+    """
+
+    kind: str
+    subtype: str = ""
+    element: TypeUse | None = None
+    size: int | None = None
+    nullable: bool = False
+    decl: Decl | None = None
+    protocol: ProtocolDecl | None = None
+    role: str = ""
+    resource: ResourceDecl | None = None
+    object_type: int = 0
+    object_type_name: str = ""
+    rights: int = SAME_RIGHTS
+
+    @property
+    def depth(self) -> int:
+        """1, and 1 more for each type around the innermost one."""
+        type_, depth = self, 1
+        while type_.element is not None:
+            type_, depth = type_.element.type, depth + 1
+        return depth
+
+    @property
+    def text(self) -> str:
+        """For messages and the IR's partial constructors: `vector`, `lib/Name`."""
+        if self.kind in (PRIMITIVE, INTERNAL):
+            return self.subtype
+        if self.kind == IDENTIFIER and self.decl is not None:
+            return self.decl.full_name
+        if self.kind == HANDLE and self.resource is not None:
+            return self.resource.full_name
+        return f"{self.role}_end" if self.kind == ENDPOINT else self.kind
+
+
+@dataclass(slots=True)
+class AliasUse:
+    """A type was written by this alias, with these further constraints."""
+
+    decl: AliasDecl
+    nullable: bool = False
+    size: Value | None = None
+    rights: Value | None = None
+
+
+@dataclass(slots=True)
+class TypeUse:
+    """A type where it is used.
+
+    Attributes:
+        span: Where.
+        type: Which one.
+        alias: Its alias, if it was written by one.
+        nullable: `optional` stands here.
+        bound: The bound that stands here.
+        rights: The rights that stand here.
+    """
+
+    span: Span
+    type: Type
+    alias: AliasUse | None = None
+    nullable: bool = False
+    bound: Value | None = None
+    rights: Value | None = None
+    arguments: list[TypeUse] = field(default_factory=list)
+
+
+def copy(type_: Type) -> Type:
+    """A copy that can be constrained further."""
+    return replace(type_)
+
+
+def primitive(name: str) -> Type:
+    """`uint8` and so on."""
+    return Type(PRIMITIVE, name)

@@ -1,0 +1,45 @@
+"""FIDL over unix sockets: channels, clients and servers, blocking and for asyncio.
+
+    message_socket      bytes and handles over a socket
+    endpoint            messages with headers, told to the seam of `stretto.base.rpc_hooks`
+    conversation        what a client keeps: who waits, what came unasked
+    interaction         what a server makes of a message
+    client, server      for threads; async_client, async_server for asyncio
+
+This package does not import the tracer. It calls the hooks of `stretto.base.rpc_hooks`, which
+`stretto.flows.install()` sets. docs/transport.md shows the use, docs/flows.md of stretto what is
+traced.
+"""
+
+from __future__ import annotations
+
+from stretto_fidl.transport.async_client import AsyncClient
+from stretto_fidl.transport.async_server import AsyncServer
+from stretto_fidl.transport.client import Client
+from stretto_fidl.transport.conversation import EventMessage
+from stretto_fidl.transport.deferred import Deferred
+from stretto_fidl.transport.errors import (
+    CallTimeoutError,
+    ClosedError,
+    DomainError,
+    PeerError,
+    UnknownMethodError,
+)
+from stretto_fidl.transport.listener import Listener, connect
+from stretto_fidl.transport.server import Server
+
+__all__ = [
+    "Client",
+    "AsyncClient",
+    "Server",
+    "AsyncServer",
+    "Deferred",
+    "EventMessage",
+    "Listener",
+    "connect",
+    "ClosedError",
+    "CallTimeoutError",
+    "DomainError",
+    "PeerError",
+    "UnknownMethodError",
+]

@@ -1,0 +1,323 @@
+"""The client for asyncio: any number of tasks may call, over one channel.
+
+    async with AsyncClient(Calculator, connect(path)) as calculator:
+        answer = await calculator.Add(a=1, b=2)
+
+A call that is cancelled frees its place; its reply is dropped when it comes.
+
+The loop knows a client weakly, unless somebody waits for something of it: one that is forgotten
+closes its channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from stretto.base.rpc_hooks import ONE_WAY as ONE_WAY_MESSAGE
+from stretto.base.rpc_hooks import REQUEST
+from stretto_fidl.bindings.protocols import ONE_WAY, TWO_WAY
+from stretto_fidl.codec.wire_error import WireError
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.async_endpoint import AsyncEndpoint
+from stretto_fidl.transport.client import event_caller
+from stretto_fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
+from stretto_fidl.transport.errors import ClosedError, PeerError
+from stretto_fidl.transport.interaction import two_way
+from stretto_fidl.transport.results import message_of, payload_of, reply_in
+from stretto_fidl.transport.stubs import stub_class
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from stretto.base.rpc_hooks import Told
+    from stretto_fidl.bindings.objects import ChannelEnd
+    from stretto_fidl.bindings.protocols import Method, Protocol
+    from stretto_fidl.transport.endpoint import Incoming
+
+_AT_A_TIME: Final = 64
+"""Messages that are read before other things of the loop have their turn."""
+
+
+class _Waiter:
+    """A task that waits for a reply."""
+
+    __slots__ = ("future", "method")
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+        self.future: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
+
+    def resolve(self, incoming: Incoming) -> None:
+        """See `conversation.Waiter`."""
+        if not self.future.done():
+            self.future.set_result(incoming)
+        elif not incoming.taken:
+            incoming.drop()
+
+    def fail(self, error: FidlError) -> None:
+        """See `conversation.Waiter`."""
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # it may have left, and nobody look
+
+    def leave(self) -> None:
+        """It doesn't wait any more."""
+        if not self.future.cancelled() and self.future.done() and not self.future.exception():
+            self.future.result().drop()
+
+
+class _OnReadable:
+    """What the loop calls. A block of it keeps the client alive while somebody waits.
+
+    Args:
+        method: Of the client.
+    """
+
+    __slots__ = ("_kept", "_method", "_waiting")
+
+    def __init__(self, method: Callable[[], None]) -> None:
+        self._method = weakref.WeakMethod(method)
+        self._kept: Callable[[], None] | None = None
+        self._waiting = 0
+
+    def __call__(self) -> None:
+        method = self._method()
+        if method is not None:
+            method()
+
+    def __enter__(self) -> None:
+        self._waiting += 1
+        self._kept = self._method()
+
+    def __exit__(self, *exception: object) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._kept = None
+
+
+class AsyncClient:
+    """A client of a protocol, with a coroutine for each of its one-way and two-way methods.
+
+    Results and errors are as of `Client`; time limits are asyncio's.
+
+    Args:
+        protocol: Its class.
+        end: The channel's end, owned from now on.
+        event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __new__(
+        cls, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
+    ) -> Self:
+        """Make one of the class with the protocol's stubs."""
+        del end, event_limit
+        made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
+        return made
+
+    def __init__(
+        self, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
+    ) -> None:
+        self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
+        self._endpoint = AsyncEndpoint(protocol, end, is_server=False)
+        self._event_came = asyncio.Event()
+        self._in_use = _OnReadable(self._on_readable)
+        self._endpoint.on_readable(self._in_use)
+
+    # --- calls
+
+    async def call(self, name: str, payload: Any = None) -> Any:
+        """Call a two-way method by its name.
+
+        Args:
+            name: As in the definition.
+            payload: Its request; None if it has none.
+
+        Raises:
+            FidlError: There is no such method, or it has no reply.
+        """
+        return await self._traced_call(two_way(self._conversation.protocol, name), payload, {})
+
+    async def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
+        txid, waiter, told = await self._request(method, payload, members)
+        if told is not None:
+            with told:
+                pass
+        return await self._reply(txid, waiter)
+
+    async def _traced_call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
+        txid, waiter, told = await self._request(method, payload, members)
+        if told is None:
+            return await self._reply(txid, waiter)
+        with told:
+            return await self._reply(txid, waiter)
+
+    async def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
+        payload = payload_of(method.request, method.name, payload, members)
+        self._conversation.check_open()
+        facts, message = self._endpoint.methods[method.ordinal], message_of(method, 0, payload)
+        try:
+            await self._endpoint.write(facts, ONE_WAY_MESSAGE, 0, message)
+        except ClosedError:
+            self._read_to_the_end()
+            raise
+
+    async def _request(
+        self, method: Method, payload: Any, members: Mapping[str, Any]
+    ) -> tuple[int, _Waiter, Told | None]:
+        conversation, waiter = self._conversation, _Waiter(method)
+        conversation.check_open()
+        payload = payload_of(method.request, method.name, payload, members)
+        message = message_of(method, txid := conversation.own.give(), payload)
+        conversation.waiters[txid] = waiter
+        try:
+            facts = self._endpoint.methods[method.ordinal]
+            return txid, waiter, await self._endpoint.write(facts, REQUEST, txid, message)
+        except ClosedError:
+            conversation.waiters.pop(txid, None)
+            self._read_to_the_end()
+            raise
+        except BaseException:
+            conversation.waiters.pop(txid, None)
+            raise
+
+    async def _reply(self, txid: int, waiter: _Waiter) -> Any:
+        try:
+            with self._in_use:
+                incoming = await waiter.future
+        except BaseException:
+            self._conversation.waiters.pop(txid, None)
+            waiter.leave()
+            raise
+        incoming.arrive()
+        try:
+            return reply_in(waiter.method, incoming)
+        except WireError as error:
+            raise self._ended(error) from error
+
+    # --- reading
+
+    def _on_readable(self) -> None:
+        for _ in range(_AT_A_TIME):
+            if not self._read_one():
+                return
+
+    def _read_one(self) -> bool:
+        """Whether there may be more."""
+        try:
+            incoming = self._endpoint.read()
+            if incoming is None:
+                raise ClosedError
+            if self._conversation.take(incoming):
+                self._event_came.set()
+            self._endpoint.pending = None
+        except BlockingIOError:
+            return False
+        except FidlError as error:
+            self._end(error)
+            return False
+        return True
+
+    def _read_to_the_end(self) -> None:
+        """The peer has gone; it may have said why."""
+        while self._conversation.error is None and self._read_one():
+            continue
+        self._conversation.check_open()
+
+    def _end(self, error: FidlError) -> None:
+        self._conversation.end(error)
+        self._event_came.set()
+        self._endpoint.close()
+
+    def _ended(self, error: WireError) -> PeerError:
+        """End the channel for what can't be decoded; the error for the caller."""
+        failure = PeerError(str(error))
+        self._end(failure)
+        return failure
+
+    # --- events
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were dropped, as nobody took them."""
+        return self._conversation.lost_events
+
+    async def next_event(self) -> EventMessage | None:
+        """The next event; None: the channel has ended, and nobody said why.
+
+        Raises:
+            ClosedError: The channel has ended with an epitaph.
+        """
+        incoming = await self._next_event()
+        if incoming is None:
+            return None
+        incoming.arrive()
+        return self._decoded(incoming)
+
+    async def events(self) -> AsyncIterator[EventMessage]:
+        """The events as they come, until the channel ends."""
+        while (event := await self.next_event()) is not None:
+            yield event
+
+    async def dispatch_events(self, handler: object) -> None:
+        """Call a method of an object for each event, until the channel ends.
+
+        Args:
+            handler: As for `Client.dispatch_events`; its methods may be coroutines.
+        """
+        call = event_caller(self._conversation.protocol, handler)
+        while (incoming := await self._next_event()) is not None:
+            with incoming.told or nullcontext():
+                result = call(self._decoded(incoming))
+                if asyncio.iscoroutine(result):
+                    await result
+
+    async def _next_event(self) -> Incoming | None:
+        conversation = self._conversation
+        while not conversation.events:
+            if conversation.error is not None:
+                conversation.raise_unless_at_rest()
+                return None
+            self._event_came.clear()
+            with self._in_use:
+                await self._event_came.wait()
+        return conversation.next_event()
+
+    def _decoded(self, incoming: Incoming) -> EventMessage:
+        try:
+            return self._conversation.decode_event(incoming)
+        except WireError as error:
+            raise self._ended(error) from error
+
+    # --- the end
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back, to be sent on; the client is of no use any more.
+
+        Raises:
+            FidlError: Calls are under way.
+        """
+        self._conversation.check_open()
+        if self._conversation.waiters:
+            raise FidlError("calls are under way: their replies would get lost")
+        self._conversation.end(ClosedError(by_us=True))
+        self._event_came.set()
+        return self._endpoint.detach()
+
+    def close(self) -> None:
+        """Close the channel; calls that wait raise ClosedError."""
+        self._end(ClosedError(by_us=True))
+        while self._conversation.events:
+            self._conversation.events.popleft().drop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self.close()

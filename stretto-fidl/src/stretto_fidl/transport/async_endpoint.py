@@ -1,0 +1,124 @@
+"""An end of a channel in an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from stretto_fidl.transport.endpoint import Endpoint
+from stretto_fidl.transport.errors import ClosedError
+from stretto_fidl.transport.message_socket import DONTWAIT, MessageSocket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.rpc_hooks import RpcMethod, Told
+    from stretto_fidl.bindings.objects import ChannelEnd
+    from stretto_fidl.bindings.protocols import Protocol
+    from stretto_fidl.codec.message import Message
+    from stretto_fidl.transport.endpoint import Incoming
+
+
+class AsyncEndpoint(Endpoint):
+    """See `Endpoint`. Used in one loop only, the one that runs when it is made.
+
+    Attributes:
+        write_lock: Orders the writes, and wakes those who wait in order.
+    """
+
+    def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        super().__init__(protocol, end, is_server=is_server)
+        self.write_lock = asyncio.Lock()
+        self._writable: asyncio.Future[None] | None = None
+
+    async def write(self, method: RpcMethod, kind: int, txid: int, message: Message) -> Told | None:
+        """Write a message; waits until there is room.
+
+        A caller that is cancelled meanwhile has sent nothing.
+        """
+        async with self.write_lock:
+            return await self.write_locked(method, kind, txid, message)
+
+    async def write_locked(
+        self, method: RpcMethod, kind: int, txid: int, message: Message
+    ) -> Told | None:
+        """The same, for who has the lock."""
+        while True:
+            try:
+                if not self.socket.must_flush():
+                    told = self.write_now(method, kind, txid, message, DONTWAIT)
+                    if self.socket.must_flush():
+                        self._watch()
+                    return told
+            except BlockingIOError:
+                pass
+            await self._until_writable()
+
+    async def _until_writable(self) -> None:
+        self._watch()
+        self._writable = self._loop.create_future()
+        try:
+            await self._writable
+        finally:
+            self._writable = None
+
+    def _watch(self) -> None:
+        if self.socket.fileno() < 0:
+            raise ClosedError(by_us=True)
+        self._loop.add_writer(self.socket.fileno(), self._on_writable)
+
+    def _on_writable(self) -> None:
+        self.socket.flush(DONTWAIT)
+        if not self.socket.must_flush():
+            self._loop.remove_writer(self.socket.fileno())
+            if self._writable is not None and not self._writable.done():
+                self._writable.set_result(None)
+
+    def on_readable(self, callback: Callable[[], object]) -> None:
+        """Have it called while there is something to read."""
+        self._loop.add_reader(self.socket.fileno(), callback)
+
+    def off_readable(self) -> None:
+        """No more."""
+        if self.socket.fileno() >= 0:
+            self._loop.remove_reader(self.socket.fileno())
+
+    def read(self) -> Incoming | None:
+        """Read a message; None: the peer has gone. It stays in `pending`.
+
+        Raises:
+            BlockingIOError: None is there.
+        """
+        return self.read_now(DONTWAIT)
+
+    def _forget(self) -> None:
+        _forget(self._loop, self.socket)
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_exception(ClosedError(by_us=True))
+
+    def __del__(self) -> None:
+        """Forgotten: whoever polls must not know the descriptor any more when it is closed."""
+        if not hasattr(self, "_writable") or self.socket.fileno() < 0:
+            return
+        try:
+            self._loop.call_soon_threadsafe(_forget, self._loop, self.socket)
+        except RuntimeError:
+            return  # the loop is closed
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back."""
+        self._forget()
+        return self.socket.detach()
+
+    def close(self) -> None:
+        """Close the channel; who waits for room raises ClosedError."""
+        self._forget()
+        self.socket.close()
+
+
+def _forget(loop: asyncio.AbstractEventLoop, socket: MessageSocket) -> None:
+    fd = socket.fileno()
+    if fd >= 0 and not loop.is_closed():
+        loop.remove_reader(fd)
+        loop.remove_writer(fd)

@@ -1,0 +1,176 @@
+"""An end of a channel for threads: any may write, any may read, one at a time.
+
+A handler of a signal may raise wherever a call returns or a loop begins anew. A lock whose
+`acquire` takes a time limit must not stay locked then: the list that gets its result has it before
+any handler runs, and nothing is called between the look at it and the release.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.deadline import is_over, seconds_left
+from stretto_fidl.transport.endpoint import Endpoint
+from stretto_fidl.transport.errors import CallTimeoutError, ClosedError
+from stretto_fidl.transport.message_socket import DONTWAIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.rpc_hooks import RpcMethod, Told
+    from stretto_fidl.bindings.objects import ChannelEnd
+    from stretto_fidl.bindings.protocols import Protocol
+    from stretto_fidl.codec.message import Message
+    from stretto_fidl.transport.endpoint import Incoming
+
+
+class BlockingEndpoint(Endpoint):
+    """See `Endpoint`.
+
+    Attributes:
+        is_closing: `close` was called; it may be under way.
+    """
+
+    def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
+        super().__init__(protocol, end, is_server=is_server)
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self.is_closing = False
+        self._writing = self._reading = 0  # by which thread
+
+    def write(
+        self,
+        method: RpcMethod,
+        kind: int,
+        prepared: Callable[[], tuple[int, Message]],
+        *,
+        deadline: float | None = None,
+    ) -> Told | None:
+        """Write a message; waits until there is room.
+
+        What is left of another's message, whose writer had no time or was interrupted, goes first.
+
+        Args:
+            method: Which.
+            kind: As of `write_now`.
+            prepared: Called when it is its turn; gives its transaction and the message.
+            deadline: Of `time.monotonic`; None: wait for ever.
+
+        Raises:
+            CallTimeoutError: There was no room in time; nothing, or a part, was written.
+            ClosedError: The peer has gone, or this end was closed.
+        """
+        held: list[bool] = []
+        patience = -1 if deadline is None else seconds_left(deadline)
+        try:
+            held.extend(map(self._write_lock.acquire, (True,), (patience,)))
+            if not held[0]:
+                raise CallTimeoutError(_NO_ROOM)
+            self._writing = get_ident()
+            self._check_open()
+            if self.socket.is_stream:
+                self._flush(deadline)
+            txid, message = prepared()
+            told = self._write_when_possible(method, kind, txid, message, deadline)
+            if self.socket.is_stream:
+                self._flush(deadline)
+            return told
+        finally:
+            if held and held[0]:
+                self._writing = 0
+                self._write_lock.release()
+
+    def _write_when_possible(
+        self, method: RpcMethod, kind: int, txid: int, message: Message, deadline: float | None
+    ) -> Told | None:
+        while True:
+            try:
+                return self.write_now(method, kind, txid, message, DONTWAIT)
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline, _NO_ROOM)
+
+    def _flush(self, deadline: float | None) -> None:
+        while self.socket.must_flush():
+            self._wait(select.POLLOUT, deadline, _NO_ROOM)
+            self.socket.flush(DONTWAIT)
+
+    def try_write_epitaph(self, status: int, *, patience: float) -> None:
+        """Write the last message, if that is possible now.
+
+        Args:
+            status: Its status.
+            patience: For another's message that is being written, in seconds.
+        """
+        held: list[bool] = []
+        try:
+            held.extend(map(self._write_lock.acquire, (True,), (patience,)))
+            if held[0]:
+                self.write_epitaph(status, DONTWAIT)
+        except (FidlError, BlockingIOError):
+            return  # who neither reads nor lets others write doesn't get one
+        finally:
+            if held and held[0]:
+                self._write_lock.release()
+
+    def read(self, deadline: float | None = None) -> Incoming | None:
+        """Read a message; None: the peer has gone. It stays in `pending`.
+
+        Args:
+            deadline: Of `time.monotonic`; None: wait for ever.
+
+        Raises:
+            CallTimeoutError: None came in time.
+        """
+        flags = 0 if deadline is None else DONTWAIT
+        with self._read_lock:
+            self._reading = get_ident()
+            try:
+                return self._read_when_possible(flags, deadline)
+            finally:
+                self._reading = 0
+
+    def _read_when_possible(self, flags: int, deadline: float | None) -> Incoming | None:
+        while True:
+            self._check_open()
+            try:
+                return self.read_now(flags)
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline, "nothing came in time")
+
+    def _check_open(self) -> None:
+        if self.is_closing or self.socket.fileno() < 0:
+            raise ClosedError(by_us=True)
+
+    def _wait(self, what: int, deadline: float | None, problem: str) -> None:
+        poll = select.poll()
+        poll.register(self.socket.fileno(), what)
+        while not poll.poll(None if deadline is None else seconds_left(deadline) * 1000):
+            if is_over(deadline):
+                raise CallTimeoutError(problem)
+
+    def close(self) -> None:
+        """Close the channel, from any thread; who reads or writes is woken.
+
+        In a signal's handler that interrupts reading or writing it ends the connection, and
+        who was interrupted closes it.
+        """
+        self.is_closing = True  # who gets one of the locks from now on leaves it at once
+        if self._write_lock.locked() or self._read_lock.locked():
+            self.socket.shutdown()
+        if get_ident() in (self._writing, self._reading):
+            return
+        # Nobody is in a system call: a descriptor must not be closed under one.
+        with self._write_lock, self._read_lock:
+            self.socket.close()
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back, while nobody reads or writes."""
+        with self._write_lock, self._read_lock:
+            return self.socket.detach()
+
+
+_NO_ROOM = "there was no room for the message in time: the peer doesn't read"

@@ -1,0 +1,411 @@
+"""The client that blocks: any number of threads may call, over one channel.
+
+    with Client(Calculator, connect(path)) as calculator:
+        answer = calculator.Add(a=1, b=2)
+
+There is no thread behind it. One of those who wait reads for all of them; when it has what it
+wants, it leaves that to another.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Self
+
+from stretto.base.rpc_hooks import ONE_WAY as ONE_WAY_MESSAGE
+from stretto.base.rpc_hooks import REQUEST
+from stretto_fidl.bindings.protocols import ONE_WAY, TWO_WAY
+from stretto_fidl.codec.wire_error import WireError
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.blocking_endpoint import BlockingEndpoint
+from stretto_fidl.transport.conversation import EVENT_LIMIT, Conversation, EventMessage
+from stretto_fidl.transport.deadline import deadline_of, is_over, seconds_left
+from stretto_fidl.transport.errors import CallTimeoutError, ClosedError, PeerError
+from stretto_fidl.transport.interaction import handlers_of, two_way
+from stretto_fidl.transport.results import message_of, numbered, payload_of, reply_in
+from stretto_fidl.transport.stubs import stub_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from stretto.base.rpc_hooks import Told
+    from stretto_fidl.bindings.objects import ChannelEnd
+    from stretto_fidl.bindings.protocols import Method, Protocol
+    from stretto_fidl.codec.message import Message
+    from stretto_fidl.transport.endpoint import Incoming
+
+
+class _Waiter:
+    """A thread that waits for a reply, or with no method for an event."""
+
+    __slots__ = ("_wake", "done", "error", "incoming", "method", "txid")
+
+    def __init__(self, method: Method | None) -> None:
+        self.method: Any = method
+        self.txid = 0
+        self.incoming: Incoming | None = None
+        self.error: FidlError | None = None
+        self.done = False
+        self._wake = threading.Lock()
+        self._wake.acquire()
+
+    def resolve(self, incoming: Incoming | None) -> None:
+        """See `conversation.Waiter`."""
+        self.incoming, self.done = incoming, True
+        self.wake()
+
+    def fail(self, error: FidlError) -> None:
+        """See `conversation.Waiter`."""
+        self.error, self.done = error, True
+        self.wake()
+
+    def wake(self) -> None:
+        """It is done, or shall read. Called under the client's lock."""
+        if self._wake.locked():
+            self._wake.release()
+
+    def sleep(self, deadline: float | None) -> None:
+        """Until it is woken."""
+        while not self._wake.acquire(timeout=seconds_left(deadline)):
+            if is_over(deadline):
+                raise CallTimeoutError("nothing came in time")
+
+
+class Client:
+    """A client of a protocol, with a method for each of its one-way and two-way methods.
+
+    A two-way call returns the reply's payload, or that of the success if the method has errors.
+    It raises
+
+    - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
+    - DomainError, UnknownMethodError: the method's own error; the server doesn't know it,
+    - CallTimeoutError: no reply, or no room for the request, in time,
+    - ClosedError: the channel has ended, with the status of the server's epitaph,
+    - PeerError: the server broke the rules, and the channel has ended therefore; also who
+      called something else gets it.
+
+    Args:
+        protocol: Its class.
+        end: The channel's end, owned from now on.
+        timeout: Of calls, and of one-ways until there is room, in seconds; None: wait for ever.
+        event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __new__(
+        cls,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        *,
+        timeout: float | None = None,
+        event_limit: int = EVENT_LIMIT,
+    ) -> Self:
+        """Make one of the class with the protocol's stubs."""
+        del end, timeout, event_limit
+        made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
+        return made
+
+    def __init__(
+        self,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        *,
+        timeout: float | None = None,
+        event_limit: int = EVENT_LIMIT,
+    ) -> None:
+        self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
+        self._endpoint = BlockingEndpoint(protocol, end, is_server=False)
+        self._timeout = timeout
+        self._lock = threading.RLock()  # a signal's handler may close
+        self._waiting: set[_Waiter] = set()
+        self._reader: _Waiter | None = None
+
+    # --- calls
+
+    def call(self, name: str, payload: Any = None, *, timeout: float | None = None) -> Any:
+        """Call a two-way method by its name.
+
+        Args:
+            name: As in the definition.
+            payload: Its request; None if it has none.
+            timeout: In seconds; None: the client's.
+
+        Raises:
+            FidlError: There is no such method, or it has no reply.
+        """
+        method = two_way(self._conversation.protocol, name)
+        return self._traced_call(method, payload, {}, timeout)
+
+    def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
+        deadline = deadline_of(self._timeout)
+        waiter, told = self._request(method, payload, members, deadline)
+        if told is not None:
+            with told:
+                pass
+        return self._reply(waiter, deadline)
+
+    def _traced_call(
+        self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
+    ) -> Any:
+        deadline = deadline_of(self._timeout if timeout is None else timeout)
+        waiter, told = self._request(method, payload, members, deadline)
+        if told is None:
+            return self._reply(waiter, deadline)
+        with told:
+            return self._reply(waiter, deadline)
+
+    def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
+        payload = payload_of(method.request, method.name, payload, members)
+        message = message_of(method, 0, payload)
+        self._conversation.check_open()
+        deadline, facts = deadline_of(self._timeout), self._endpoint.methods[method.ordinal]
+        try:
+            self._endpoint.write(facts, ONE_WAY_MESSAGE, lambda: (0, message), deadline=deadline)
+        except ClosedError:
+            self._read_to_the_end()
+            raise
+
+    def _request(
+        self, method: Method, payload: Any, members: Mapping[str, Any], deadline: float | None
+    ) -> tuple[_Waiter, Told | None]:
+        payload = payload_of(method.request, method.name, payload, members)
+        message = message_of(method, 0, payload)
+        conversation, waiter = self._conversation, _Waiter(method)
+
+        def number() -> tuple[int, Message]:
+            with self._lock:
+                conversation.check_open()
+                waiter.txid = conversation.assigned.give()
+                conversation.waiters[waiter.txid] = waiter
+            return waiter.txid, numbered(message, waiter.txid)
+
+        facts = self._endpoint.methods[method.ordinal]
+        try:
+            return waiter, self._endpoint.write(facts, REQUEST, number, deadline=deadline)
+        except ClosedError:
+            self._leave(waiter)
+            self._read_to_the_end()
+            raise
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def _reply(self, waiter: _Waiter, deadline: float | None) -> Any:
+        try:
+            self._wait(waiter, deadline)
+        except BaseException:
+            self._leave(waiter)
+            raise
+        if waiter.error is not None:
+            raise waiter.error
+        incoming = waiter.incoming
+        assert incoming is not None
+        incoming.arrive()
+        try:
+            return reply_in(waiter.method, incoming)
+        except WireError as error:
+            raise self._ended(error) from error
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Whoever waited doesn't any more."""
+        with self._lock:
+            self._conversation.waiters.pop(waiter.txid, None)
+        if waiter.incoming is not None:
+            waiter.incoming.drop()
+
+    # --- reading for all
+
+    def _wait(
+        self, waiter: _Waiter, deadline: float | None, is_there: Callable[[], bool] = bool
+    ) -> None:
+        """Wait until a waiter is done; read meanwhile, unless someone does.
+
+        Args:
+            waiter: Who waits.
+            deadline: Until when.
+            is_there: What it waits for is there already; called under the lock.
+        """
+        try:
+            try:
+                with self._lock:
+                    waiter.done = waiter.done or is_there()
+                    self._waiting.add(waiter)
+                self._read_or_sleep(waiter, deadline)
+            finally:
+                self._pass_on(waiter)
+        except BaseException:
+            self._pass_on(waiter)  # a signal's handler may have raised in there, too
+            raise
+
+    def _read_or_sleep(self, waiter: _Waiter, deadline: float | None) -> None:
+        while not waiter.done:
+            with self._lock:
+                if self._reader is None and not waiter.done:
+                    self._reader = waiter
+            if self._reader is waiter:
+                while not waiter.done:
+                    self._read_one(deadline)
+            elif not waiter.done:
+                waiter.sleep(deadline)
+
+    def _pass_on(self, waiter: _Waiter) -> None:
+        """Leave; somebody else has to read now."""
+        with self._lock:
+            self._waiting.discard(waiter)
+            if self._reader is waiter:
+                self._reader = None
+            if self._reader is None:
+                for other in self._waiting:
+                    other.wake()
+                    break
+
+    def _read_one(self, deadline: float | None) -> None:
+        try:
+            incoming = self._endpoint.read(deadline)
+            if incoming is None:
+                raise ClosedError
+            with self._lock:
+                if self._conversation.take(incoming):
+                    self._wake_for_event()
+                self._endpoint.pending = None
+        except CallTimeoutError:
+            raise
+        except FidlError as error:
+            self._end(error)
+
+    def _read_to_the_end(self) -> None:
+        """The peer has gone; it may have said why."""
+        conversation = self._conversation
+        while True:
+            conversation.check_open()
+            self._wait(_Waiter(None), None, lambda: conversation.error is not None)
+
+    def _end(self, error: FidlError) -> None:
+        with self._lock:
+            self._conversation.end(error)
+            self._wake_for_event()
+        self._endpoint.close()
+
+    def _ended(self, error: WireError) -> PeerError:
+        """End the channel for what can't be decoded; the error for the caller."""
+        failure = PeerError(str(error))
+        self._end(failure)
+        return failure
+
+    def _wake_for_event(self) -> None:
+        """All who wait for an event look again."""
+        for waiter in self._waiting:
+            if waiter.method is None and not waiter.done:
+                waiter.resolve(None)
+
+    # --- events
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were dropped, as nobody took them."""
+        return self._conversation.lost_events
+
+    def next_event(self, timeout: float | None = None) -> EventMessage | None:
+        """The next event; None: the channel has ended, and nobody said why.
+
+        Args:
+            timeout: In seconds; None: wait for ever.
+
+        Raises:
+            CallTimeoutError: None came in time.
+            ClosedError: The channel has ended with an epitaph.
+            PeerError: The server broke the rules.
+        """
+        incoming = self._next_event(timeout)
+        if incoming is None:
+            return None
+        incoming.arrive()
+        return self._decoded(incoming)
+
+    def events(self) -> Iterator[EventMessage]:
+        """The events as they come, until the channel ends."""
+        while (event := self.next_event()) is not None:
+            yield event
+
+    def dispatch_events(self, handler: object) -> None:
+        """Call a method of an object for each event, until the channel ends.
+
+        Args:
+            handler: Has a method for each event, of its name (`from_` for `from`), that takes the
+                payload if there is one; and `on_unknown_event(ordinal)`, if it wants to know.
+
+        Raises:
+            FidlError: The handler lacks methods; no event was taken.
+            ClosedError: The channel has ended with an epitaph.
+            PeerError: The server broke the rules.
+        """
+        call = event_caller(self._conversation.protocol, handler)
+        while (incoming := self._next_event(None)) is not None:
+            with incoming.told or nullcontext():
+                call(self._decoded(incoming))
+
+    def _next_event(self, timeout: float | None) -> Incoming | None:
+        deadline, conversation = deadline_of(timeout), self._conversation
+        while True:
+            with self._lock:
+                if conversation.events:
+                    return conversation.next_event()
+                if conversation.error is not None:
+                    conversation.raise_unless_at_rest()
+                    return None
+            self._wait(_Waiter(None), deadline, conversation.has_news)
+
+    def _decoded(self, incoming: Incoming) -> EventMessage:
+        try:
+            return self._conversation.decode_event(incoming)
+        except WireError as error:
+            raise self._ended(error) from error
+
+    # --- the end
+
+    def detach(self) -> ChannelEnd:
+        """Give the channel's end back, to be sent on; the client is of no use any more.
+
+        Raises:
+            FidlError: Calls are under way.
+        """
+        with self._lock:
+            self._conversation.check_open()
+            if self._conversation.waiters or self._waiting:
+                raise FidlError("calls are under way: their replies would get lost")
+            self._conversation.end(ClosedError(by_us=True))
+        return self._endpoint.detach()
+
+    def close(self) -> None:
+        """Close the channel; calls that wait raise ClosedError."""
+        self._end(ClosedError(by_us=True))
+        while self._conversation.events:
+            self._conversation.events.popleft().drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMessage], Any]:
+    """What calls the methods of an object for events.
+
+    Raises:
+        FidlError: Some are missing.
+    """
+    handlers = handlers_of(protocol, handler, events=True)
+    unknown = getattr(handler, "on_unknown_event", None)
+
+    def call(event: EventMessage) -> Any:
+        if not event.name:
+            return None if unknown is None else unknown(event.ordinal)
+        method = handlers[event.ordinal]
+        return method() if event.payload is None else method(event.payload)
+
+    return call

@@ -1,0 +1,245 @@
+"""What a client keeps of its channel, whoever reads it: who waits for what, and what came unasked.
+
+Transactions have numbers that are used once: those that the client gives go up from 1, those
+that are given under the lock of the writes go up from 2^31. A caller who leaves (timeout, cancel)
+frees its place; its reply, when it comes, has a number that was given and nobody waits for: it is
+dropped, and its handles are closed. A forked child goes on at a random number: what it says on
+its parent's channel is the parent's no more.
+
+Events wait in a queue that is bounded: beyond it the oldest is dropped, and counted.
+
+Nothing here locks, waits or blocks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakSet
+
+from stretto_fidl.bindings.protocols import EVENT
+from stretto_fidl.codec.headers import decode_epitaph
+from stretto_fidl.codec.wire_error import WireError
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.errors import ClosedError, PeerError
+from stretto_fidl.transport.results import request_in
+from stretto_fidl.transport.status import OK, PEER_CLOSED
+
+if TYPE_CHECKING:
+    from typing import Protocol as Interface
+
+    from stretto_fidl.bindings.protocols import Method, Protocol
+    from stretto_fidl.transport.endpoint import Incoming
+
+    class Waiter(Interface):
+        """Someone who waits for a reply."""
+
+        method: Method
+
+        def resolve(self, incoming: Incoming) -> None:
+            """It came."""
+
+        def fail(self, error: FidlError) -> None:
+            """It won't come."""
+
+
+EVENT_LIMIT: Final = 1024
+ASSIGNED: Final = 1 << 31
+"""The half of the numbers that are given under the lock of the writes."""
+
+
+class EventMessage(NamedTuple):
+    """An event that came.
+
+    Attributes:
+        name: The event's; "" for one that this protocol doesn't know.
+        ordinal: Its number.
+        payload: None if it has none, or isn't known.
+    """
+
+    name: str
+    ordinal: int
+    payload: Any
+
+
+class Numbers:
+    """Numbers of transactions, each once.
+
+    Args:
+        first: Of the space.
+        used: Others have given numbers before: begin anywhere.
+    """
+
+    __slots__ = ("_begin", "_end", "_next")
+
+    def __init__(self, first: int, *, used: bool) -> None:
+        self._begin = first + (random.getrandbits(30) if used else 0)
+        self._next = max(self._begin, first | 1)
+        self._end = first + ASSIGNED
+
+    def give(self) -> int:
+        """The next one.
+
+        Raises:
+            FidlError: There are none left.
+        """
+        if self._next >= self._end:
+            raise FidlError("2^31 calls were made: connect anew")
+        self._next += 1
+        return self._next - 1
+
+    def jump(self) -> None:
+        """Go on somewhere else: somebody else goes on here."""
+        self._next += random.getrandbits(30) % max(self._end - self._next, 1)
+
+    def was_given(self, number: int) -> bool:
+        """Whether `give` has returned it."""
+        return self._begin <= number < self._next
+
+
+class Conversation:
+    """See the head of the module.
+
+    Args:
+        protocol: What is spoken.
+        used: The channel's end was used by others before.
+        event_limit: Of the queue.
+    """
+
+    def __init__(self, protocol: type[Protocol], *, used: bool, event_limit: int) -> None:
+        self.protocol = protocol
+        self.own = Numbers(0, used=used)
+        self.assigned = Numbers(ASSIGNED, used=used)
+        self.waiters: dict[int, Waiter] = {}
+        self.events: deque[Incoming] = deque()
+        self.lost_events = 0
+        self.error: FidlError | None = None
+        """Why nothing can be said any more."""
+        self._event_limit = event_limit
+        _all.add(self)
+
+    def check_open(self) -> None:
+        """Raise why the channel is closed, if it is."""
+        if self.error is not None:
+            raise fresh(self.error)
+
+    def take(self, incoming: Incoming) -> bool:
+        """Take a message that was read; whether it is an event.
+
+        Taking it once more, after an interrupt of its reader, does what is left to do.
+
+        Raises:
+            FidlError: It is the last one: an epitaph, or it breaks the rules.
+        """
+        header = incoming.header
+        if header.is_epitaph:
+            incoming.drop()
+            raise ClosedError(decode_epitaph(incoming.data))
+        try:
+            if not header.txid:
+                self._take_event(incoming)
+                return True
+            self._take_reply(incoming)
+        except FidlError:
+            incoming.drop()
+            raise
+        return False
+
+    def _take_reply(self, incoming: Incoming) -> None:
+        txid, ordinal = incoming.header.txid, incoming.header.ordinal
+        waiter = self.waiters.get(txid)
+        if waiter is not None:
+            if waiter.method.ordinal != ordinal:
+                raise PeerError(f"a reply to {waiter.method.name} has the ordinal {ordinal:#x}")
+            waiter.resolve(incoming)
+            incoming.taken = True
+            self.waiters.pop(txid, None)
+        elif self.own.was_given(txid) or self.assigned.was_given(txid):
+            if not incoming.taken:
+                incoming.drop()
+        else:
+            raise PeerError(f"a reply to the transaction {txid}, which there never was")
+
+    def _take_event(self, incoming: Incoming) -> None:
+        header = incoming.header
+        if self._event(header.ordinal) is None and not (
+            header.flexible and self.protocol.OPENNESS in ("open", "ajar")
+        ):
+            raise PeerError(f"an event of the unknown ordinal {header.ordinal:#x}")
+        if incoming.taken or (self.events and self.events[-1] is incoming):
+            return
+        self.events.append(incoming)
+        if len(self.events) > self._event_limit:
+            self.events.popleft().drop()
+            self.lost_events += 1
+
+    def has_news(self) -> bool:
+        """An event is there, or the end."""
+        return bool(self.events) or self.error is not None
+
+    def next_event(self) -> Incoming:
+        """The event that came first; there is one."""
+        incoming = self.events[0]
+        incoming.taken = True
+        self.events.popleft()
+        return incoming
+
+    def _event(self, ordinal: int) -> Method | None:
+        method = self.protocol.BY_ORDINAL.get(ordinal)
+        return method if method is not None and method.kind == EVENT else None
+
+    def decode_event(self, incoming: Incoming) -> EventMessage:
+        """Decode an event.
+
+        Raises:
+            WireError: It breaks the rules.
+        """
+        ordinal = incoming.header.ordinal
+        method = self._event(ordinal)
+        if method is None:
+            for handle in incoming.handles:
+                handle.close()
+            return EventMessage("", ordinal, None)
+        return EventMessage(method.name, ordinal, request_in(method, incoming))
+
+    def end(self, error: FidlError) -> None:
+        """Nothing will come any more; everybody who waits is told. Only the first error counts."""
+        if self.error is None:
+            self.error = error
+        for txid, waiter in list(self.waiters.items()):
+            waiter.fail(fresh(self.error))
+            self.waiters.pop(txid, None)
+
+    def raise_unless_at_rest(self) -> None:
+        """Raise why the channel ended, unless both ends just closed it."""
+        error = self.error
+        if error is None:
+            return
+        if isinstance(error, ClosedError) and (error.by_us or error.status in (OK, PEER_CLOSED)):
+            return
+        raise fresh(error)
+
+
+def fresh(error: FidlError) -> FidlError:
+    """The same error for one more caller: each has a traceback of its own."""
+    if isinstance(error, ClosedError):
+        return ClosedError(error.status, by_us=error.by_us)
+    if isinstance(error, PeerError):
+        return PeerError(str(error), error.status)
+    if isinstance(error, WireError):
+        return PeerError(str(error))
+    return FidlError(str(error))
+
+
+_all: WeakSet[Conversation] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for conversation in _all:
+        conversation.own.jump()
+        conversation.assigned.jump()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

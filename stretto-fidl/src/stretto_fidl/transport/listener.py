@@ -1,0 +1,144 @@
+"""Channels between programs: by a socket in the file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from typing import TYPE_CHECKING, Self
+
+from stretto.base.errors import TransportError
+from stretto_fidl.bindings.objects import ChannelEnd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _kind(stream: bool) -> int:
+    return socket.SOCK_STREAM if stream else socket.SOCK_SEQPACKET
+
+
+def connect(path: str | Path, *, stream: bool = False) -> ChannelEnd:
+    """Connect to a server.
+
+    Args:
+        path: Of its socket.
+        stream: Its listener is of the kind that doesn't keep messages apart.
+
+    Raises:
+        TransportError: Nobody listens there.
+    """
+    with socket.socket(socket.AF_UNIX, _kind(stream)) as own:
+        try:
+            own.connect(str(path))
+        except (OSError, ValueError) as error:
+            raise TransportError(f"can't connect to {path}: {error}") from error
+        return ChannelEnd(own.detach(), used=False)
+
+
+class Listener:
+    """A socket that clients connect to.
+
+    Args:
+        path: Where; must not exist, and is removed by `close`, or when the listener is
+            forgotten, but not by a forked child.
+        stream: Listen on a SOCK_STREAM socket.
+
+    Raises:
+        TransportError: It can't be made.
+    """
+
+    def __init__(self, path: str | Path, *, stream: bool = False) -> None:
+        self._path = str(path)
+        self._owner = os.getpid()
+        self._file: tuple[int, int] | None = None
+        self._socket = socket.socket(socket.AF_UNIX, _kind(stream))
+        try:
+            self._socket.bind(self._path)
+            self._file = _identity(self._path)
+            self._socket.listen()
+        except (OSError, ValueError) as error:
+            self.close()
+            problem = _who_is_there(self._path, stream) if _in_use(error) else str(error)
+            raise TransportError(f"can't listen on {path}: {problem}") from error
+
+    def fileno(self) -> int:
+        """The descriptor: readable when someone wants to connect."""
+        return self._socket.fileno()
+
+    def accept(self) -> ChannelEnd:
+        """Wait for a client, and return the channel to it.
+
+        Raises:
+            TransportError: The listener is closed.
+        """
+        try:
+            connection, _ = self._socket.accept()
+        except OSError as error:
+            raise TransportError(f"{self._path} is closed: {error}") from error
+        return ChannelEnd(connection.detach(), used=False)
+
+    def close(self) -> None:
+        """Listen no more; channels that are there stay."""
+        if self._socket.fileno() < 0:
+            return
+        try:
+            if os.getpid() == self._owner:
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes who waits in `accept`
+        except OSError:
+            pass  # nobody can wait
+        finally:
+            self._remove()
+            self._socket.close()
+
+    def _remove(self) -> None:
+        """Remove the file, unless it isn't ours any more."""
+        if os.getpid() != self._owner or self._file is None:
+            return
+        if self._file == _identity(self._path):
+            try:
+                os.unlink(self._path)
+            except OSError:
+                return  # somebody else has removed it
+
+    def __del__(self) -> None:
+        if hasattr(self, "_socket"):
+            self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file it is; None: none at all."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except (OSError, ValueError):  # ValueError: a name in the abstract namespace
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _in_use(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+
+
+def _who_is_there(path: str, stream: bool) -> str:
+    """Why an address is in use."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return "something is there that is no socket: choose another path"
+    except (OSError, ValueError):
+        return "another server listens there"
+    with socket.socket(socket.AF_UNIX, _kind(stream)) as visitor:
+        visitor.setblocking(False)
+        try:
+            visitor.connect(path)
+        except ConnectionRefusedError:
+            return "the file is there, but nobody listens: if its server has gone, remove it"
+        except OSError:
+            pass  # too many visitors, or one of another kind
+    return "another server listens there"

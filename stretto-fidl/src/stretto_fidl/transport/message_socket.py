@@ -1,0 +1,268 @@
+"""Messages over a unix socket: bytes, and handles that stick to them.
+
+SOCK_SEQPACKET    a message is a packet
+SOCK_STREAM       a message is  size: 4 bytes   handles: 4 bytes   the bytes
+
+Little-endian; handles travel as descriptors (SCM_RIGHTS), with the packet, or with the first
+byte of the frame. A message has at most 65536 bytes and 64 handles. What a hostile peer sends
+beyond that, or with descriptors that don't fit, is refused and its descriptors are closed.
+
+Whoever uses it takes care that one thread writes and one reads at a time. The socket stays
+in blocking mode, which is shared with whoever has a copy of the descriptor; who mustn't block
+passes `DONTWAIT`, and gets BlockingIOError.
+
+A handler of a signal may raise wherever a function has just returned, and what it returned is
+lost then. What the system has taken or given must not be: `list.extend(map(f, …))` keeps what `f`
+returns before any handler runs. The rest of a frame stays to be flushed, and a message that was
+read stays in `message` until its reader has it in safety.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+from typing import TYPE_CHECKING, Final
+
+from stretto_fidl.bindings.objects import ChannelEnd, adopt
+from stretto_fidl.codec.headers import HEADER_SIZE
+from stretto_fidl.codec.message import MAX_BYTES, MAX_HANDLES, close_all
+from stretto_fidl.codec.wire_error import HANDLE_CLOSED, WireError
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.errors import ClosedError, PeerError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto_fidl.codec.handle import Handle
+    from stretto_fidl.codec.message import Message
+
+_FRAME: Final = struct.Struct("<II")
+_FD_SIZE: Final = 4
+_CUT_OFF: Final = "the peer has gone in the middle of a message"
+
+# As plain ints: `|` of socket's flags makes an object each time.
+DONTWAIT: Final = int(socket.MSG_DONTWAIT)
+_NOSIGNAL: Final = int(socket.MSG_NOSIGNAL)
+_CLOEXEC: Final = int(socket.MSG_CMSG_CLOEXEC)
+_TRUNCATED: Final = int(socket.MSG_CTRUNC | socket.MSG_TRUNC)
+_ANCILLARY: Final = socket.CMSG_SPACE(MAX_HANDLES * _FD_SIZE)
+
+
+class MessageSocket:
+    """One end of a connection.
+
+    Args:
+        end: A connected unix socket; owned from now on.
+
+    Raises:
+        FidlError: It is no such socket.
+    """
+
+    def __init__(self, end: ChannelEnd) -> None:
+        try:
+            self._socket = socket.socket(fileno=end.fd)
+        except OSError as error:
+            raise FidlError(f"a channel's end must be a unix socket: {error}") from error
+        end.detach()
+        if self._socket.family != socket.AF_UNIX:
+            self._socket.close()
+            raise FidlError("a channel's end must be a unix socket")
+        self._socket.settimeout(None)
+        self.is_stream = self._socket.type == socket.SOCK_STREAM
+        self.message: tuple[bytes, list[Handle]] | None = None
+        """What `read` returned, until its caller has put it away and sets this to None."""
+        self._frame = b""
+        self._sent: list[int] = []
+        self._buffer = memoryview(bytearray(MAX_BYTES))
+        self._received: list[Any] = []
+        self._fds: list[int] = []
+        self._handles: list[Handle] = []
+        self._is_broken = False
+        self._filled = 0
+        self._expected = (0, 0)
+
+    def fileno(self) -> int:
+        """The descriptor; -1 once it is closed."""
+        return self._socket.fileno()
+
+    # --- writing
+
+    def must_flush(self) -> bool:
+        """A part of a frame is left: call `flush` when the socket can be written."""
+        return self.is_stream and 0 < sum(self._sent) < len(self._frame)
+
+    def write(self, message: Message, flags: int = 0) -> None:
+        """Write a message, whose handles are closed then. Nothing must be left to flush.
+
+        Raises:
+            BlockingIOError: Nothing was written, and with `DONTWAIT` nothing can be now.
+            ClosedError: The peer has gone; nothing was written.
+            WireError: A handle isn't what the message says; nothing was written.
+        """
+        handles = [disposition.transfer() for disposition in message.handles]
+        if len(handles) > 1 and len(set(map(id, handles))) < len(handles):
+            problem = "the same handle is in the message twice: send a `duplicate()` of it"
+            raise WireError(HANDLE_CLOSED, problem)
+        data = message.data
+        if self.is_stream:
+            data = _FRAME.pack(len(data), len(handles)) + data
+        fds = array.array("i", [handle.fd for handle in handles])
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if fds else []
+        send = self._socket.sendmsg
+        sent: list[int] = []
+        self._frame, self._sent = data, sent
+        try:
+            sent.extend(map(send, ((data,),), (ancillary,), (flags | _NOSIGNAL,)))
+        except BlockingIOError:
+            raise
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise ClosedError from error
+        except OSError as error:
+            if self.fileno() < 0:
+                raise ClosedError(by_us=True) from error
+            raise FidlError(f"the message can't be sent: {error}") from error
+        close_all(handles)
+        if sent[0] < len(data):
+            self.flush(flags)
+
+    def flush(self, flags: int = 0) -> None:
+        """Go on with the rest of a frame, as far as can be."""
+        frame, sent = self._frame, self._sent
+        try:
+            while self.must_flush():
+                sent.extend(map(self._socket.send, (frame[sum(sent) :],), (flags | _NOSIGNAL,)))
+        except BlockingIOError:
+            return
+        except OSError:
+            self._sent = []  # the peer has gone: the reader will see it
+
+    # --- reading
+
+    def read(self, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
+        """Read a message; None: the peer has gone.
+
+        It stays in `message`, and is returned again, until the caller takes it from there.
+
+        Raises:
+            BlockingIOError: With `DONTWAIT`: no whole message is there.
+            PeerError: The peer sent what is no message.
+        """
+        if self.message is not None:
+            return self.message
+        if self._is_broken:
+            raise PeerError("the reader of a message was interrupted, and its handles got lost")
+        try:
+            there = self._read_frame(flags) if self.is_stream else self._read_packet(flags)
+            self._adopt_handles()
+        except PeerError:
+            self._close_fds()
+            raise
+        if not there:
+            return None
+        message = bytes(self._buffer[: self._filled]), self._handles
+        self.message, self._filled, self._expected, self._handles = message, 0, (0, 0), []
+        return message
+
+    def _read_packet(self, flags: int) -> bool:
+        # If it isn't empty, its reader was interrupted before it made a message of it.
+        return self._filled > 0 or self._receive(self._buffer, flags)
+
+    def _read_frame(self, flags: int) -> bool:
+        if self._expected[0] == 0:
+            if not self._fill(_FRAME.size, flags):
+                return False
+            size, handles = _FRAME.unpack_from(self._buffer)
+            if not HEADER_SIZE <= size <= MAX_BYTES or handles > MAX_HANDLES:
+                raise PeerError(f"the peer sent a frame of {size} bytes and {handles} handles")
+            self._expected, self._filled = (size, handles), 0
+        size, handles = self._expected
+        if not self._fill(size, flags):
+            raise PeerError(_CUT_OFF)
+        came = len(self._fds) + len(self._handles)
+        if came != handles:
+            raise PeerError(f"{came} handles came with a frame of {handles}")
+        return True
+
+    def _fill(self, size: int, flags: int) -> bool:
+        """Whether that much is there; not, if the peer has gone before it began."""
+        while self._filled < size:
+            if not self._receive(self._buffer[self._filled : size], flags):
+                if self._filled:
+                    raise PeerError(_CUT_OFF)
+                return False
+        return True
+
+    def _receive(self, into: memoryview, flags: int) -> bool:
+        """Get more bytes, and note how many; whether there were any."""
+        received = self._received
+        if not received:
+            buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
+            try:
+                # What the peer wrote before it reset the connection is there behind the error.
+                try:
+                    received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
+                except ConnectionResetError:
+                    received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
+            except BlockingIOError:
+                raise
+            except OSError:
+                return False
+        size, ancillary, state, _ = received[0]
+        fds = self._fds
+        if ancillary:
+            fds = fds.copy()
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                fds += array.array("i", data[: len(data) // _FD_SIZE * _FD_SIZE])
+        self._fds, self._received, self._filled = fds, [], self._filled + size
+        if state & _TRUNCATED or len(self._fds) > MAX_HANDLES:
+            raise PeerError("the peer sent a message that is too large, or too many handles")
+        return bool(size)
+
+    def _adopt_handles(self) -> None:
+        """Make handles of the descriptors that came."""
+        if not self._fds:
+            return
+        (fds, self._fds), handles = (self._fds, []), []
+        try:
+            while fds:
+                handles.append(adopt(fds[0]))
+                del fds[0]
+        except OSError as error:
+            self._fds = fds
+            close_all(handles)
+            raise PeerError(f"a handle that came is of no use: {error}") from error
+        except BaseException:
+            self._is_broken = True  # a signal's: the first descriptor may have an owner, or not
+            self._fds = fds[1:]
+            raise
+        self._handles = handles
+
+    def _close_fds(self) -> None:
+        close_all(self._handles)
+        while self._fds:
+            os.close(self._fds.pop())
+
+    # --- the end
+
+    def shutdown(self) -> None:
+        """Wake whoever reads or writes here; the peer sees the end."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it has ended already
+
+    def detach(self) -> ChannelEnd:
+        """Give the socket back."""
+        return ChannelEnd(self._socket.detach())
+
+    def close(self) -> None:
+        """Close it; closing again does nothing."""
+        self._close_fds()
+        self._socket.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_expected"):
+            self.close()

@@ -1,0 +1,159 @@
+"""Payloads of requests and replies: from what callers and handlers say, and back.
+
+A method without errors answers with its payload. A flexible or fallible one answers with a union
+of `1` its success, `2` its error, `3` the framework's; callers and handlers see the success,
+and the errors as exceptions.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from stretto_fidl.bindings.numbers import FrameworkError
+from stretto_fidl.bindings.printing import is_hidden
+from stretto_fidl.bindings.protocols import TWO_WAY
+from stretto_fidl.codec.headers import TransactionHeader
+from stretto_fidl.codec.message import Message, decode_body, encode_message
+from stretto_fidl.codec.types import Named
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.errors import DomainError, UnknownMethodError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stretto_fidl.bindings.protocols import Method
+    from stretto_fidl.transport.endpoint import Incoming
+
+_SUCCESS = 1
+_ERROR = 2
+_FRAMEWORK = 3
+_UNKNOWN_METHOD = struct.Struct("<QiHH")
+
+
+def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) -> Any:
+    """The payload that a caller gives, as an object or by its members.
+
+    Raises:
+        TypeError: Neither, or both, or an object of another class.
+    """
+    if cls is None:
+        if payload is not None or members:
+            raise TypeError(f"{name} takes no arguments")
+        return None
+    if payload is None:
+        return cls(**members)
+    if members:
+        raise TypeError(f"{name} takes a payload or its members, not both")
+    if not _is_of(cls, payload):
+        raise TypeError(f"{name} takes a {cls.__name__} or its members, not {_kind_of(payload)}")
+    return payload
+
+
+def _is_of(cls: Any, value: Any) -> bool:
+    """Whether a value is of a class, or of the one that another load of the library has made."""
+    if isinstance(value, cls):
+        return True
+    type_ = getattr(value, "TYPE", None)
+    return isinstance(type_, Named) and type_.name == cls.TYPE.name
+
+
+def _kind_of(value: Any) -> str:
+    """What a value is, in few words."""
+    return "None" if value is None else f"an object of the class {type(value).__qualname__}"
+
+
+def message_of(method: Method, txid: int, payload: Any) -> Message:
+    """A request, a one-way message or an event."""
+    return encode_message(TransactionHeader(txid, method.ordinal, not method.strict), payload)
+
+
+def numbered(message: Message, txid: int) -> Message:
+    """The message with another transaction's number."""
+    return Message(struct.pack("<I", txid) + message.data[4:], message.handles)
+
+
+def reply_of(method: Method, txid: int, value: Any) -> Message:
+    """The reply of a handler that returned.
+
+    Raises:
+        FidlError: What it returned isn't what the method answers with.
+    """
+    if method.has_result:
+        if method.success is not None:
+            value = _answer(method, method.success, value)
+        value = _variant(method, _SUCCESS, value)
+    elif method.response is None and value is not None:
+        problem = f"{method.name} answers with nothing"
+        raise FidlError(f"{problem}, but its handler returned {_kind_of(value)}")
+    elif method.response is not None:
+        value = _answer(method, method.response, value)
+    return message_of(method, txid, value)
+
+
+def _answer(method: Method, cls: Any, value: Any) -> Any:
+    """What a handler returned; None stands for a payload all of whose members may be left out."""
+    if value is None:
+        try:
+            return cls()
+        except TypeError:
+            pass
+    if not _is_of(cls, value):
+        problem = f"{method.name} answers with a {cls.__name__}"
+        raise FidlError(f"{problem}, but its handler returned {_kind_of(value)}")
+    return value
+
+
+def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:
+    """The reply of a handler that raised its method's error.
+
+    Raises:
+        FidlError: The method has no errors.
+    """
+    if method.error is None:
+        raise FidlError(f"{method.name} has no errors, but its handler raised one") from error
+    return message_of(method, txid, _variant(method, _ERROR, error.value))
+
+
+def unknown_reply_of(header: TransactionHeader) -> Message:
+    """The reply to a flexible method that isn't known."""
+    reply = TransactionHeader(header.txid, header.ordinal, True)
+    body = _UNKNOWN_METHOD.pack(_FRAMEWORK, FrameworkError.TYPE.values["UNKNOWN_METHOD"], 0, 1)
+    return Message(reply.encode() + body, [])
+
+
+def _variant(method: Method, ordinal: int, value: Any) -> Any:
+    union = method.response
+    names = {member.ordinal: member.python_name for member in union.TYPE.members}
+    return union(**{names[ordinal]: value})
+
+
+def _hides_error(method: Method) -> bool:
+    members = {each.ordinal: each for each in method.response.TYPE.members}
+    return "sensitive" in method.attributes or is_hidden(members[_ERROR])
+
+
+def request_in(method: Method, incoming: Incoming) -> Any:
+    """Decode a request's payload, or an event's."""
+    cls = method.request if method.kind != "event" else method.response
+    return decode_body(incoming.header, cls, incoming.data, incoming.handles)
+
+
+def reply_in(method: Method, incoming: Incoming) -> Any:
+    """Decode a reply.
+
+    Returns:
+        The payload, or that of the success; None if there is none.
+
+    Raises:
+        DomainError: The method's own error.
+        UnknownMethodError: The server doesn't know the method.
+        WireError: The reply breaks the rules.
+    """
+    assert method.kind == TWO_WAY
+    value = decode_body(incoming.header, method.response, incoming.data, incoming.handles)
+    if not method.has_result or value.ordinal == _SUCCESS:
+        return value.value if method.has_result else value
+    if value.ordinal == _ERROR:
+        raise DomainError(value.value, hidden=_hides_error(method))
+    raise UnknownMethodError(f"the server doesn't know {method.name}")

@@ -1,0 +1,232 @@
+"""The server that blocks: it serves one channel in the thread that calls `serve`.
+
+    class Handler:
+        def Add(self, request):
+            return AddResponse(sum=request.a + request.b)
+
+    Server(Calculator, end, Handler()).serve()
+
+A handler gets the request's payload, if there is one, and returns the reply's, or that of the
+success; it raises DomainError for the method's own error, or returns a Deferred to answer later.
+If it raises anything else, the channel is closed with the epitaph INTERNAL, and `serve`
+raises it. What a peer does wrong closes the channel, too, with a PeerError.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from stretto.base.rpc_hooks import EVENT as EVENT_MESSAGE
+from stretto.base.rpc_hooks import REPLY
+from stretto_fidl.bindings.protocols import EVENT, TWO_WAY
+from stretto_fidl.codec.message import close_all
+from stretto_fidl.codec.wire_error import WireError
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport.blocking_endpoint import BlockingEndpoint
+from stretto_fidl.transport.deferred import Deferred
+from stretto_fidl.transport.errors import ClosedError, DomainError, PeerError
+from stretto_fidl.transport.interaction import handlers_of, interaction, status_of
+from stretto_fidl.transport.results import (
+    error_reply_of,
+    message_of,
+    payload_of,
+    reply_of,
+    request_in,
+    unknown_reply_of,
+)
+from stretto_fidl.transport.stubs import stub_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stretto_fidl.bindings.objects import ChannelEnd
+    from stretto_fidl.bindings.protocols import Method, Protocol
+    from stretto_fidl.codec.headers import TransactionHeader
+    from stretto_fidl.codec.message import Message
+    from stretto_fidl.transport.endpoint import Incoming
+
+IN_FLIGHT: Final = 1024
+"""Calls that aren't answered yet: beyond, nothing more is read."""
+
+
+class Server:
+    """A server of one channel, with a method for each event, that sends it.
+
+    Args:
+        protocol: Its class.
+        end: The channel's end, owned from now on.
+        handler: Has a method for each of the protocol's, and may have
+            `on_unknown_method(ordinal)`.
+        in_flight: Deferred calls at a time.
+
+    Raises:
+        FidlError: The handler lacks methods.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __new__(
+        cls,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        handler: object,
+        *,
+        in_flight: int = IN_FLIGHT,
+    ) -> Self:
+        """Make one of the class with the protocol's stubs."""
+        del end, handler, in_flight
+        made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
+        return made
+
+    def __init__(
+        self,
+        protocol: type[Protocol],
+        end: ChannelEnd,
+        handler: object,
+        *,
+        in_flight: int = IN_FLIGHT,
+    ) -> None:
+        self._handlers = handlers_of(protocol, handler)
+        self._on_unknown = getattr(handler, "on_unknown_method", None)
+        self._protocol = protocol
+        self._endpoint = BlockingEndpoint(protocol, end, is_server=True)
+        self._in_flight = threading.Semaphore(in_flight)
+        self._lock = threading.RLock()  # a signal's handler may close
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    def serve(self) -> None:
+        """Serve until the peer closes the channel, or somebody calls `close`.
+
+        Raises:
+            PeerError: The peer broke the rules.
+            BaseException: What a handler raised.
+        """
+        try:
+            while (incoming := self._read()) is not None:
+                self._handle(incoming)
+            if self._failure is not None:
+                raise self._failure
+        except BaseException as error:
+            self.close(status_of(error))
+            raise
+        self.close()
+
+    def close(self, status: int | None = None) -> None:
+        """Close the channel, from any thread.
+
+        Args:
+            status: Of an epitaph that tells the client why; None: none is sent.
+        """
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if closed:
+            if self._endpoint.is_closing:
+                self._endpoint.close()  # a signal's handler had to leave that to `serve`
+            return  # else somebody is about to write the epitaph
+        if status is not None:
+            self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
+        self._in_flight.release()  # `serve` may wait for it
+        self._endpoint.close()
+
+    def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
+        """Send an event."""
+        payload = payload_of(method.response, method.name, payload, members)
+        self._write(method, EVENT_MESSAGE, 0, message_of(method, 0, payload))
+
+    def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
+        facts = self._endpoint.methods[method.ordinal]
+        self._endpoint.write(facts, kind, lambda: (txid, message))
+
+    # --- requests
+
+    def _end_is_ours(self) -> bool:
+        return self._closed
+
+    def _read(self) -> Incoming | None:
+        if self._end_is_ours():
+            return None
+        try:
+            incoming, self._endpoint.pending = self._endpoint.read(), None
+        except FidlError as error:
+            if self._end_is_ours() or isinstance(error, ClosedError):
+                return None
+            if isinstance(error, WireError):
+                raise PeerError(str(error)) from error
+            raise
+        return incoming
+
+    def _handle(self, incoming: Incoming) -> None:
+        told = incoming.told
+        if told is None:
+            self._answer(incoming)
+            return
+        with told:
+            self._answer(incoming)
+
+    def _answer(self, incoming: Incoming) -> None:
+        header, method = incoming.header, None
+        try:
+            method = interaction(self._protocol, header)
+        finally:
+            if method is None:
+                close_all(incoming.handles)
+        if method is None:
+            self._answer_unknown(header)
+            return
+        try:
+            request = request_in(method, incoming)
+        except WireError as error:
+            raise PeerError(str(error)) from error
+        arguments = () if method.request is None else (request,)
+        try:
+            value = self._handlers[method.ordinal](*arguments)
+        except DomainError as error:
+            self._reply(method, header.txid, None, error)
+            return
+        if isinstance(value, Deferred) and method.kind == TWO_WAY:
+            self._reply_later(method, header.txid, value)
+        elif method.kind == TWO_WAY:
+            self._reply(method, header.txid, value, None)
+
+    def _answer_unknown(self, header: TransactionHeader) -> None:
+        if self._on_unknown is not None:
+            self._on_unknown(header.ordinal)
+        if header.txid:
+            try:
+                reply = header.txid, unknown_reply_of(header)
+                self._endpoint.write(self._endpoint.methods[header.ordinal], REPLY, lambda: reply)
+            except ClosedError:
+                return
+
+    def _reply(self, method: Method, txid: int, value: Any, error: DomainError | None) -> None:
+        if method.kind != TWO_WAY:
+            raise FidlError(f"{method.name} is one-way: it has no errors") from error
+        if error is None:
+            message = reply_of(method, txid, value)
+        else:
+            message = error_reply_of(method, txid, error)
+        try:
+            self._write(method, REPLY, txid, message)
+        except ClosedError:
+            return  # nobody waits any more
+
+    def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
+        self._in_flight.acquire()
+
+        def answer(value: Any, error: DomainError | None) -> None:
+            self._in_flight.release()
+            try:
+                self._reply(method, txid, value, error)
+            except BaseException as failure:
+                self._failure = failure
+                self.close(status_of(failure))
+                raise
+
+        deferred.bind(answer)
+
+
+_EPITAPH_PATIENCE_S = 1.0

@@ -1,0 +1,133 @@
+"""Very many FIDL messages between two processes: all arrows are right, and none is missing.
+
+`make endurance` sends 100,000 of them, a plain test run fewer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fidl_support import many as fidl_many
+from fidl_support.many import FIRST_EVENT, loses
+from tests.support.oracle import Oracle, missing
+from tests.support.recorded import record
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+ENDURANCE = bool(os.environ.get("STRETTO_ENDURANCE"))
+MESSAGES = 100_000 if ENDURANCE else 20_000
+LOSE_EVERY = 97
+
+CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
+HANDLED = CALL[1], ("receive", "one-way")
+SLICES = """
+select s.id, extract_arg(s.arg_set_id, 'debug.role'), extract_arg(s.arg_set_id, 'debug.kind'),
+       extract_arg(s.arg_set_id, 'debug.body.serial')
+from slice s where s.category = 'test.many' order by s.ts, s.id
+"""
+ARROWS = "select slice_out, slice_in, trace_id from flow"
+
+
+class Point(NamedTuple):
+    """One end of a message."""
+
+    role: str
+    kind: str
+    serial: int
+
+
+class Talk:
+    """What a trace has of the two processes' talk."""
+
+    def __init__(self, trace: bytes) -> None:
+        oracle = Oracle(trace)
+        assert oracle.errors() == []
+        named = {row: Point(*point) for row, *point in oracle.query(SLICES)}
+        self.points = list(named.values())
+        self.there = set(self.points)
+        assert len(self.there) == len(self.points)
+        rows = oracle.query(ARROWS)
+        self.arrows = sorted((named[out], named[into]) for out, into, _ in rows)
+        self.ids: dict[int, set[int]] = {}
+        for out, _, trace_id in rows:
+            self.ids.setdefault(trace_id, set()).add(named[out].serial)
+
+    def pairs(self, without: frozenset[Point] = frozenset()) -> list[tuple[Point, Point]]:
+        """The arrows that there have to be, where some points have none."""
+        there = self.there - without
+        expected = []
+        for serial in {point.serial for point in there}:
+            call = (Point(*each, serial) for each in CALL)
+            expected += pairwise(point for point in call if point in there)
+            for kind in ("one-way", "event"):
+                ends = Point("send", kind, serial), Point("receive", kind, serial)
+                expected += [ends] if there.issuperset(ends) else []
+        return sorted(expected)
+
+
+def talk(folder: Path, *, lose_every: int) -> Talk:
+    """Record the program."""
+    run = record(
+        folder / "trace.pftrace",
+        *("--buffer=256mb", "--no-functions", "--", fidl_many.__file__, str(folder / "sock")),
+        *(str(MESSAGES), str(MESSAGES // 4), str(lose_every)),
+        PYTHONPATH=":".join(sys.path),
+    )
+    assert run.status == 0, run.stderr
+    return Talk(run.trace)
+
+
+def test_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
+    talked = talk(tmp_path, lose_every=0)
+    sent = {p for p in talked.there if p.role == "send" and p.kind in ("one-way", "request")}
+    assert len(sent) > 0.7 * MESSAGES
+    assert talked.arrows == talked.pairs()
+    # Each message that both ends have traced has its arrow, and an id of its own.
+    both = {point._replace(role="receive") for point in sent} & talked.there
+    assert len(both) > 0.65 * MESSAGES
+    assert both <= {into for _, into in talked.arrows}
+    assert all(len(serials) == 1 for serials in talked.ids.values())
+    assert len(talked.ids) >= len(both)
+
+
+def test_after_a_loss_no_arrow_is_wrong_and_the_next_call_heals(tmp_path: Path) -> None:
+    talked = talk(tmp_path, lose_every=LOSE_EVERY)
+    silent = frozenset(without_id(talked.points))
+    assert len(silent) > MESSAGES / 100
+    assert talked.arrows == talked.pairs(silent)
+    assert len(talked.arrows) > 0.5 * MESSAGES
+
+
+def without_id(points: list[Point]) -> list[Point]:
+    """What the server has read or written between a loss and the next call, in its order."""
+    silent, knows_read, knows_written = [], True, True
+    handled = {point.serial for point in points if point[:2] in HANDLED}
+    for point in points:
+        at_server = point.role == ("receive" if point.kind in ("one-way", "request") else "send")
+        if not at_server:
+            continue
+        if point.kind == "request":
+            knows_read = True
+        elif point.kind == "reply":
+            knows_written = True
+        elif not (knows_read if point.kind == "one-way" else knows_written):
+            silent.append(point)
+        # An event goes out before its message's loss, a reply behind it.
+        serial = point.serial - FIRST_EVENT if point.kind == "event" else point.serial
+        what = loses(serial, LOSE_EVERY) if serial in handled and settles(point) else ""
+        knows_read = knows_read and what != "in"
+        knows_written = knows_written and what != "out"
+    return silent
+
+
+def settles(point: Point) -> bool:
+    """Whether a point is the last one of its message before the loss."""
+    if point.kind in ("one-way", "request"):
+        return point.serial % 10 != 0
+    return point.kind == "event"

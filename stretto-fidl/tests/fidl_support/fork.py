@@ -1,0 +1,151 @@
+"""A FIDL server and its client, one of which forks with the channel in its hands.
+
+    python fidl_fork.py SOCKET MODE
+
+is the server, which starts the client. One-way messages and events are as long as their serial
+number says; those of a forked child begin with 100. The modes:
+
+    client    the client's child says something at once
+    later     the client's child says something when its parent has called again
+    idle      the client's child says nothing
+    server    the server's child says something
+    worker    the server hands the connection to a child before anything was said
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fidl_support.flow import Flow, ask, flow, padding
+from stretto import flows
+from stretto_fidl.bindings import ChannelEnd
+from stretto_fidl.transport import Client, Listener, Server, connect
+
+FORK_AT = 50
+CHILD = 100
+WITHOUT_ARROWS = {
+    # What the parent has no arrows for: until its next call, or for ever when its child has
+    # used the channel. The calls have three points here, at either end.
+    "client": {"forked": 14},
+    "later": {"not synchronised": 6, "forked": 6},
+    "idle": {"not synchronised": 6},
+    "server": {"forked": 13},
+    "worker": {},
+}
+
+
+class Child:
+    """A forked child, which does something once it is told to.
+
+    Args:
+        run: What it does.
+        expected: What it then has counted.
+    """
+
+    def __init__(self, run: Callable[[], object], expected: dict[str, int]) -> None:
+        self._told, tell = os.pipe()
+        self._tell = tell
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._be_it(run, expected)
+
+    def _be_it(self, run: Callable[[], object], expected: dict[str, int]) -> None:
+        status = 1
+        try:
+            os.read(self._told, 1)
+            run()
+            status = 0 if flows.stats() == expected else 2
+            if status:
+                print(f"the child counted {flows.stats()}", file=sys.stderr)
+        finally:
+            os._exit(status)
+
+    def go(self) -> None:
+        """Have it do it, and wait for its end."""
+        os.write(self._tell, b"x")
+        if os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1]):
+            raise SystemExit("the child failed")
+        os.close(self._tell)
+        os.close(self._told)
+
+
+def client(path: str, mode: str) -> None:
+    """Talk before and after the fork, with and without calls."""
+    with Client(flow.Flow, connect(path)) as talker:
+
+        def tell(first: int, count: int) -> None:
+            for serial in range(first, first + count):
+                talker.Tell(padding=padding(serial))
+
+        def event() -> None:
+            assert talker.next_event(60) is not None
+
+        ask(talker, 1)
+        tell(1, 3)
+        event()
+        child = None
+        if mode in ("client", "later"):
+            child = Child(lambda: tell(CHILD, 3), {"forked": 3})
+        elif mode == "idle":
+            Child(lambda: None, {}).go()
+        if child is not None and mode == "client":
+            child.go()
+        tell(FORK_AT, 1)  # the server forks here
+        if mode == "server":
+            event()
+        event()
+        tell(11, 3)
+        event()
+        ask(talker, 2)
+        tell(21, 3)
+        event()
+        if child is not None and mode == "later":
+            child.go()
+            tell(31, 3)
+            event()
+        ask(talker, 3)
+
+
+def server(path: str, mode: str) -> None:
+    """Answer, and send an event behind each third message."""
+    with Listener(path) as listener:
+        command = [sys.executable, __file__, path, mode, "client"]
+        with subprocess.Popen(command) as started:
+            end = listener.accept()
+            if mode == "worker":
+                Child(lambda: serve(end, mode), {}).go()
+                end.close()
+            else:
+                serve(end, mode)
+        if started.returncode:
+            raise SystemExit(started.returncode)
+
+
+def serve(end: ChannelEnd, mode: str) -> None:
+    there: Any = None
+
+    def event(serial: int) -> None:
+        there.OnTell(padding=padding(serial))
+
+    def on_message(size: int) -> None:
+        if size == FORK_AT and mode == "server":
+            Child(lambda: event(CHILD), {"forked": 1}).go()
+        if size == FORK_AT or (size % 10 == 3 and size < CHILD):
+            event(size)
+
+    there = Server(flow.Flow, end, Flow(on_message))
+    there.serve()
+
+
+if __name__ == "__main__":
+    flows.install()
+    mode = sys.argv[2]
+    role = "client" if sys.argv[3:] else "server"
+    {"client": client, "server": server}[role](sys.argv[1], mode)
+    forks = role == ("server" if mode == "server" else "client")
+    if flows.stats() != (WITHOUT_ARROWS[mode] if forks else {}):
+        raise SystemExit(f"without arrows: {flows.stats()}")

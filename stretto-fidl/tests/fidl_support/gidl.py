@@ -1,0 +1,319 @@
+"""Runs the files of FIDL's conformance suite: `python -m fidl_support.gidl PATH`.
+
+PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one
+such file, whose types are beside it. Prints for each file how many cases
+passed, failed, and aren't supported:
+
+    golden.gidl          30 passed    0 failed    0 unsupported
+
+A case is run once for each direction and wire format that it has bytes for;
+v1 is only read. What isn't supported: cases that say how bindings keep the bytes
+of unknown members (these drop them), signalling NaNs of 32 bits, which Python's
+floats can't hold, and what `bindings_allowlist` says of other bindings alone, where
+these do otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import struct
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fidl_support.gidl_parser import (
+    Decoded,
+    GidlError,
+    HandleDefinition,
+    HandleUse,
+    RawFloat,
+    Record,
+    Test,
+    Unknown,
+    parse,
+)
+from stretto_fidl import codec
+from stretto_fidl.bindings import Union, load
+from stretto_fidl.codec import types
+from stretto_fidl.codec.handle import BASIC_RIGHTS, DEFAULT_RIGHTS, OBJECT_TYPES, RIGHTS, Handle
+from stretto_fidl.codec.wire_error import WireError
+from stretto_fidl.compiler import compile_files
+from stretto_fidl.errors import FidlError
+from stretto_fidl.python_names import OF_MODULES, python_name
+
+FORMATS = {"v1": codec.V1, "v2": codec.V2}
+
+SAME = [
+    {"INVALID_NUM_HANDLES_IN_ENVELOPE", "ENVELOPE_HANDLES_EXCEED_MESSAGE_LENGTH"},
+    {"INVALID_NUM_BYTES_IN_ENVELOPE", "ENVELOPE_BYTES_EXCEED_MESSAGE_LENGTH"},
+    {"STRICT_UNION_FIELD_NOT_SET", "UNION_FIELD_NOT_SET"},
+    {"EXTRA_HANDLES", "TOO_MANY_HANDLES_IN_MESSAGE"},
+]
+"""Codes that files use for the same failure, at different times or in different places."""
+
+
+class NotSupportedError(Exception):
+    """The case is about something that these bindings don't have."""
+
+
+class DeviationError(Exception):
+    """The codec does something else than the case says."""
+
+
+def rights_of(names: list[str]) -> int:
+    """`channel_default - write` and the like, as the parser has it."""
+    found = 0
+    for name in names:
+        bare = name.lstrip("-")
+        if bare.endswith("_default"):
+            bits = DEFAULT_RIGHTS[OBJECT_TYPES[bare.removesuffix("_default")]]
+        else:
+            bits = BASIC_RIGHTS if bare == "basic" else RIGHTS[bare]
+        found = found & ~bits if name.startswith("-") else found | bits
+    return found
+
+
+class Handles:
+    """Those that a case defines: a descriptor of nothing for each."""
+
+    def __init__(self, definitions: dict[int, HandleDefinition]) -> None:
+        self._definitions = definitions
+        self._made: dict[int, Handle] = {}
+
+    def __getitem__(self, number: int) -> Handle:
+        if number not in self._made:
+            definition = self._definitions[number]
+            rights = None if definition.rights is None else rights_of(definition.rights)
+            fd = os.open(os.devnull, os.O_RDONLY)
+            self._made[number] = Handle(fd, OBJECT_TYPES[definition.type], rights)
+        return self._made[number]
+
+    def __iter__(self) -> Iterator[Handle]:
+        return iter(self._made.values())
+
+    def close(self) -> None:
+        for handle in self:
+            handle.close()
+
+
+class Values:
+    """Makes values of the bindings from those of a case."""
+
+    def __init__(self, namespace: Any, handles: Handles) -> None:
+        self._namespace = namespace
+        self._handles = handles
+
+    def make(self, value: Any, type_: types.Type | None = None) -> Any:
+        if type_ is not None:
+            type_, _ = types.resolve(type_)
+        match value:
+            case Record():
+                return self._record(value)
+            case Decoded(attributes=attributes):
+                cls = self.cls(attributes["type"])
+                handles = [self._handles[n] for n in attributes.get("handles", {}).get("v2", [])]
+                return codec.decode(cls, attributes["bytes"]["v2"], handles)
+            case HandleUse(number=number):
+                return self._handles[number]
+            case RawFloat():
+                return _float(value, type_.size if isinstance(type_, types.Primitive) else 8)
+            case bytes():
+                return value.decode("utf-8", "surrogateescape")
+            case list():
+                element = getattr(type_, "element", None)
+                found = [self.make(each, element) for each in value]
+                return bytes(found) if element is types.UINT8 else found
+            case int() if isinstance(type_, types.Primitive) and type_.low is None:
+                return float(value)
+        return value
+
+    def cls(self, name: str) -> Any:
+        found = getattr(self._namespace, python_name(name, OF_MODULES), None)
+        if found is None:
+            raise NotSupportedError(f"the schema has no {name}")
+        return found
+
+    def _record(self, record: Record) -> Any:
+        cls = self.cls(record.name)
+        if any(isinstance(value, Unknown) for value in record.members.values()):
+            raise NotSupportedError("content of unknown members isn't kept")
+        members = {member.name: member for member in cls.TYPE.members}
+        found = {}
+        for name, value in record.members.items():
+            if isinstance(name, int):
+                return cls._make(name, None)
+            member = members.get(name)
+            if member is None:
+                raise NotSupportedError(f"the schema's {record.name} has no member {name}")
+            found[member.python_name] = self.make(value, member.type)
+        return cls(**found) if issubclass(cls, Union) else self._with_absent(cls, found)
+
+    def _with_absent(self, cls: Any, found: dict[str, Any]) -> Any:
+        """Members that aren't told are absent, or have their default."""
+        absent = {
+            m.python_name: None
+            for m in cls.TYPE.members
+            if m.python_name not in found and m.default is None
+        }
+        return cls(**absent, **found)
+
+
+def _float(raw: RawFloat, size: int) -> float:
+    value = raw.value(size)
+    if struct.pack("<f" if size == 4 else "<d", value) != raw.bits.to_bytes(size, "little"):
+        raise NotSupportedError("Python's floats hold no signalling NaNs of 32 bits")
+    return value
+
+
+def run_test(test: Test, namespace: Any) -> Iterator[str]:
+    """Run a case, and yield what came of it: `passed`, `failed …` or `unsupported …`."""
+    for way, name in ways(test):
+        handles = Handles(test.attributes.get("handle_defs", {}))
+        try:
+            RUN[test.kind](test, name, way, Values(namespace, handles), handles)
+            yield "passed"
+        except NotSupportedError as reason:
+            yield f"unsupported {reason}"
+        except DeviationError as reason:
+            alone = ", ".join(test.attributes.get("bindings_allowlist", ()))
+            kind = f"unsupported only for {alone}," if alone else "failed"
+            yield f"{kind} {way} {name}: {reason}"
+        finally:
+            handles.close()
+
+
+def ways(test: Test) -> list[tuple[str, str]]:
+    """Directions and wire formats."""
+    formats = list(test.attributes.get("bytes", {"v2": b""}))
+    read = [("decode", name) for name in formats]
+    write = [("encode", name) for name in formats if FORMATS[name] == codec.V2]
+    if test.kind.startswith("decode"):
+        return read
+    return write if test.kind.startswith("encode") else [*write, *read]
+
+
+def expect_success(test: Test, name: str, way: str, values: Values, handles: Handles) -> None:
+    try:
+        if way == "decode":
+            _decodes(test, name, values, handles)
+        else:
+            _encodes(test, name, values, handles)
+    except WireError as error:
+        raise DeviationError(str(error)) from error
+
+
+def _decodes(test: Test, name: str, values: Values, handles: Handles) -> None:
+    given = test.attributes["value"]
+    expected = values.make(given)
+    before = {id(handle): handle.rights for handle in handles}
+    came = [handles[number] for number in test.attributes.get("handles", {}).get(name, [])]
+    found = codec.decode(type(expected), test.attributes["bytes"][name], came, wire=FORMATS[name])
+    if found != expected:
+        raise DeviationError(f"{found!r} is not {expected!r}")
+    for use in uses(given):
+        rights = rights_of(use.rights) if use.rights else before.get(id(handles[use.number]))
+        if handles[use.number].rights != rights and use.rights:
+            raise DeviationError(f"#{use.number} has rights {handles[use.number].rights:#x}")
+
+
+def uses(value: Any) -> Iterator[HandleUse]:
+    """All mentions of handles in a value."""
+    if isinstance(value, HandleUse):
+        yield value
+    elif isinstance(value, (Record, list)):
+        for each in value.members.values() if isinstance(value, Record) else value:
+            yield from uses(each)
+
+
+def _encodes(test: Test, name: str, values: Values, handles: Handles) -> None:
+    data, dispositions = codec.encode(values.make(test.attributes["value"]))
+    if data != test.attributes["bytes"][name]:
+        raise DeviationError(f"{data.hex(' ')} is not {test.attributes['bytes'][name].hex(' ')}")
+    told = test.attributes.get("handle_dispositions", {}).get(name)
+    if told is None:
+        told = [HandleUse(number) for number in test.attributes.get("handles", {}).get(name, [])]
+    if [each.handle for each in dispositions] != [handles[use.number] for use in told]:
+        raise DeviationError(f"other handles: {dispositions}")
+    for each, use in zip(dispositions, told, strict=True):
+        if use.type and each.object_type != OBJECT_TYPES[use.type]:
+            raise DeviationError(f"#{use.number} is sent as {each.object_type}")
+        if use.rights and each.rights != rights_of(use.rights):
+            raise DeviationError(f"#{use.number} is sent with rights {each.rights:#x}")
+
+
+def expect_failure(test: Test, name: str, way: str, values: Values, handles: Handles) -> None:
+    came = [handles[number] for number in test.attributes.get("handles", {}).get(name, [])]
+    try:
+        if way == "decode":
+            cls = values.cls(test.attributes["type"])
+            codec.decode(cls, test.attributes["bytes"][name], came, wire=FORMATS[name])
+        else:
+            codec.encode(values.make(test.attributes["value"]))
+    except WireError as error:
+        expected = test.attributes["err"]
+        if error.code != expected and not any({error.code, expected} <= each for each in SAME):
+            raise DeviationError(f"{error} instead of {expected}") from error
+        if any(handle.is_open for handle in came):
+            raise DeviationError("a handle is left open") from error
+        return
+    raise DeviationError(f"no {test.attributes['err']}")
+
+
+RUN = {
+    "success": expect_success,
+    "encode_success": expect_success,
+    "decode_success": expect_success,
+    "encode_failure": expect_failure,
+    "decode_failure": expect_failure,
+}
+
+
+def schema(folder: Path) -> Any:
+    """The types of a folder's `.fidl` files, which are one library."""
+    files = sorted(folder.glob("*.fidl"))
+    if not files:
+        raise FidlError(f"{folder} has no .fidl files: the cases need their types")
+    return load(compile_files(files))
+
+
+def run_file(path: Path, namespace: Any) -> tuple[Counter[str], list[str]]:
+    """Run a file, and return the numbers and what to tell."""
+    counts: Counter[str] = Counter()
+    told = []
+    for test in parse(path.read_text("utf-8")):
+        for outcome in run_test(test, namespace):
+            kind, _, reason = outcome.partition(" ")
+            counts[kind] += 1
+            if reason:
+                told.append(f"{path.name}: {test.kind} {test.name}: {kind}: {reason}")
+    return counts, told
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="gidl", description=__doc__.partition("\n")[0])
+    parser.add_argument("path", type=Path)
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell all that didn't pass")
+    options = parser.parse_args(arguments)
+    folder = options.path if options.path.is_dir() else options.path.parent
+    files = sorted(folder.glob("*.gidl")) if options.path.is_dir() else [options.path]
+    try:
+        namespace = schema(folder)
+        failed = 0
+        for path in files:
+            counts, told = run_file(path, namespace)
+            numbers = (f"{counts[kind]:5} {kind}" for kind in ("passed", "failed", "unsupported"))
+            print(f"{path.name:32}", *numbers)
+            failed += counts["failed"]
+            for line in told if options.verbose else ():
+                print("   ", line)
+    except (FidlError, GidlError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

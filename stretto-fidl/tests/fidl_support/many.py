@@ -1,0 +1,145 @@
+"""Two processes that exchange very many FIDL messages, each with its serial number in its body.
+
+    python fidl_many.py SOCKET MESSAGES ENABLE_AT LOSE_EVERY
+
+is a server, which starts a client of four sending threads. Both begin to trace on their own, behind
+their ENABLE_AT-th message. Behind a traced message whose number LOSE_EVERY divides the server
+loses count of what it reads, or (every second time) of what it writes; 0: it never does.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import stretto
+from stretto import flows
+from stretto.base import rpc_hooks
+from stretto_fidl.bindings import load
+from stretto_fidl.compiler import compile_sources
+from stretto_fidl.transport import Client, Listener, Server, connect
+
+CATEGORY = "test.many"
+THREADS = 4
+FIRST_EVENT = 1 << 24
+
+SOURCE = f"""
+library test.many;
+
+@trace("{CATEGORY}")
+closed protocol Many {{
+    strict Ask(struct {{ serial uint32; }}) -> (struct {{ serial uint32; }});
+    strict Tell(struct {{ serial uint32; }});
+    strict -> OnTell(struct {{ serial uint32; }});
+}};
+"""
+
+many: Any = load(compile_sources({"many.fidl": SOURCE}))
+
+
+class _EnableLater:
+    """Counts messages, and enables the category behind one of them."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+        flows.disable(CATEGORY)
+
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            flows.enable(CATEGORY)
+
+    @property
+    def was_on(self) -> bool:
+        """Whether it was enabled when the message came that was counted last."""
+        return self._left < 0
+
+
+def loses(serial: int, lose_every: int) -> str:
+    """What the server loses count of behind a message: "in", "out" or nothing."""
+    if not lose_every or serial % lose_every:
+        return ""
+    return "out" if serial // lose_every % 2 else "in"
+
+
+class Many:
+    """Handles it, and sends an event behind every tenth message."""
+
+    def __init__(self, enable_at: int, lose_every: int) -> None:
+        self.server: Any = None
+        self._count = _EnableLater(enable_at)
+        self._lose_every = lose_every
+
+    def Ask(self, request: Any) -> Any:  # noqa: N802
+        self._see(request.serial)
+        return many.ManyAskResponse(serial=request.serial)
+
+    def Tell(self, request: Any) -> None:  # noqa: N802
+        self._see(request.serial)
+
+    def _see(self, serial: int) -> None:
+        self._count()
+        if serial % 10 == 0:
+            self.server.OnTell(serial=FIRST_EVENT + serial)
+        hooks = rpc_hooks.hooks
+        what = loses(serial, self._lose_every) if self._count.was_on else ""
+        if what and hooks is not None:
+            hooks.lost(self.server._endpoint.channel, what == "out")
+
+
+def server(path: str, messages: int, enable_at: int, lose_every: int) -> None:
+    """Serve the client that it starts."""
+    with Listener(path) as listener:
+        arguments = [path, str(messages), str(enable_at), str(lose_every), "client"]
+        with subprocess.Popen([sys.executable, __file__, *arguments]) as child:
+            handler = Many(enable_at, lose_every)
+            handler.server = there = Server(many.Many, listener.accept(), handler)
+            there.serve()
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    if set(flows.stats()) - {"not synchronised"} or bool(flows.stats()) != bool(lose_every):
+        raise SystemExit(f"without arrows: {flows.stats()}")
+
+
+def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
+    """Call from four threads while a fifth takes the events."""
+    talker = Client(many.Many, connect(path))
+    count = _EnableLater(enable_at)
+
+    def receive() -> None:
+        for _ in talker.events():
+            continue
+
+    def send(first: int) -> None:
+        draw = random.Random(first)
+        for serial in range(first, messages, THREADS):
+            if draw.random() < 0.2:
+                assert talker.Ask(serial=serial).serial == serial
+            else:
+                talker.Tell(serial=serial)
+            count()
+
+    receiver = threading.Thread(target=receive)
+    senders = [threading.Thread(target=send, args=(first,)) for first in range(THREADS)]
+    for thread in (receiver, *senders):
+        thread.start()
+    for thread in senders:
+        thread.join()
+    talker.Ask(serial=messages)  # the events before its reply have come, too
+    talker.close()
+    receiver.join()
+    if flows.stats():
+        raise SystemExit(f"without arrows: {flows.stats()}")
+
+
+if __name__ == "__main__":
+    # Threads take turns often: who counts outside of the lock counts wrongly.
+    sys.setswitchinterval(1e-4)
+    flows.install(bodies=[CATEGORY])
+    run = client if sys.argv[5:] else server
+    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    if not stretto.available():
+        raise SystemExit("nothing is traced here")

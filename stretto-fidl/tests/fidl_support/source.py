@@ -1,0 +1,60 @@
+"""FIDL texts for the tests of the compiler."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from stretto_fidl.compiler import compile_sources
+from stretto_fidl.errors import CompileError
+
+HEAD = "library test.example;\n"
+
+
+def compiled(text: str, **dependencies: str) -> dict[str, Any]:
+    """The IR of a library of one file.
+
+    Args:
+        text: What follows after `library test.example;`, on the second line;
+            or a whole file.
+        dependencies: Whole files.
+    """
+    return compile_sources({"example.fidl": whole(text)}, dependencies=dependencies)
+
+
+def whole(text: str) -> str:
+    """A file of `test.example`, unless it says of which library it is."""
+    return text if re.search(r"^(@.*)?library( [\w.]+)?;?", text, re.MULTILINE) else HEAD + text
+
+
+def error_of(text: str, **dependencies: str) -> CompileError:
+    """The error that a definition raises; see `compiled`."""
+    with pytest.raises(CompileError) as caught:
+        compiled(text, **dependencies)
+    return caught.value
+
+
+def named(ir: dict[str, Any], name: str) -> dict[str, Any]:
+    """A declaration of `test.example`, by its name."""
+    found = [
+        declaration
+        for key, declarations in ir.items()
+        if key.endswith("_declarations") and key != "external_struct_declarations"
+        for declaration in declarations
+        if declaration["name"] == f"{ir['name']}/{name}"
+    ]
+    (declaration,) = found
+    return dict(declaration)
+
+
+def member_type(ir: dict[str, Any], owner: str, name: str) -> dict[str, Any]:
+    """The type of a member."""
+    (member,) = [m for m in named(ir, owner)["members"] if m["name"] == name]
+    return dict(member["type"])
+
+
+def shape(ir: dict[str, Any], name: str) -> tuple[int, ...]:
+    """Inline size, alignment, depth, handles, out of line, padding, flexible."""
+    return tuple(named(ir, name)["type_shape_v2"].values())

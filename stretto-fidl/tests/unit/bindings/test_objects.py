@@ -1,0 +1,58 @@
+"""Objects behind handles."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+
+from stretto_fidl.bindings import ChannelEnd, Event, Vmo, adopt, channel
+from stretto_fidl.codec.handle import ANY, CHANNEL, EVENT, VMO, Handle
+
+
+def test_a_channel_keeps_messages_apart() -> None:
+    one, other = channel()
+    with one, other:
+        assert one.object_type == CHANNEL
+        sender, receiver = (socket.socket(fileno=end.detach()) for end in (one, other))
+        with sender, receiver:
+            sender.send(b"one")
+            sender.send(b"two")
+            assert receiver.recv(100) == b"one"
+            assert receiver.recv(100) == b"two"
+
+
+def test_memory() -> None:
+    with Vmo.create(b"hello", size=4096) as vmo:
+        assert vmo.object_type == VMO
+        assert vmo.size == 4096
+        assert vmo.read(5) == b"hello"
+        vmo.write(b"xyz", 4090)
+        assert vmo.read(offset=4088) == b"\0\0xyz\0\0\0"
+        with vmo.duplicate() as other:
+            assert isinstance(other, Vmo)
+            other.write(b"J")
+            assert vmo.read(5) == b"Jello"
+
+
+def test_events() -> None:
+    with Event.create() as event:
+        assert event.object_type == EVENT
+        assert not event.clear()
+        event.signal()
+        assert select.select([event], [], [], 0)[0] == [event]
+        assert event.clear()
+        assert not event.clear()
+
+
+def test_adopting_tells_the_type() -> None:
+    one, other = channel()
+    with one, other, Vmo.create() as vmo, Event.create() as event:
+        for handle, kind in ((one, ChannelEnd), (vmo, Vmo), (event, Event)):
+            with adopt(os.dup(handle.fd)) as adopted:
+                assert type(adopted) is kind
+                assert adopted.object_type == handle.object_type
+                assert adopted.rights == handle.rights
+    with adopt(os.open(os.devnull, os.O_RDONLY)) as adopted:
+        assert type(adopted) is Handle
+        assert adopted.object_type == ANY

@@ -1,0 +1,77 @@
+"""Ordinals get their names back; nothing else of a trace changes."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from stretto.base.errors import DecodeError
+from stretto.protos.trace import TracePacket
+from stretto.protozero import wire
+from stretto_fidl.cli.ordinal_names import Symbolizer, method_names
+from stretto_fidl.compiler import compile_sources
+
+NAMES = {0x5F: "Echo"}
+
+
+def message(*fields: tuple[int, bytes | int]) -> bytes:
+    pieces = []
+    for number, value in fields:
+        encode = wire.varint_field if isinstance(value, int) else wire.bytes_field
+        pieces.append(encode(number, value))  # type: ignore[arg-type]
+    return b"".join(pieces)
+
+
+def packet(name: bytes, unknown: bytes = b"") -> bytes:
+    annotation = message((1, 7), (6, name))
+    event = message((9, 1), (23, name), (4, annotation), (4, message((10, b"other"))))
+    interned = message((2, message((1, 3), (2, name))), (29, message((1, 4), (2, name))))
+    fixed = bytes([8 << 3 | 1]) + bytes(range(8)) + bytes([9 << 3 | 5]) + bytes(range(4))
+    return message((8, 12345), (11, event), (12, interned), (3999, unknown or name)) + fixed
+
+
+def test_texts_are_replaced_where_they_stand() -> None:
+    symbolizer = Symbolizer(NAMES)
+    trace = message((1, packet(b"ordinal 0x5f")), (1, packet(b"plain")))
+    named = symbolizer.symbolize(trace)
+    expected = packet(b"Echo", b"ordinal 0x5f")
+    assert named == message((1, expected), (1, packet(b"plain")))
+    assert symbolizer.named == {0x5F}
+    TracePacket.decode(expected)
+
+
+@pytest.mark.parametrize("name", [b"ordinal 0x60", b"an ordinal 0x5f", b"ordinal 0x5f too"])
+def test_other_texts_stay(name: bytes) -> None:
+    symbolizer = Symbolizer(NAMES)
+    trace = message((1, packet(name)))
+    assert symbolizer.symbolize(trace) == trace
+    assert symbolizer.unknown == ({0x60} if name == b"ordinal 0x60" else set())
+
+
+def test_compressed_packets() -> None:
+    def trace(name: bytes) -> bytes:
+        return message((1, message((11, message((23, name))))))
+
+    packed = message((1, message((50, zlib.compress(trace(b"ordinal 0x5f"))))))
+    named = TracePacket.decode(Symbolizer(NAMES).symbolize(packed)[2:])
+    assert zlib.decompress(named.compressed_packets) == trace(b"Echo")
+    without = message((1, message((50, zlib.compress(trace(b"plain"))))))
+    assert Symbolizer(NAMES).symbolize(without) == without
+
+
+@pytest.mark.parametrize("trace", [b"\x0a\x05abc", message((1, message((50, b"not deflated"))))])
+def test_what_is_no_trace_is_refused(trace: bytes) -> None:
+    with pytest.raises(DecodeError):
+        Symbolizer(NAMES).symbolize(trace)
+
+
+def test_names_of_methods_and_events() -> None:
+    text = "library a.b; closed protocol P { strict One(); strict -> Two(); };"
+    ir = compile_sources({"a.fidl": text})
+    (protocol,) = ir["protocol_declarations"]
+    expected = {int(method["ordinal"]): method["name"] for method in protocol["methods"]}
+    assert method_names([ir]) == expected
+    assert sorted(expected.values()) == ["One", "Two"]
+    ir["interface_declarations"] = ir.pop("protocol_declarations")  # As until 2020.
+    assert method_names([ir]) == expected

@@ -1,0 +1,153 @@
+"""Handles: ownership, types and rights."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from fidl_support.ir import library
+from stretto_fidl import codec
+from stretto_fidl.bindings import load
+from stretto_fidl.codec import wire_error
+from stretto_fidl.codec.handle import (
+    ANY,
+    BASIC_RIGHTS,
+    CHANNEL,
+    DEFAULT_RIGHTS,
+    EVENT,
+    RIGHTS,
+    SAME_RIGHTS,
+    Handle,
+    HandleDisposition,
+)
+
+TYPES = load(library(structs={"Basic": "h handle:event,0xc003", "Two": "a handle, b handle"}))
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def handle():
+    with Handle(os.eventfd(0), EVENT) as made:
+        yield made
+
+
+class TestOwnership:
+    def test_close_closes_once(self, handle: Handle) -> None:
+        fd = handle.fd
+        handle.close()
+        handle.close()
+        assert not is_open(fd)
+        assert not handle.is_open
+
+    def test_a_block_closes(self) -> None:
+        with Handle(os.eventfd(0)) as handle:
+            fd = handle.fileno()
+        assert not is_open(fd)
+
+    def test_the_last_reference_closes(self) -> None:
+        handle = Handle(os.eventfd(0))
+        fd = handle.fd
+        del handle
+        assert not is_open(fd)
+
+    def test_a_descriptor_that_somebody_closed(self) -> None:
+        handle = Handle(os.eventfd(0))
+        os.close(handle.fd)
+        del handle
+
+    def test_detach_gives_the_descriptor_away(self, handle: Handle) -> None:
+        fd = handle.detach()
+        handle.close()
+        assert is_open(fd)
+        os.close(fd)
+
+    def test_a_duplicate_is_another_descriptor(self, handle: Handle) -> None:
+        with handle.duplicate() as other:
+            assert other.fd != handle.fd
+            assert (other.object_type, other.rights) == (handle.object_type, handle.rights)
+
+    def test_a_closed_handle_cant_be_used_or_encoded(self, handle: Handle) -> None:
+        handle.close()
+        for use in (lambda: handle.fd, handle.detach, handle.duplicate):
+            with pytest.raises(codec.WireError, match=wire_error.HANDLE_CLOSED):
+                use()
+        with pytest.raises(codec.WireError, match=r"b: .*HANDLE_CLOSED"):
+            codec.encode(TYPES.Two(a=Handle(os.eventfd(0)), b=handle))
+
+    def test_encoding_leaves_handles_to_the_value(self, handle: Handle) -> None:
+        codec.encode(TYPES.Basic(h=handle))
+        assert handle.is_open
+
+    def test_repr(self, handle: Handle) -> None:
+        assert repr(handle) == f"<Handle event fd {handle.fd}>"
+        handle.close()
+        assert repr(handle) == "<Handle event closed>"
+
+
+class TestRights:
+    def test_a_fresh_handle_has_those_of_its_type(self, handle: Handle) -> None:
+        assert handle.rights == DEFAULT_RIGHTS[EVENT] == BASIC_RIGHTS | RIGHTS["signal"]
+
+    def test_decoding_trims_rights_in_excess(self, handle: Handle) -> None:
+        data, _ = codec.encode(TYPES.Basic(h=handle))
+        assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
+
+    def test_rights_that_arent_known_are_enough(self, handle: Handle) -> None:
+        handle.rights = SAME_RIGHTS
+        handle.check(EVENT, BASIC_RIGHTS)
+        assert handle.rights == BASIC_RIGHTS
+
+    def test_same_rights_leaves_them(self, handle: Handle) -> None:
+        handle.check(ANY, SAME_RIGHTS)
+        assert handle.rights == DEFAULT_RIGHTS[EVENT]
+
+    def test_what_is_missing_is_named(self, handle: Handle) -> None:
+        with pytest.raises(codec.WireError, match="lacks rights: write"):
+            handle.check(EVENT, RIGHTS["write"])
+
+
+class TestUnknownMembers:
+    """Their handles are closed; those of known members aren't."""
+
+    def test_of_a_table(self, handle: Handle) -> None:
+        types = load(library(tables={"ResourceT": "1: h handle"}))
+        data = bytes.fromhex("0300000000000000 ffffffffffffffff ffffffff01000100 0000000000000000")
+        unknown = [Handle(os.eventfd(0)) for _ in range(2)]
+        value = codec.decode(
+            types.ResourceT, data + bytes.fromhex("0800000002000000") + bytes(8), [handle, *unknown]
+        )
+        assert value.h is handle
+        assert handle.is_open
+        assert not any(each.is_open for each in unknown)
+
+    def test_of_a_union(self, handle: Handle) -> None:
+        types = load(library(unions={"ResourceU": "1: h handle"}))
+        data = bytes.fromhex("0900000000000000 ffffffff01000100")
+        assert codec.decode(types.ResourceU, data, [handle]).is_unknown
+        assert not handle.is_open
+
+
+class TestDisposition:
+    def test_encoding_says_what_the_receiver_gets(self, handle: Handle) -> None:
+        _, (disposition,) = codec.encode(TYPES.Basic(h=handle))
+        assert (disposition.handle, disposition.object_type) == (handle, EVENT)
+        assert disposition.rights == BASIC_RIGHTS
+        assert disposition.transfer() is handle
+        assert handle.rights == BASIC_RIGHTS
+
+    def test_a_transfer_checks_the_type(self, handle: Handle) -> None:
+        with pytest.raises(codec.WireError, match=r"event, not a channel .INCORRECT_HANDLE_TYPE"):
+            HandleDisposition(handle, CHANNEL).transfer()
+
+    def test_a_transfer_checks_rights(self, handle: Handle) -> None:
+        handle.rights = 0
+        with pytest.raises(codec.WireError, match=wire_error.MISSING_REQUIRED_HANDLE_RIGHTS):
+            HandleDisposition(handle, EVENT, BASIC_RIGHTS).transfer()

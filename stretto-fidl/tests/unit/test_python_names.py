@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from stretto_fidl.bindings import Bits, Enum, Struct, Table, Union
+from stretto_fidl.python_names import (
+    LIBRARY,
+    NAME,
+    OF_NUMBERS,
+    OF_RECORDS,
+    OF_UNIONS,
+    module_name,
+    python_name,
+)
+
+
+def public(cls: type) -> set[str]:
+    """Names that a definition could have, too."""
+    annotated = (vars(each).get("__annotations__", {}) for each in cls.__mro__)
+    return {each for each in (*dir(cls), *(k for a in annotated for k in a)) if each[0] != "_"}
+
+
+@pytest.mark.parametrize(
+    ("cls", "taken"),
+    [(Struct, OF_RECORDS), (Table, OF_RECORDS), (Union, OF_UNIONS)],
+)
+def test_what_classes_have_is_taken(cls: type, taken: frozenset[str]) -> None:
+    assert public(cls) == taken
+
+
+@pytest.mark.parametrize("cls", [Enum, Bits])
+def test_what_numbers_have_is_taken_in_all_versions_of_python(cls: type) -> None:
+    assert public(cls) <= OF_NUMBERS
+    assert OF_NUMBERS - public(cls) <= {"mro", "is_integer"}
+
+
+def test_keywords_are_taken_everywhere() -> None:
+    assert [python_name(each) for each in ("from", "None", "match", "TYPE")] == [
+        "from_", "None_", "match", "TYPE"
+    ]  # fmt: skip
+    assert python_name("which", OF_UNIONS) == "which_"
+
+
+def test_modules() -> None:
+    assert [module_name(each) for each in ("a.b", "class", "a.class")] == [
+        "a_b", "class_", "a_class"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["", "_a", "a_", "1a", "a-b", "a.b", "é", "a\n", "a b"])
+def test_what_is_no_name(name: str) -> None:
+    assert NAME.fullmatch(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "a.", ".a", "a_b", "A", "a..b", "a/b", "../a", "a\n"])
+def test_what_is_no_name_of_a_library(name: str) -> None:
+    assert LIBRARY.fullmatch(name) is None

@@ -1,0 +1,55 @@
+"""Numbers of transactions: each once, whoever gives them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from fidl_support.talk import talk
+from stretto_fidl.bindings import channel
+from stretto_fidl.errors import FidlError
+from stretto_fidl.transport import Client
+from stretto_fidl.transport.conversation import ASSIGNED, Numbers
+
+
+def test_they_go_up_and_end() -> None:
+    for first in (0, ASSIGNED):
+        numbers = Numbers(first, used=False)
+        given = [numbers.give() for _ in range(3)]
+        assert given == [first | 1, (first | 1) + 1, (first | 1) + 2]
+        assert all(numbers.was_given(number) for number in given)
+        assert not numbers.was_given(given[-1] + 1)
+        numbers._next = first + ASSIGNED
+        with pytest.raises(FidlError, match="connect anew"):
+            numbers.give()
+        numbers.jump()
+        with pytest.raises(FidlError, match="connect anew"):
+            numbers.give()
+
+
+def test_who_takes_over_begins_anywhere() -> None:
+    firsts = {Numbers(0, used=True).give() for _ in range(20)}
+    assert len(firsts) > 15
+    assert all(0 < number < ASSIGNED for number in firsts)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_gives_others_than_its_parent() -> None:
+    near, far = channel()
+    with far, Client(talk.Talk, near) as client:
+        numbers = client._conversation.assigned
+        before = numbers.give()
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            knows = numbers.was_given(before)
+            os.write(write, b"%d %d" % (numbers.give(), knows))
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        theirs, knows = os.read(read, 100).split()
+        os.close(read)
+        assert numbers.give() == before + 1
+        assert before + 1 < int(theirs) < 2 * ASSIGNED
+        assert knows == b"1"

@@ -1,0 +1,85 @@
+"""Sockets in the file system: who is there, and what is left of whom."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from fidl_support.talk import serving, talk
+from stretto.base.errors import TransportError
+from stretto_fidl.transport import Client, Listener, connect
+
+STREAM = pytest.mark.parametrize("stream", [False, True])
+
+
+@STREAM
+def test_a_listener(tmp_path: Path, stream: bool) -> None:
+    path = tmp_path / "socket"
+    with Listener(path, stream=stream) as listener:
+        with Client(talk.Talk, connect(path, stream=stream)) as client, serving(listener.accept()):
+            assert client.Echo(number=1).number == 1
+        with pytest.raises(TransportError, match="another server listens there"):
+            Listener(path, stream=stream)
+        with pytest.raises(TransportError, match="another server listens there"):
+            Listener(path, stream=not stream)
+        assert path.exists()
+    assert not path.exists()
+    with pytest.raises(TransportError, match="can't connect"):
+        connect(path)
+
+
+def test_what_a_crashed_server_left(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as crashed:
+        crashed.bind(str(path))
+    with pytest.raises(TransportError, match="if its server has gone, remove it"):
+        Listener(path)
+    path.unlink()
+    Listener(path).close()
+
+
+def test_what_is_no_socket_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("precious")
+    with pytest.raises(TransportError, match="no socket: choose another path"):
+        Listener(path)
+    assert path.read_text() == "precious"
+
+
+def test_a_forgotten_listener_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    listener = Listener(path)
+    assert path.exists()
+    del listener
+    assert not path.exists()
+
+
+def test_a_forked_child_leaves_its_parents_listener_alone(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    listener, inherited = Listener(path), Listener.__new__(Listener)
+    vars(inherited).update(vars(listener))
+    inherited._socket = listener._socket.dup()
+    inherited._owner = os.getppid()
+    inherited.close()
+    assert path.exists()
+    with listener, connect(path):
+        pass
+    assert not path.exists()
+
+
+def test_a_file_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    listener = Listener(path)
+    path.unlink()
+    with Listener(path):
+        listener.close()
+        assert path.exists()
+
+
+def test_a_name_without_a_file() -> None:
+    name = f"\0stretto-test-{os.getpid()}"
+    with Listener(name), connect(name), pytest.raises(TransportError, match="listens there"):
+        Listener(name)
