@@ -1,48 +1,12 @@
 #include "call_cache.h"
 
-static bool resize(struct call_cache* c, uint32_t capacity) {
-  struct call_slot *old = c->slots, *slots;
-  uint32_t old_capacity = old ? c->mask + 1 : 0, mask = capacity - 1;
-  slots = PyMem_RawCalloc(capacity, sizeof *slots);
-  if (!slots)
-    return false;
-  for (uint32_t i = 0; i < old_capacity; i++) {
-    if (!old[i].code)
-      continue;
-    uint32_t to = identity_hash(old[i].code) & mask;
-    while (slots[to].code)
-      to = (to + 1) & mask;
-    slots[to] = old[i];
-  }
-  c->slots = slots;
-  c->mask = mask;
-  PyMem_RawFree(old);
-  return true;
-}
-
 static struct call_cache* cache_of(struct thread_sequence* s,
                                    CategoryObject* category) {
-  if (s->calls)
-    return s->calls;
-  struct call_cache* c = PyMem_RawCalloc(1, sizeof *c);
-  if (!c || !resize(c, FIRST_CALL_SLOTS)) {
-    PyMem_RawFree(c);
-    return NULL;
-  }
-  c->category = category;
-  return s->calls = c;
-}
-
-/* A slot for one more code object: an empty one while no more than half are
- * taken, else the first where it belongs, whoever has it. */
-static struct call_slot* slot_for(struct call_cache* c, PyObject* code) {
-  uint32_t capacity = c->mask + 1;
-  bool room = c->count * 2 < capacity ||
-              (capacity < MAX_CALL_SLOTS && resize(c, 2 * capacity));
-  uint32_t i = identity_hash(code) & c->mask;
-  while (room && c->slots[i].code)
-    i = (i + 1) & c->mask;
-  return &c->slots[i];
+  if (!s->calls)
+    s->calls = PyMem_RawCalloc(1, sizeof *s->calls);
+  if (s->calls && !s->calls->category)
+    s->calls->category = category;
+  return s->calls;
 }
 
 void call_cache_put(struct thread_sequence* s, CategoryObject* category,
@@ -50,17 +14,16 @@ void call_cache_put(struct thread_sequence* s, CategoryObject* category,
   struct call_cache* c = cache_of(s, category);
   uint32_t epoch = s->core.epoch;
   uint32_t category_iid = known_category(s, category);
-  uint32_t name = identity_find(&s->codes, epoch, code);
-  uint32_t location = identity_find(&s->locations, epoch, code);
+  uint32_t name = st_identity_find(&s->codes, epoch, code);
+  uint32_t location = st_identity_find(&s->locations, epoch, code);
   if (!c || c->category != category || !category_iid || !name || !location)
     return;
-  struct call_slot* slot = call_cache_find(c, category, code);
+  struct st_call_slot* slot = st_call_table_place(&c->table, code);
   if (!slot)
-    slot = slot_for(c, code);
+    return;
   bool fits = st_make_call_block(&slot->block, category_iid, name, location);
   slot->epoch = fits ? epoch : 0;
   PyObject* old = slot->code;
-  c->count += old == NULL;
   slot->code = Py_NewRef(code);
   Py_XDECREF(old);
 }
@@ -77,7 +40,7 @@ static bool text_of(PyObject* string, const char** text, size_t* size) {
 }
 
 bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
-                           struct call_slot* slot, uint64_t timestamp) {
+                           struct st_call_slot* slot, uint64_t timestamp) {
   PyCodeObject* code = (PyCodeObject*)slot->code;
   struct st_function f = {.line = (uint32_t)code->co_firstlineno};
   uint32_t category_iid = known_category(s, category);
@@ -94,8 +57,8 @@ bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
 void call_cache_free(struct call_cache* c) {
   if (!c)
     return;
-  for (uint32_t i = 0; i <= c->mask; i++)
-    Py_XDECREF(c->slots[i].code);
-  PyMem_RawFree(c->slots);
+  for (uint32_t i = 0; c->table.slots && i <= c->table.mask; i++)
+    Py_XDECREF((PyObject*)c->table.slots[i].code);
+  st_call_table_destroy(&c->table);
   PyMem_RawFree(c);
 }

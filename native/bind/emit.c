@@ -187,7 +187,7 @@ static uint32_t category_iid(struct thread_state* t, struct thread_sequence* s,
 
 static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
                               PyObject* code) {
-  uint32_t iid = identity_find(&s->codes, s->core.epoch, code);
+  uint32_t iid = st_identity_find(&s->codes, s->core.epoch, code);
   if (iid)
     return iid;
   iid = intern_string(t, s, ST_INTERN_EVENT_NAME, NULL,
@@ -218,7 +218,7 @@ static void append_location(struct thread_state* t, uint32_t iid,
 
 static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
                              PyObject* object) {
-  uint32_t iid = identity_find(&s->locations, s->core.epoch, object);
+  uint32_t iid = st_identity_find(&s->locations, s->core.epoch, object);
   if (iid)
     return iid;
   PyCodeObject* code = (PyCodeObject*)object;
@@ -251,7 +251,7 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
 /* debug_annotations { name_iid or name, value } */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
-  struct identity_cache* cache = a->release ? NULL : &s->argument_names;
+  struct st_identity_cache* cache = a->release ? NULL : &s->argument_names;
   uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME, cache, a->name);
   struct bytes_builder* out = &t->scratch;
   uint8_t* p = builder_room(out, 32);

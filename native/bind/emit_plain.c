@@ -93,7 +93,7 @@ static uint8_t* put_annotations(uint8_t* p, const uint8_t* limit,
 
 static struct keyword_entry* keyword_slot(struct thread_sequence* s,
                                           PyObject* names) {
-  return &s->keywords[identity_hash(names) & (KEYWORD_ENTRIES - 1)];
+  return &s->keywords[st_identity_hash(names) & (KEYWORD_ENTRIES - 1)];
 }
 
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
@@ -103,8 +103,8 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
     return;
   struct keyword_entry found = {names, s->core.epoch, (uint32_t)count, {0}};
   for (Py_ssize_t i = 0; i < count; i++) {
-    found.iids[i] = identity_find(&s->argument_names, s->core.epoch,
-                                  PyTuple_GET_ITEM(names, i));
+    found.iids[i] = st_identity_find(&s->argument_names, s->core.epoch,
+                                     PyTuple_GET_ITEM(names, i));
     if (!found.iids[i])
       return;
   }

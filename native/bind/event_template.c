@@ -67,7 +67,7 @@ static struct template_entry* entry_of(struct template_cache* c,
 static bool append_constant(struct bytes_builder* out,
                             struct thread_sequence* s, PyObject* name,
                             PyObject* value) {
-  uint32_t iid = identity_find(&s->argument_names, s->core.epoch, name);
+  uint32_t iid = st_identity_find(&s->argument_names, s->core.epoch, name);
   uint8_t* p = iid ? builder_room(out, 16) : NULL;
   if (!p)
     return false;
@@ -89,7 +89,7 @@ static bool append_constant(struct bytes_builder* out,
 static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
                          const EventTemplateObject* template) {
   uint32_t category = known_category(s, template->category);
-  uint32_t name = identity_find(&s->names, s->core.epoch, template->name);
+  uint32_t name = st_identity_find(&s->names, s->core.epoch, template->name);
   uint8_t* p = category && name ? builder_room(out, 32) : NULL;
   if (!p)
     return false;
@@ -108,8 +108,8 @@ static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
 static void find_names(struct template_entry* e, struct thread_sequence* s,
                        PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-    e->iids[i] = identity_find(&s->argument_names, s->core.epoch,
-                               PyTuple_GET_ITEM(names, i));
+    e->iids[i] = st_identity_find(&s->argument_names, s->core.epoch,
+                                  PyTuple_GET_ITEM(names, i));
   }
 }
 

@@ -3,8 +3,6 @@
 #include "../core/setters.h"
 #include "track_event.h"
 
-enum { FIRST_SLOTS = 64, MAX_SLOTS = 4096, CONFLICTS_TO_GROW = 32 };
-
 uint8_t* builder_room(struct bytes_builder* b, size_t n) {
   if (b->capacity - b->size < n) {
     size_t capacity = b->capacity ? 2 * b->capacity : 256;
@@ -40,43 +38,14 @@ void discard_later(struct thread_state* t, PyObject* object) {
   t->discarded[t->discarded_count++] = object;
 }
 
-static bool cache_resize(struct thread_state* t, struct identity_cache* c,
-                         uint32_t slots) {
-  struct identity_slot* old = c->slots;
-  uint32_t old_slots = old ? c->mask + 1 : 0;
-  c->slots = PyMem_RawCalloc(slots, sizeof *c->slots);
-  if (!c->slots) {
-    c->slots = old;
-    return false;
-  }
-  c->mask = slots - 1;
-  c->conflicts = 0;
-  for (uint32_t i = 0; i < old_slots; i++) {
-    if (!old[i].key)
-      continue;
-    struct identity_slot* s = &c->slots[identity_hash(old[i].key) & c->mask];
-    if (s->key)
-      discard_later(t, s->key);
-    *s = old[i];
-  }
-  PyMem_RawFree(old);
-  return true;
-}
-
-void identity_put(struct thread_state* t, struct identity_cache* c,
+void identity_put(struct thread_state* t, struct st_identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid) {
-  if (!c->slots && !cache_resize(t, c, FIRST_SLOTS))
+  struct st_identity_slot* s = st_identity_place(c, epoch, key);
+  if (!s)
     return;
-  struct identity_slot* s = &c->slots[identity_hash(key) & c->mask];
-  if (s->key && s->key != key && s->epoch == epoch &&
-      ++c->conflicts > CONFLICTS_TO_GROW && c->mask + 1 < MAX_SLOTS) {
-    if (cache_resize(t, c, 2 * (c->mask + 1)))
-      s = &c->slots[identity_hash(key) & c->mask];
-  }
   if (s->key != key) {
-    Py_INCREF(key);
     discard_later(t, s->key);
-    s->key = key;
+    s->key = Py_NewRef(key);
   }
   s->epoch = epoch;
   s->iid = iid;
@@ -111,10 +80,10 @@ static void append_entry(struct bytes_builder* out, uint32_t field,
 }
 
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
-                       enum st_intern_kind kind, struct identity_cache* cache,
-                       PyObject* string) {
+                       enum st_intern_kind kind,
+                       struct st_identity_cache* cache, PyObject* string) {
   uint32_t epoch = s->core.epoch;
-  uint32_t iid = cache ? identity_find(cache, epoch, string) : 0;
+  uint32_t iid = cache ? st_identity_find(cache, epoch, string) : 0;
   if (iid)
     return iid;
   Py_ssize_t size;

@@ -37,11 +37,10 @@ void thread_state_set_current_task(PyObject* function) {
 
 /* ---- sequences ---- */
 
-static void identity_cache_free(struct identity_cache* c) {
+static void identity_cache_free(struct st_identity_cache* c) {
   for (uint32_t i = 0; c->slots && i <= c->mask; i++)
     Py_XDECREF(c->slots[i].key);
-  PyMem_RawFree(c->slots);
-  c->slots = NULL;
+  st_identity_destroy(c);
 }
 
 /* The part that needs no GIL: chunk, ids, native memory. */
@@ -371,7 +370,8 @@ static void ask_for_task_track(struct thread_state* t) {
 }
 
 static void use_track_of(struct thread_state* t, PyObject* task) {
-  struct task_track* known = &t->tasks[identity_hash(task) & (TASK_TRACKS - 1)];
+  struct task_track* known =
+      &t->tasks[st_identity_hash(task) & (TASK_TRACKS - 1)];
   PyObject* reference = PyWeakref_NewRef(task, NULL);
   if (reference && known->task == reference) {
     set_task_track(t, (PyObject*)known->track);

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "../core/fast_clock.h"
+#include "../core/identity_cache.h"
 #include "../core/track_event.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -127,18 +128,6 @@ void open_begins_forget_ended_sessions(void);
 
 /* ---- threads ---------------------------------------------------------------- */
 
-struct identity_slot {
-  PyObject* key; /* strong */
-  uint32_t epoch;
-  uint32_t iid;
-};
-
-/* Direct-mapped; doubles while live entries keep being pushed out. */
-struct identity_cache {
-  struct identity_slot* slots;
-  uint32_t mask, conflicts;
-};
-
 enum {
   MAX_PLAIN_ARGUMENTS = 6,
   KEYWORD_ENTRIES = 32,
@@ -160,12 +149,12 @@ struct thread_sequence {
   int slot;
   uint32_t generation;      /* of the instance it was made for */
   uint32_t described_epoch; /* in which the thread's name was looked at */
-  struct identity_cache names;
-  struct identity_cache argument_names;
-  struct identity_cache codes;      /* code object -> name iid */
-  struct identity_cache locations;  /* code object -> source location iid */
-  struct call_cache* calls;         /* or NULL: see call_cache.h */
-  struct template_cache* templates; /* or NULL: see event_template.c */
+  struct st_identity_cache names;
+  struct st_identity_cache argument_names;
+  struct st_identity_cache codes;     /* code object -> name iid */
+  struct st_identity_cache locations; /* code object -> source location iid */
+  struct call_cache* calls;           /* or NULL: see call_cache.h */
+  struct template_cache* templates;   /* or NULL: see event_template.c */
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
     uint32_t epoch, iid;
@@ -234,29 +223,17 @@ static inline bool context_changed(const struct thread_state* t,
 
 /* ---- interning by identity ---------------------------------------------------- */
 
-static inline uint32_t identity_hash(PyObject* key) {
-  return (uint32_t)(((uintptr_t)key >> 4) * 0x9E3779B1u >> 7);
-}
-
-/* The cached id, or 0. */
-static inline uint32_t identity_find(const struct identity_cache* c,
-                                     uint32_t epoch, PyObject* key) {
-  if (UNLIKELY(!c->slots))
-    return 0;
-  const struct identity_slot* s = &c->slots[identity_hash(key) & c->mask];
-  return s->key == key && s->epoch == epoch ? s->iid : 0;
-}
-
 /* Drops a reference once the event is written.  NULL is allowed. */
 void discard_later(struct thread_state* t, PyObject* object);
 
-void identity_put(struct thread_state* t, struct identity_cache* c,
+/* The cache holds its keys by strong references. */
+void identity_put(struct thread_state* t, struct st_identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid);
 
 /* Id of a str for `kind`, appending a new entry to t->interned.  0: inline. */
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
-                       enum st_intern_kind kind, struct identity_cache* cache,
-                       PyObject* string);
+                       enum st_intern_kind kind,
+                       struct st_identity_cache* cache, PyObject* string);
 
 /* ---- emitting ------------------------------------------------------------------ */
 
@@ -377,7 +354,7 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   c->category_iid = c->name_iid = 0;
   if (name) {
     c->category_iid = known_category(s, category);
-    c->name_iid = identity_find(&s->names, epoch, name);
+    c->name_iid = st_identity_find(&s->names, epoch, name);
     if (UNLIKELY(!c->name_iid || !c->category_iid))
       return false;
   }

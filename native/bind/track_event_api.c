@@ -52,7 +52,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
     return 0;
   struct thread_sequence* s = only_sequence(mask);
   if (LIKELY(s && !timestamp)) {
-    struct call_slot* slot = call_cache_find(s->calls, c, code);
+    struct st_call_slot* slot = call_cache_find(s->calls, c, code);
     if (LIKELY(slot && slot->epoch == s->core.epoch)) {
       if (LIKELY(
               st_sequence_write_block(&s->core, st_fast_now(), &slot->block)))
@@ -72,7 +72,7 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
     return 0;
   struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
   if (s) {
-    uint32_t iid = identity_find(&s->names, s->core.epoch, name);
+    uint32_t iid = st_identity_find(&s->names, s->core.epoch, name);
     uint32_t category_iid = known_category(s, c);
     if (LIKELY(iid && category_iid &&
                st_sequence_write_small(&s->core, ST_SLICE_BEGIN, st_fast_now(),

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "fake_chunk.h"
+#include "random.h"
 
 static void ids_are_checked(void) {
   struct st_buffer_table* t = st_buffer_table_create();
@@ -30,8 +31,45 @@ static void buffers_live_while_in_use(void) {
   st_buffer_table_destroy(t);
 }
 
+/* Against a model: what is in the table, its users, whether it was removed. */
+static void random_ids_come_and_go(void) {
+  enum { IDS = 500, OPERATIONS = 100000 };
+  static struct {
+    struct st_trace_buffer* buffer;
+    uint32_t users;
+    bool removed;
+  } model[IDS];
+  struct st_buffer_table* t = st_buffer_table_create();
+  uint64_t seed = 2;
+  for (int n = 0; n < OPERATIONS; n++) {
+    uint32_t i = (uint32_t)random_below(&seed, IDS);
+    uint16_t id = (uint16_t)(65535 - i * 131);
+    uint64_t choice = random_below(&seed, 4);
+    if (choice == 0 && !model[i].buffer) {
+      model[i].buffer = st_trace_buffer_create(4096, ST_RING, -1);
+      CHECK(st_buffer_table_add(t, id, model[i].buffer));
+    } else if (choice == 1) {
+      st_buffer_table_remove(t, id);
+      model[i].removed = model[i].buffer != NULL;
+    } else if (choice == 2 && model[i].users < 3) {
+      struct st_trace_buffer* b = st_buffer_table_acquire(t, id);
+      CHECK(b == (model[i].removed ? NULL : model[i].buffer));
+      model[i].users += b != NULL;
+    } else if (choice == 3 && model[i].users) {
+      st_buffer_table_release(t, id);
+      model[i].users--;
+    }
+    if (model[i].removed && !model[i].users) {
+      model[i].buffer = NULL;
+      model[i].removed = false;
+    }
+  }
+  st_buffer_table_destroy(t);
+}
+
 int main(void) {
   RUN(ids_are_checked);
   RUN(buffers_live_while_in_use);
+  RUN(random_ids_come_and_go);
   return 0;
 }

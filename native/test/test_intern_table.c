@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "random.h"
 
 static uint32_t intern(struct st_intern_table* t, enum st_intern_kind kind,
                        const char* text, bool expect_new) {
@@ -122,6 +123,71 @@ static void test_bounded_in_bytes(void) {
   st_intern_destroy(&t);
 }
 
+/* Against a model, past both limits: the ids of known strings stay, and new
+ * ones get the next id of their kind while there is room. */
+static void test_random_strings_past_the_limit(void) {
+  enum { STRINGS = 3 * ST_INTERN_MAX_STRINGS, OPERATIONS = 300000 };
+  static uint16_t ids[ST_INTERN_KINDS][STRINGS];
+  struct st_intern_table t;
+  st_intern_init(&t);
+  for (uint64_t round = 1; round <= 3; round++) {
+    uint64_t seed = round;
+    uint16_t last[ST_INTERN_KINDS] = {0};
+    uint32_t count = 0;
+    memset(ids, 0, sizeof ids);
+    for (int n = 0; n < OPERATIONS; n++) {
+      char text[32];
+      uint32_t i = (uint32_t)random_below(&seed, STRINGS);
+      uint32_t kind = (uint32_t)random_below(&seed, ST_INTERN_KINDS);
+      snprintf(text, sizeof text, "%u", i);
+      bool takes = !ids[kind][i] && count < ST_INTERN_MAX_STRINGS;
+      if (takes)
+        ids[kind][i] = ++last[kind];
+      count += takes;
+      CHECK_EQ(intern(&t, kind, text, takes), ids[kind][i]);
+    }
+    CHECK_EQ(count, ST_INTERN_MAX_STRINGS);
+    CHECK_EQ(t.count, ST_INTERN_MAX_STRINGS);
+    st_intern_clear(&t);
+  }
+  st_intern_destroy(&t);
+}
+
+/* The hash that the table gave to its only string. */
+static uint32_t only_hash(const struct st_intern_table* t) {
+  uint32_t i = 0;
+  while (!t->slots[i].iid)
+    i++;
+  return t->slots[i].hash;
+}
+
+/* Fills in a string of the hash, as far as the largest table looks. */
+static void find_colliding(char* text, size_t size, uint32_t* number) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  do {
+    st_intern_clear(&t);
+    snprintf(text, size, "%u", ++*number);
+    intern(&t, ST_INTERN_EVENT_NAME, text, true);
+  } while (only_hash(&t) % (2 * ST_INTERN_MAX_STRINGS) != 17);
+  st_intern_destroy(&t);
+}
+
+static void test_colliding_strings_are_told_apart(void) {
+  enum { COLLIDING = 100 };
+  static char texts[COLLIDING][16];
+  uint32_t number = 0;
+  struct st_intern_table t;
+  st_intern_init(&t);
+  for (int i = 0; i < COLLIDING; i++) {
+    find_colliding(texts[i], sizeof texts[i], &number);
+    CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, texts[i], true), i + 1);
+  }
+  for (int i = COLLIDING - 1; i >= 0; i--)
+    CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, texts[i], false), i + 1);
+  st_intern_destroy(&t);
+}
+
 int main(void) {
   RUN(test_same_value_same_id);
   RUN(test_kinds_are_separate);
@@ -130,5 +196,7 @@ int main(void) {
   RUN(test_long_strings_go_inline);
   RUN(test_bounded_in_strings);
   RUN(test_bounded_in_bytes);
+  RUN(test_random_strings_past_the_limit);
+  RUN(test_colliding_strings_are_told_apart);
   return 0;
 }

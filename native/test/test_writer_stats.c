@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "fake_chunk.h"
+#include "random.h"
 
 static uint32_t bucket(const struct st_writer_histogram* w) {
   uint32_t found = UINT32_MAX;
@@ -59,6 +60,43 @@ static void there_is_a_limit(void) {
   st_writer_stats_destroy(&s);
 }
 
+/* Adds each key twice, in an order that the seed gives; the first ones stay. */
+static void fill_past_the_limit(uint32_t factor, uint64_t seed) {
+  enum { KEYS = ST_MAX_WRITER_STATS + 2000 };
+  static uint32_t keys[KEYS];
+  for (uint32_t i = 0; i < KEYS; i++) {
+    uint32_t j = (uint32_t)random_below(&seed, i + 1);
+    keys[i] = keys[j];
+    keys[j] = (i + 1) * factor;
+  }
+  struct st_writer_stats s = {0};
+  for (uint32_t round = 0; round < 2; round++)
+    for (uint32_t i = 0; i < KEYS; i++)
+      st_writer_stats_add(&s, keys[i], i);
+  CHECK_EQ(s.count, ST_MAX_WRITER_STATS);
+  for (uint32_t i = 0; i < KEYS; i++) {
+    struct st_writer_histogram* w = st_writer_stats_find(&s, keys[i]);
+    CHECK_EQ(w != NULL, i < ST_MAX_WRITER_STATS);
+    if (!w)
+      continue;
+    CHECK_EQ(w->key, keys[i]);
+    CHECK_EQ(st_writer_histogram_of(w).sums[bucket(w)], 2 * i);
+  }
+  st_writer_stats_destroy(&s);
+}
+
+static void writers_past_the_limit_are_left_out_in_any_order(void) {
+  for (uint64_t seed = 1; seed <= 5; seed++) {
+    fill_past_the_limit(1, seed);
+    fill_past_the_limit(65537, seed);
+  }
+}
+
+static void colliding_writers_are_told_apart(void) {
+  /* Multiples of the inverse of the hash's factor: all in a few buckets. */
+  fill_past_the_limit(0x0E8B2F51, 1);
+}
+
 static struct st_writer_stats writers_of(struct st_trace_buffer* b) {
   struct st_writer_stats s = {0};
   CHECK(st_trace_buffer_writers(b, &s));
@@ -92,6 +130,8 @@ int main(void) {
   RUN(a_value_at_the_threshold_is_in_its_bucket);
   RUN(writers_are_kept_apart_and_in_order);
   RUN(there_is_a_limit);
+  RUN(writers_past_the_limit_are_left_out_in_any_order);
+  RUN(colliding_writers_are_told_apart);
   RUN(a_buffer_counts_complete_chunks_once);
   return 0;
 }

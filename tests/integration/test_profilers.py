@@ -116,6 +116,17 @@ PROGRAMS = {
         assert peak_kb() - before < 8000, peak_kb() - before
         finish(s)
     """,
+    "more functions than any table holds, called in any order": """
+        import random
+        scope = {}
+        exec("\\n".join(f"def g{n}(): pass" for n in range(50_000)), scope)
+        functions = [scope[f"g{n}"] for n in range(50_000)]
+        for seed in range(3):
+            for g in functions:
+                g()
+            random.Random(seed).shuffle(functions)
+        assert finish(s) > 100
+    """,
     "threads without end leave memory flat": """
         def worker():
             f(3)
