@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from stretto.viewer.connection_slots import MAX_CONNECTIONS
 from stretto.viewer.http_connection import IDLE_MS
-from stretto.viewer.http_server import MAX_CONNECTIONS
 from stretto.viewer.websocket_frames import BINARY, CLOSE
 from tests.support.commands import DEADLINE_S, Command
+from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 from tests.support.websocket_client import client_frame, handshake, server_frames
 
 GOODBYE = client_frame(CLOSE, (1000).to_bytes(2))
@@ -176,3 +177,28 @@ def test_too_many_connections_are_hung_up_on(service: Echo, bridge: Command) -> 
             return
         except ConnectionError:
             assert time.monotonic() < deadline
+
+
+@pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
+def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Command) -> None:
+    port = port_of(bridge)
+    with as_user(65534):
+        strangers = [dial(port) for _ in range(2 * MAX_CONNECTIONS)]
+    try:
+        with upgraded(port) as page:
+            page.sendall(client_frame(BINARY, b"here"))
+            assert hear(page, 4) == b"here"
+        # Those that say nothing are hung up on, much sooner than an idle page would be.
+        for stranger in strangers:
+            stranger.settimeout(IDLE_MS / 2000)
+            assert stranger.recv(1) == b""
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+@pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
+def test_another_user_is_told_so(service: Echo, bridge: Command) -> None:
+    port = port_of(bridge)
+    with as_user(65534):
+        assert status(port, handshake(host=f"127.0.0.1:{port}")) == 403

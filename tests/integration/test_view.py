@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import http.client
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +13,7 @@ import pytest
 from stretto.viewer.access import PUBLIC_UI
 from stretto.viewer.ui_files import find_ui
 from tests.support.commands import DEADLINE_S, Command
+from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 
 TRACE = b"\x0a\x04\x58\x01\x50\x01" * 1000
 
@@ -134,7 +131,7 @@ def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
         assert command.interrupt() == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user for a while")
+@pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
 def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
     with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
@@ -144,14 +141,3 @@ def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
         assert body.startswith(b"stretto: another user")
         assert ask(url)[0] == 200
         assert command.wait() == 0
-
-
-@contextmanager
-def as_user(uid: int) -> Iterator[None]:
-    """Sockets that are made meanwhile belong to another user."""
-    libc = ctypes.CDLL(None)
-    libc.setfsuid(uid)
-    try:
-        yield
-    finally:
-        libc.setfsuid(os.geteuid())

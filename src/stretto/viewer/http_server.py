@@ -3,8 +3,9 @@
 Rules
 - Loopback, always: who wants it from elsewhere forwards the port (`ssh -L`), and is then a user
   of this machine.
-- Other users of the machine get 403, whatever they ask.
-- There are at most `MAX_CONNECTIONS`; one more is hung up on.
+- Other users of the machine get 403, whatever they ask, and `REFUSED_MS` to take it.
+- Who is at the other end is known before a connection takes a slot (`connection_slots`); where
+  none is left it is hung up on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.ipc.listener import Listener
+from stretto.viewer.connection_slots import ConnectionSlots
 from stretto.viewer.http_connection import HttpConnection
 from stretto.viewer.http_request import HttpError
 from stretto.viewer.loopback import LoopbackListener, LoopbackSocket
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from stretto.viewer.http_request import Request
     from stretto.viewer.http_response import Response
 
-MAX_CONNECTIONS = 64
+REFUSED_MS = 2000
+"""How long a connection lasts that is refused, from its first moment to its last."""
 
 
 class Refusal:
@@ -54,13 +57,13 @@ class HttpServer:
         TransportError: The port is taken, or not allowed.
     """
 
-    __slots__ = ("_connections", "_listener", "_runner", "_socket", "_users", "port")
+    __slots__ = ("_connections", "_listener", "_runner", "_slots", "_socket", "port")
 
     def __init__(self, port: int, runner: TaskRunner, users: Container[int]) -> None:
         self._socket = LoopbackListener(port)
         self.port = self._socket.port
         self._runner = runner
-        self._users = users
+        self._slots = ConnectionSlots(users)
         self._listener: Listener | None = None
         self._connections: set[HttpConnection] = set()
 
@@ -83,14 +86,20 @@ class HttpServer:
             connection.close()
 
     def _connect(self, end: StreamSocket, site: Site) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
+        user = end.peer_user() if isinstance(end, LoopbackSocket) else None
+        if not self._slots.take(user):
             end.close()
             return
-        known = isinstance(end, LoopbackSocket) and end.peer_user() in self._users
-        connection = HttpConnection(
-            end,
-            self._runner,
-            site if known else Refusal(),
-            lambda: self._connections.discard(connection),
-        )
+        known = self._slots.answers(user)
+        deadline: object | None = None
+
+        def on_end() -> None:
+            self._connections.discard(connection)
+            self._slots.release(user)
+            if deadline is not None:
+                self._runner.cancel(deadline)
+
+        connection = HttpConnection(end, self._runner, site if known else Refusal(), on_end)
         self._connections.add(connection)
+        if not known:
+            deadline = self._runner.post_delayed(connection.close, REFUSED_MS)

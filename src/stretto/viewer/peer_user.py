@@ -4,6 +4,8 @@ A unix socket tells (SO_PEERCRED), a TCP one doesn't; but the kernel lists who o
 the other end is on this machine, too. Without this every user of the machine could reach
 through a port what a socket's permissions keep from them: the traces of all processes.
 
+The kernel is asked over netlink; where it doesn't answer, its list is read:
+
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
 
@@ -18,24 +20,30 @@ import socket
 import struct
 
 from stretto.base.errors import ConfigError
+from stretto.viewer.socket_diag import Address, owner_by_netlink
 
 TABLE = "/proc/net/tcp"
 
 _ESTABLISHED = "01"
 """Any other state says nothing: a socket that was left behind belongs to root there."""
 
-Address = tuple[str, int]
 
-
-def socket_owner(local: Address, remote: Address, table: str = TABLE) -> int | None:
+def socket_owner(local: Address, remote: Address) -> int | None:
     """The user id that owns the established connection from `local` to `remote`; None if the
-    kernel lists none.
+    kernel knows none.
 
     Args:
         local: Host and port of the end whose owner is looked for.
         remote: Host and port of the other end.
-        table: The kernel's list.
     """
+    try:
+        return owner_by_netlink(local, remote)
+    except OSError:
+        return owner_in_table(local, remote)
+
+
+def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int | None:
+    """`socket_owner` where the kernel answers no questions about one socket: it lists them all."""
     wanted = [_in_table(local), _in_table(remote), _ESTABLISHED]
     try:
         with open(table, encoding="ascii") as lines:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from stretto.base.errors import ConfigError
-from stretto.viewer.peer_user import allowed_users, socket_owner
+from stretto.viewer import peer_user
+from stretto.viewer.peer_user import allowed_users, owner_in_table, socket_owner
+from stretto.viewer.socket_diag import Address
+from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
 ROW = " {n}: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {uid}  0 1 1 0\n"
@@ -33,19 +38,54 @@ def test_the_row_of_that_end(tmp_path: Path) -> None:
         tmp_path, (8037, 0, "0A", 1), (8037, 40002, "01", 2), (40003, 8037, "01", 3),
         (40002, 8038, "01", 4), (40002, 8037, "01", 1000),
     )  # fmt: skip
-    assert socket_owner(CLIENT, SERVER, rows) == 1000
+    assert owner_in_table(CLIENT, SERVER, rows) == 1000
 
 
 @pytest.mark.parametrize("state", ["06", "05", "08", "04"])
 def test_a_socket_that_was_left_says_nothing(tmp_path: Path, state: str) -> None:
     # The kernel lists it as root's.
     rows = table(tmp_path, (40002, 8037, state, 0))
-    assert socket_owner(CLIENT, SERVER, rows) is None
+    assert owner_in_table(CLIENT, SERVER, rows) is None
 
 
 def test_nobody(tmp_path: Path) -> None:
-    assert socket_owner(CLIENT, SERVER, table(tmp_path)) is None
-    assert socket_owner(CLIENT, SERVER, str(tmp_path / "absent")) is None
+    assert owner_in_table(CLIENT, SERVER, table(tmp_path)) is None
+    assert owner_in_table(CLIENT, SERVER, str(tmp_path / "absent")) is None
+
+
+class TestConnections:
+    """Of this machine, by either way."""
+
+    @pytest.fixture(params=["netlink", "table"])
+    def _way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        if request.param == "table":
+
+            def no_answer(_local: Address, _remote: Address) -> int | None:
+                raise OSError(errno.EPROTONOSUPPORT, "not here")
+
+            monkeypatch.setattr(peer_user, "owner_by_netlink", no_answer)
+
+    @pytest.mark.usefixtures("_way")
+    def test_belong_to_us_as_long_as_both_ends_live(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            far = socket.create_connection(listening.getsockname())
+            near, address = listening.accept()
+            with near:
+                ends = (address, near.getsockname())
+                assert socket_owner(*ends) == os.geteuid()
+                assert socket_owner(ends[0], ("127.0.0.1", 1)) is None
+                far.close()
+                assert socket_owner(*ends) is None
+
+    @pytest.mark.usefixtures("_way")
+    @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
+    def test_belong_to_who_made_them(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            with as_user(65534):
+                far = socket.create_connection(listening.getsockname())
+            near, address = listening.accept()
+            with near, far:
+                assert socket_owner(address, near.getsockname()) == 65534
 
 
 class TestAllowedUsers:

@@ -1,0 +1,27 @@
+"""Another user of this machine, for tests that run as root."""
+
+from __future__ import annotations
+
+import ctypes
+import encodings.idna  # noqa: F401 – `connect` needs it, and another user may not read it
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ROOT_ONLY = "only root can be another user for a while"
+
+
+def can_be_another_user() -> bool:
+    """Whether `as_user` works here."""
+    return os.geteuid() == 0
+
+
+@contextmanager
+def as_user(uid: int) -> Iterator[None]:
+    """Sockets that are made meanwhile belong to another user."""
+    libc = ctypes.CDLL(None)
+    libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        libc.setfsuid(os.geteuid())
