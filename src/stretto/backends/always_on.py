@@ -121,6 +121,7 @@ class AlwaysOnBackend:
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
+            client.suspend()  # no data source starts while this thread ends it
             producer.stop()  # first: the service reads our memory a last time when we hang up
             client.disconnect()
             producer.on_disconnect()

@@ -71,7 +71,11 @@ class SystemBackend:
         """
         client = self._connect(producer)
         producer.attach(client)
-        client.connect_and_wait(self._deadline_ms)
+        try:
+            client.connect_and_wait(self._deadline_ms)
+        except BaseException:
+            producer.on_disconnect()  # the service may have started data sources already
+            raise
         self._client, self._producer = client, producer
         fork.before.append(client.suspend)
         fork.after_in_parent.append(client.resume)
@@ -96,11 +100,13 @@ class SystemBackend:
     def close(self) -> None:
         """Stop recording, and hang up. What was written stays with the service.
 
-        In this order: the service reads our memory a last time when we hang up, and hanging up
-        calls functions that may be recorded themselves.
+        The IPC thread stops first: a data source that it starts while this thread ends it would
+        record for ever. Data sources end before we hang up: the service then reads our memory a
+        last time, and hanging up calls functions that may be recorded themselves.
         """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:
+            client.suspend()
             producer.stop()
             client.disconnect()
             producer.on_disconnect()

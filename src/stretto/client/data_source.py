@@ -66,6 +66,7 @@ class DataSource:
     def __init__(self) -> None:
         self._writers = _local()
         self._running = False
+        self._ended = False
 
     def __init_subclass__(cls) -> None:
         cls._instances = ()
@@ -182,22 +183,30 @@ class DataSource:
         call_safely(self.on_setup, config)
 
     def begin(self) -> None:
-        """Start: `on_start`, and be among the instances. Again (startup tracing): nothing."""
-        if self._running:
+        """Start: `on_start`, and be among the instances.
+
+        Does nothing if it runs (startup tracing), or if another thread has ended it.
+        """
+        if self._running or self._ended:
             return
         self._running = True
         self.on_start()
         cls = type(self)
         cls._instances = (*cls._instances, self)
-        if not self._running:  # another thread has ended it meanwhile
-            self._leave()
+        self._leave_if_ended()  # by another thread, meanwhile
 
     def end(self) -> None:
-        """Stop: `on_stop`, then no write gets through."""
+        """Stop: `on_stop`, then no write gets through. It can't be started again."""
+        self._ended = True  # first: a start that comes later must find it
         self._leave()
         try:
             self.on_stop()
         finally:
+            self._running = False
+            self._leave()
+
+    def _leave_if_ended(self) -> None:
+        if self._ended:
             self._running = False
             self._leave()
 

@@ -98,6 +98,27 @@ def test_what_callbacks_raise_is_reported_and_changes_nothing_else(complaints, f
     assert Logged.instances() == ()
 
 
+def test_an_instance_that_has_ended_is_not_started():
+    """The thread that starts it may be slower than another one that ends it."""
+    instance = Logged()
+    instance.end()
+    instance.begin()
+    assert Logged.log == ["stop"]
+    assert Logged.instances() == ()
+    assert not instance.write(packet("late"))
+
+
+def test_an_instance_that_ends_while_it_starts_is_not_listed():
+    class Short(stretto.DataSource):
+        def on_start(self):
+            self.end()
+
+    instance = Short()
+    instance.begin()
+    assert Short.instances() == ()
+    assert not instance.write(packet("late"))
+
+
 def test_writing_after_the_end_is_refused():
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()

@@ -93,7 +93,7 @@ class TrackEventSource(DataSource):
             self._start()
 
     def _start(self) -> None:
-        if not self._running:  # ended meanwhile, as the program does
+        if self._ended:  # by another thread, which then finds no slot to free
             return
         self.slot = slots.take_slot()
         if self.slot is None:
