@@ -1,4 +1,4 @@
-"""A small RPC over a stream socket, told to the seam as any transport shall tell it.
+"""A small RPC over a stream socket that calls the hooks of `stretto.base.rpc_hooks`.
 
 Frames of sixteen bytes: kind, transaction, serial number of the message, size. Run as a program
 it is two processes, a server that starts a client of four sending threads:
@@ -43,7 +43,7 @@ class FramedChannel:
     def send(self, kind: int, serial: int, txid: int = 0) -> int:
         """Send a message; the transaction of a request."""
         hooks = rpc_hooks.hooks
-        told = None
+        span = None
         with self._write_lock:
             if kind == REQUEST:
                 self._txid += 1
@@ -51,24 +51,24 @@ class FramedChannel:
             stamp = hooks.now() if hooks is not None else 0
             self.end.sendall(FRAME.pack(kind, txid, serial, 0))
             if hooks is not None:
-                told = hooks.sent(self.channel, stamp, method(kind, serial), kind, txid, FRAME.size)
-        if told is not None:
-            with told:
+                span = hooks.sent(self.channel, stamp, method(kind, serial), kind, txid, FRAME.size)
+        if span is not None:
+            with span:
                 pass
         return txid
 
     def receive(self, handle: Callable[[int, int, int], object]) -> bool:
         """Receive a message, and handle it; False: the peer has gone."""
         hooks = rpc_hooks.hooks
-        told = None
+        span = None
         with self._read_lock:
             data = self.end.recv(FRAME.size, socket.MSG_WAITALL)
             if len(data) < FRAME.size:
                 return False
             kind, txid, serial, _ = FRAME.unpack(data)
             if hooks is not None:
-                told = hooks.received(self.channel, method(kind, serial), kind, txid, FRAME.size)
-        with told or nullcontext():
+                span = hooks.received(self.channel, method(kind, serial), kind, txid, FRAME.size)
+        with span or nullcontext():
             handle(kind, txid, serial)
         return True
 

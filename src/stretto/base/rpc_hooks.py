@@ -1,35 +1,57 @@
-"""The seam between RPC packages and whoever traces them: one slot, empty by default.
+"""The interface between RPC transports and a tracer of their messages.
 
-The RPC packages (`ipc`, `fidl`) never import a tracer. They look at `hooks`, and tell
-what they do where it isn't None; `stretto.flows.install()` puts an object there.
+A transport (`stretto.ipc`, `stretto_fidl.transport`, yours) calls the hooks in `hooks` for its
+messages. A tracer (`stretto.flows`) sets them. Neither imports the other: both import this module
+alone. `hooks` is None until a tracer is installed, and a transport then pays one comparison for a
+message.
 
-    sender                                      receiver
-    hooks, or method.switch.enabled: is it wanted?
+Objects and their life
+
+    RpcMethod    one for each method, made once by generated code or by the transport; kept for ever
+    TraceSwitch  one for each category; `enabled` while a tracer is installed that records it
+    RpcChannel   one for each end of a connection; made with the end, forgotten with it
+    MessageSpan  made by a hook for one message; entered once and left once
+
+Calls
+
+    sender                                       receiver
+    hooks = rpc_hooks.hooks                      hooks = rpc_hooks.hooks
     stamp = hooks.now()
-    -- write lock -----------------------       -- receive lock -------------------------
-    the write                                   the read
-    told = hooks.sent(channel, stamp, ...)      told = hooks.received(channel, ...)
-    -------------------------------------       -----------------------------------------
-    with told:                                  with told:
-        a two-way call waits here                   the message is handled here
+    -- lock of the channel's writes ------       -- lock of the channel's reads -------
+    write the message                            read the message
+    span = hooks.sent(channel, stamp, ...)       span = hooks.received(channel, ...)
+    --------------------------------------       --------------------------------------
+    with span: wait for the reply                with span: handle the message
 
-Rules of a transport
-- `sent` comes after a write that succeeded, under the lock that orders the writes: what it
-  counts is the order on the wire. `received` likewise, under the lock that orders the reads.
-- Every message of a channel is told, traced or not, known or not, as long as there are hooks; on
-  a `numbered` channel only those of a method whose switch is on, and their order doesn't matter.
-- `stamp` is taken before the write: no receiver shall be earlier than its sender.
-- A reply is told like any message, by its sender and by its receiver, with its request's txid. A
-  received reply is handled, too, on the caller's thread or task.
-- What `sent` gives for a REQUEST, and `received` for any message, is None where there is nothing
-  to do, else a context manager that is entered and left once: by the thread or task that has sent,
-  at once, until the call has ended (if nobody waits for that, at once); by the one that handles
-  what was received.
-- A transaction id is used once in the life of a connection. Who took over an endpoint that others
-  have used (`RpcChannel(adopted=True)`) begins at a random one.
-- Hooks raise nothing, block on nothing, and don't use the channel.
-- What is told are plain arguments by position: an object for each message would cost more than
-  all that is done with it.
+- `opened(channel)`: `RpcChannel` itself calls it for a server's end, when the end is made.
+- `now()`, then the write, then `sent()`: the stamp is earlier than any time of the receiver. `sent`
+  is called after the write has succeeded, and not called if it has failed.
+- `received()`: after a message has been read, before it is handled.
+- `lost(channel, outgoing)`: when the transport can't say whether a message was counted, as when a
+  signal handler has raised between a write and its `sent`.
+
+What a transport must do
+
+- Call `sent` under the lock that orders the writes, and `received` under the lock that orders the
+  reads: the hooks count messages, and their count must be the order on the wire.
+- Call the hooks for every message of a channel while `hooks` is set: for methods whose switch is
+  off, for methods that it doesn't know, for replies and for its own control messages. On a
+  `numbered` channel it calls them only for methods whose switch is on, in any order, without lock.
+- Give a reply the transaction id of its request, at both ends; use a transaction id once in the
+  life of a connection. An end that others have used before (`adopted`) begins at a random id.
+- Enter a span that isn't None at once, on the thread or task that sends or handles, and leave it
+  when the call has ended or the handler has returned. A span of a received reply is entered on the
+  caller's thread or task. Where nobody waits for a reply (a callback gets it), enter and leave the
+  span of the request at once.
+- Pass arguments by position: the hooks are native functions, and run for each message.
+
+What hooks must do
+
+- Return None, or a span, and never raise, wait, or use the channel.
+- Return a span from `sent` for a REQUEST only.
+
+`stretto_fidl.transport.endpoint` is a transport that counts, `stretto.ipc.client` one that numbers;
+`tests/support/framed_rpc.py` is a complete small one.
 """
 
 from __future__ import annotations
@@ -41,12 +63,12 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class End(Protocol):
-        """What a channel's key may be derived from: a socket, or whatever holds one."""
+        """A socket, or an object that holds one: the kernel's cookie of it names the channel."""
 
         def fileno(self) -> int: ...
 
-    class Told(Protocol):
-        """A message that is to be traced: its block is the call, or the handler."""
+    class MessageSpan(Protocol):
+        """Covers the wait for a reply, or the handling of a message, as a slice of the trace."""
 
         def __enter__(self) -> object: ...
         def __exit__(
@@ -58,13 +80,13 @@ if TYPE_CHECKING:
         ) -> None: ...
 
     class RpcHooks(Protocol):
-        """What is told. Times are the trace clock's nanoseconds."""
+        """The hooks of a tracer. Times are nanoseconds of the trace clock."""
 
         def now(self) -> int:
-            """The time for a `stamp`."""
+            """The time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """A server's end has been made: its key may be asked for, while its peer is there."""
+            """A server's end was made. Its key can be read while its peer is connected."""
 
         def sent(  # noqa: PLR0917  # see the rules
             self,
@@ -78,22 +100,22 @@ if TYPE_CHECKING:
             answer: int = 0,
             data: bytes = b"",
             /,
-        ) -> Told | None:
+        ) -> MessageSpan | None:
             """A message was written.
 
             Returns:
-                Of a REQUEST only: its block is the wait for the reply.
+                For a REQUEST that is traced, the span of the wait for its reply; else None.
 
             Args:
-                channel: To which.
+                channel: The end that wrote it.
                 stamp: `now()` before the write.
-                method: Its method.
+                method: The method of the message.
                 kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.
-                txid: Its transaction; 0 where the protocol has none for it.
-                size: Its bytes; None: not known.
-                handles: Descriptors that go with it.
-                answer: Of a request with several replies: how many came before this one.
-                data: Its bytes, for `RpcMethod.describe`: nobody looks at them who wasn't asked to.
+                txid: The transaction id; 0 where the protocol has none for this message.
+                size: The number of bytes; None if unknown.
+                handles: The number of descriptors that the message carries.
+                answer: For a request with several replies, the number of earlier replies.
+                data: The bytes, for `RpcMethod.describe`; unused unless bodies are recorded.
             """
 
         def received(  # noqa: PLR0917  # see the rules
@@ -107,22 +129,27 @@ if TYPE_CHECKING:
             answer: int = 0,
             data: bytes = b"",
             /,
-        ) -> Told | None:
-            """A message was read; arguments as of `sent`."""
+        ) -> MessageSpan | None:
+            """A message was read. Arguments as for `sent`.
+
+            Returns:
+                For a message that is traced, the span of its handling; else None.
+            """
 
         def lost(self, channel: RpcChannel, outgoing: bool) -> None:
-            """Messages of one direction went uncounted."""
+            """An unknown number of messages of one direction was not counted."""
 
 
 REQUEST = 0
-"""Wants a reply."""
+"""From a client; a reply follows."""
 ONE_WAY = 1
-"""Of a client, without a reply."""
+"""From a client; no reply follows."""
 EVENT = 2
-"""Of a server, unasked."""
+"""From a server, without a request."""
 REPLY = 3
+"""From a server, to a REQUEST."""
 CONTROL = 4
-"""Of the transport itself (FIDL's epitaph): counted, and not shown."""
+"""From the transport itself, as FIDL's epitaph: counted, and not in the trace."""
 
 KIND_NAMES = ("request", "one-way", "event", "reply", "control")
 
@@ -131,20 +158,19 @@ class RpcChannel:
     """One end of a connection, as hooks know it.
 
     Args:
-        end: From which the key of the channel is derived; None: there is no socket.
+        end: The socket that the key of the channel is derived from; None if there is none.
         is_server: Which end it is.
-        adopted: It was made elsewhere (a descriptor that came in a message, or was inherited):
-            how many messages went before is not known.
-        numbered: Each request has a number that is never used again, one-ways too: nothing
-            needs to be counted.
-        key: What names the connection at both ends, where they agreed on something (64 bits,
-            not 0); then nobody asks the kernel.
+        adopted: The end was made elsewhere: a descriptor that came in a message, or was inherited.
+            The number of earlier messages is not known.
+        numbered: Each request has a number that is never used again, one-ways too, so that no
+            message needs to be counted.
+        key: A key that both ends have agreed on (64 bits, not 0); 0 derives it from `end`.
     """
 
     __slots__ = (
         "__weakref__",
         "adopted",
-        "born_under",
+        "created_under",
         "end",
         "is_server",
         "key",
@@ -166,18 +192,18 @@ class RpcChannel:
         self.adopted = adopted
         self.numbered = numbered
         self.key = key
-        self.born_under = hooks
-        """Who has been told of every message, if it is told of this one."""
+        self.created_under = hooks
+        """The hooks at creation: the only ones that have seen every message."""
         self.state: object = None
-        """The hooks' own."""
+        """For the hooks."""
         if is_server and end is not None and hooks is not None:
             hooks.opened(self)
 
 
 class TraceSwitch:
-    """Whether messages of one category are wanted now: generated code reads `enabled`, inlined.
+    """Whether messages of one category are traced now. Generated code reads `enabled`, inlined.
 
-    One object per category, for ever. It is off while there are no hooks.
+    A category has one object, for the life of the process. It is off while no hooks are set.
     """
 
     __slots__ = ("_listeners", "category", "enabled")
@@ -188,12 +214,12 @@ class TraceSwitch:
         self._listeners: list[Callable[[bool], object]] = []
 
     def listen(self, on_change: Callable[[bool], object]) -> None:
-        """Have `on_change(enabled)` called now and at each change: to swap stubs."""
+        """Call `on_change(enabled)` now and at each change, as to exchange stubs."""
         self._listeners.append(on_change)
         on_change(self.enabled)
 
     def set(self, enabled: bool) -> None:
-        """For the hooks: switch, and tell the listeners if that changes anything."""
+        """For the tracer: set `enabled`, and call the listeners if it has changed."""
         if enabled != self.enabled:
             self.enabled = enabled
             for on_change in self._listeners:
@@ -201,20 +227,20 @@ class TraceSwitch:
 
 
 NEVER = TraceSwitch("")
-"""The switch of what has no category: always off."""
+"""The switch of methods without a category: always off."""
 
 
 class RpcMethod:
-    """What is known of a method for ever.
+    """A method of a protocol or service.
 
     Args:
-        service: The protocol's or service's name; "" if unknown.
-        name: The method's; "" if unknown.
+        service: The name of the protocol or service; "" if unknown.
+        name: The name of the method; "" if unknown.
         ordinal: Its number on the wire.
-        category: Under which its messages are traced; "": they aren't.
-        describe: Makes plain values of what is in a message, without what is sensitive
-            (`stretto.base.excerpts`): of its kind, its bytes and how many descriptors went with
-            it. None: nobody here can. It may raise a StrettoError.
+        category: The category of its messages; "" if they are not traced.
+        describe: Returns plain values for a message, without sensitive ones
+            (`stretto.base.excerpts`), from its kind, its bytes and the number of its descriptors.
+            It may raise a StrettoError. None if messages can't be decoded here.
     """
 
     __slots__ = ("describe", "name", "ordinal", "service", "state", "switch")
@@ -233,11 +259,11 @@ class RpcMethod:
         self.switch = switch(category) if category else NEVER
         self.describe = describe
         self.state: object = None
-        """The hooks' own."""
+        """For the hooks."""
 
 
 hooks: RpcHooks | None = None
-"""Read it as `rpc_hooks.hooks`, never by `from … import hooks`."""
+"""The hooks; None while no tracer is installed. Read it as `rpc_hooks.hooks`: it changes."""
 
 _switches: dict[str, TraceSwitch] = {}
 _on_switch: Callable[[TraceSwitch], object] | None = None
@@ -254,13 +280,13 @@ def switch(category: str) -> TraceSwitch:
 
 
 def set_hooks(new: RpcHooks | None, on_switch: Callable[[TraceSwitch], object] | None) -> None:
-    """Fill the slot, or empty it with None: then all switches are off.
+    """For a tracer: set the hooks, or remove them with None, which turns all switches off.
 
     Args:
-        new: What is told from now on.
-        on_switch: Called with each switch that there is or will be.
+        new: The hooks to call from now on.
+        on_switch: Called with each existing switch now, and with each new one when it is made.
     """
-    global hooks, _on_switch  # the slot
+    global hooks, _on_switch
     hooks, _on_switch = new, on_switch
     for each in list(_switches.values()):
         if on_switch is not None:

@@ -1,19 +1,12 @@
 """The verbs of the command `stretto`: its own, and those of other distributions.
 
-Any distribution adds a verb by an entry point of the group `stretto.verbs`, as stretto-fidl does:
+A distribution adds a verb by an entry point of the group `stretto.verbs`, as stretto-fidl does:
 
     [project.entry-points."stretto.verbs"]
     fidl = "stretto_fidl.cli.command:run"
 
-- The name of the entry point is the verb. A verb of Stretto's own is never replaced.
-- The object is a function. It takes the arguments that follow the verb, `--help` among them, and
-  returns the exit code. The first line of its docstring stands in `stretto --help`.
-- It is imported when its verb runs, and for `stretto --help`: keep its module light.
-- It may print. It refuses its arguments by `CommandError(message, 2)` of `stretto.base.errors`;
-  other errors of the class `StrettoError` end the command with exit code 1. Both appear as one
-  line.
-- `stretto.cli.verb_parser.VerbParser` parses arguments, and `stretto.cli.output_file.open_output`
-  writes a result, as Stretto's own verbs do.
+The object is a function `run(arguments) -> exit code`; docs/verbs.md describes it. It is imported
+when its verb runs, and for `stretto --help`, which shows the first line of its docstring.
 """
 
 from __future__ import annotations

@@ -111,11 +111,11 @@ class MessageFlows:
         if number != _LOST:
             self._received += 2
         hooks = rpc_hooks.hooks
-        told = None
+        span = None
         if hooks is not None:
             method = RpcMethod(self._service, name, 0, self._category)
-            told = hooks.received(self._channel, method, ONE_WAY, number, size)
-        with told or nullcontext():
+            span = hooks.received(self._channel, method, ONE_WAY, number, size)
+        with span or nullcontext():
             yield
 
     def lost(self, *, outgoing: bool = False) -> None:

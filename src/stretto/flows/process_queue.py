@@ -156,11 +156,11 @@ class _Traced:
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Wait for an item, and take it."""
-        self._got.told = None
+        self._got.span = None
         item = super().get(block, timeout)  # type: ignore[misc]
-        told = self._got.told
-        if told is not None:
-            with told:
+        span = self._got.span
+        if span is not None:
+            with span:
                 pass
         return item
 
@@ -179,7 +179,7 @@ class _Traced:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks
         if hooks is not None:
-            self._got.told = hooks.received(self._channel, self._method, ONE_WAY, number, len(data))
+            self._got.span = hooks.received(self._channel, self._method, ONE_WAY, number, len(data))
         return data
 
 

@@ -100,7 +100,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
     def get(self) -> Any:
         """Wait for an item, and take it."""
         hooks = rpc_hooks.hooks
-        told = None
+        span = None
         with self._rlock:
             try:
                 data = self._reader.recv_bytes()
@@ -109,9 +109,9 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
                 lose(self._counts, _GOT, self._reader)
                 raise
             if hooks is not None:
-                told = hooks.received(self._channel(), self._method, ONE_WAY, number, len(data))
-        if told is not None:
-            with told:
+                span = hooks.received(self._channel(), self._method, ONE_WAY, number, len(data))
+        if span is not None:
+            with span:
                 pass
         return ForkingPickler.loads(data)
 

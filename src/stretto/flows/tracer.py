@@ -1,4 +1,4 @@
-r"""The hooks that make slices and arrows of what RPC packages tell.
+r"""The hooks that write slices and arrows for the messages of RPC transports.
 
     client   [ call .............................. ]    a slice, and the flow begins
                   \                         ^ reply      an instant, and the flow ends
@@ -8,19 +8,18 @@ A two-way call is one flow of four points. The reply has an instant of its own a
 never shares the END of the call: an arrow starts where its slice starts. A one-way message or an
 event is a flow of two points. Each of these slices and instants has the arguments `role` (`send`
 or `receive`), `method`, `service`, `kind`, `txid`, `ordinal`, `bytes`, and `handles` if any went
-along; and `body`, for who asked for it.
+along; and `body`, where bodies are recorded.
 
 What a handler sends on, from its own task or from others that it starts, has the argument
 `incoming`: the flow of the message that is being handled. A context variable holds it.
 
 Rules
 - A sender's slice has the time before its write, and is written after it: then its id is known.
-- A message that nobody wants is counted all the same.
-- What is sent while an event is being recorded, on the same thread, isn't traced: a channel over
-  which the trace itself leaves would never come to rest.
-- Nothing is made for a message but what the trace gets: what its method has in common
-  with all of its kind is a template. Most messages don't even come here: `MessageHook` does the
-  same in C, once there are templates, unless something is unusual.
+- Untraced messages are still counted.
+- Messages that a thread sends while it records an event are not traced: a channel that carries the
+  trace itself would otherwise trace without end.
+- What the messages of a method and kind have in common is a template, made once. `MessageHook`
+  handles most messages in C by these templates, and calls the functions here for the others.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from stretto.base.rpc_hooks import RpcChannel, RpcMethod, Told
+    from stretto.base.rpc_hooks import MessageSpan, RpcChannel, RpcMethod
 
 TRANSPORT_CATEGORY = "rpc.transport"
 """Every message of a channel whose method has no category that is on, as an instant."""
@@ -141,7 +140,7 @@ class FlowTracer:
         answer: int = 0,
         data: bytes = b"",
         /,
-    ) -> Told | None:
+    ) -> MessageSpan | None:
         """See `RpcHooks`."""
         points = method.state
         if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
@@ -169,7 +168,7 @@ class FlowTracer:
         if points.only_instants:
             template.instant(txid, size, handles or None, body, cause, flow=flow, timestamp=stamp)
             return None
-        shown: Told = template.slice(
+        shown: MessageSpan = template.slice(
             txid, size, handles or None, body, cause, flow=flow, timestamp=stamp
         )
         if kind == REQUEST:
@@ -188,7 +187,7 @@ class FlowTracer:
         answer: int = 0,
         data: bytes = b"",
         /,
-    ) -> Told | None:
+    ) -> MessageSpan | None:
         """See `RpcHooks`."""
         points = method.state
         if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
@@ -208,7 +207,7 @@ class FlowTracer:
         template = points.received[kind] or points.make("receive", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
         if kind == REPLY:
-            reply: Told = template.instant_at_entry(
+            reply: MessageSpan = template.instant_at_entry(
                 txid, size, handles or None, body, terminating_flow=flow
             )
             return reply
@@ -216,7 +215,7 @@ class FlowTracer:
         within = (incoming, flow or 0)
         # A request's flow goes on to its reply; all others end at their receiver.
         going, ending = (flow, None) if kind == REQUEST else (None, flow)
-        shown: Told = record(
+        shown: MessageSpan = record(
             txid, size, handles or None, body, flow=going, terminating_flow=ending, within=within
         )
         return shown
@@ -257,8 +256,8 @@ class FlowTracer:
         state = channel.state
         if type(state) is ChannelState and state.owner is self:
             return state
-        # Who hasn't been told of every message since the first can't count them.
-        complete = channel.born_under is self and state is None and not channel.adopted
+        # Ids are counted from the first message: a tracer installed later has missed some.
+        complete = channel.created_under is self and state is None and not channel.adopted
         made = ChannelState(self, channel, self._scheme, synchronised=complete, tcp=self._tcp)
         channel.state = made
         self._states.add(made)

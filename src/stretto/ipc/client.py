@@ -171,12 +171,12 @@ class Client:
                     self._requests[request_id] = _Request(proxy.descriptor, name, on_reply)
             if hooks is not None and traced is not None and stamp and request_id:
                 kind = ONE_WAY if on_reply is None else REQUEST
-                told = hooks.sent(
+                span = hooks.sent(
                     self.channel, stamp, traced, kind, request_id,
                     len(args), 1 if fd >= 0 else 0, 0, args,
                 )  # fmt: skip
-                if told is not None:
-                    with told:
+                if span is not None:
+                    with span:
                         pass  # nobody waits here
         if not request_id and on_reply is not None:
             on_reply(None, False)
@@ -246,11 +246,11 @@ class Client:
         hooks = rpc_hooks.hooks
         traced = None if hooks is None else request.descriptor.traced.get(request.name)
         if hooks is not None and traced is not None and traced.switch.enabled:
-            told = hooks.received(
+            span = hooks.received(
                 self.channel, traced, REPLY, request_id, len(data), 0, request.answers, data
             )
-            if told is not None:
-                with told:
+            if span is not None:
+                with span:
                     pass
         request.answers += 1
 

@@ -189,15 +189,15 @@ class HostConnection:
         service, method = found
         traced = service.descriptor.traced.get(method.name)
         deferred = Deferred(connection, request_id, traced)
-        hooks, told = rpc_hooks.hooks, None
+        hooks, span = rpc_hooks.hooks, None
         if hooks is not None and traced is not None and traced.switch.enabled:
             kind = ONE_WAY if call.drop_reply else REQUEST
             data = call.args_proto
-            told = hooks.received(self.channel, traced, kind, request_id, len(data), 0, 0, data)
-        if told is None:
+            span = hooks.received(self.channel, traced, kind, request_id, len(data), 0, 0, data)
+        if span is None:
             _handle(service, method, call, deferred)
         else:
-            with told:
+            with span:
                 _handle(service, method, call, deferred)
 
     def _find(self, service_id: int, method_id: int) -> tuple[HostedService, Method] | None:

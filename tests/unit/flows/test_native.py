@@ -140,9 +140,9 @@ def talk(hooks: FlowTracer, seed: int, *, numbered: bool) -> None:
         facts = (method, kind, txid, *(draw.randrange(3) for _ in range(draw.randrange(4))))
         if draw.random() < 0.05:
             hooks.lost(receiver, outgoing=False)
-        told = hooks.sent(sender, hooks.now(), *facts)
+        span = hooks.sent(sender, hooks.now(), *facts)
         seen = hooks.received(receiver, *facts)
-        for each in (told, seen):
+        for each in (span, seen):
             if each is not None:
                 with each:
                     if draw.random() < 0.3:
@@ -226,9 +226,9 @@ def test_what_is_usual_is_not_passed_on() -> None:
         before = len(METHODS[0].state.sent)  # type: ignore[attr-defined]
         passed, sent = other_way(hooks, outgoing=True)
         _, received = other_way(hooks, outgoing=False)
-        told = sent(client, hooks.now(), METHODS[0], REQUEST, 9, 1)
+        span = sent(client, hooks.now(), METHODS[0], REQUEST, 9, 1)
         seen = received(server, METHODS[0], REQUEST, 9, 1)
-        with told, seen:
+        with span, seen:
             assert flows.incoming() != 0
         assert sent(client, hooks.now(), METHODS[0], ONE_WAY, 0, 1) is None
         assert passed == []
@@ -310,11 +310,11 @@ def test_nothing_is_left_of_messages() -> None:
         client, server = ready(hooks)
 
         def call(txid: int) -> None:
-            told = hooks.sent(client, hooks.now(), METHODS[0], REQUEST, txid, 1, 2)
+            span = hooks.sent(client, hooks.now(), METHODS[0], REQUEST, txid, 1, 2)
             seen = hooks.received(server, METHODS[0], REQUEST, txid, 1, 2)
-            assert told is not None
+            assert span is not None
             assert seen is not None
-            with told, seen:
+            with span, seen:
                 hooks.sent(server, hooks.now(), METHODS[0], REPLY, txid, 1)
                 hooks.sent(server, hooks.now(), METHODS[0], EVENT, 0, 1)
 

@@ -1,4 +1,4 @@
-"""The tracer, told by hand."""
+"""The tracer, with its hooks called by hand."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def tell(
     method: RpcMethod = PING,
 ) -> None:
     """One message from end to end."""
-    for told in (
+    for span in (
         hooks.sent(sender, hooks.now(), method, kind, txid, 16),
         hooks.received(receiver, method, kind, txid, 16),
     ):
-        if told is not None:
-            with told:
+        if span is not None:
+            with span:
                 pass
 
 

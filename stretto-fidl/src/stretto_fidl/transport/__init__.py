@@ -1,9 +1,9 @@
 """FIDL over unix sockets: channels, clients and servers, blocking and for asyncio.
 
     message_socket      bytes and handles over a socket
-    endpoint            messages with headers, told to the seam of `stretto.base.rpc_hooks`
-    conversation        what a client keeps: who waits, what came unasked
-    interaction         what a server makes of a message
+    endpoint            messages with headers; calls the hooks of `stretto.base.rpc_hooks`
+    conversation        the state of a client: callers that wait, events
+    interaction         a server's reaction to a message
     client, server      for threads; async_client, async_server for asyncio
 
 This package does not import the tracer. It calls the hooks of `stretto.base.rpc_hooks`, which

@@ -32,7 +32,7 @@ from stretto_fidl.transport.stubs import stub_class
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from stretto.base.rpc_hooks import Told
+    from stretto.base.rpc_hooks import MessageSpan
     from stretto_fidl.bindings.objects import ChannelEnd
     from stretto_fidl.bindings.protocols import Method, Protocol
     from stretto_fidl.transport.endpoint import Incoming
@@ -145,17 +145,17 @@ class AsyncClient:
         return await self._traced_call(two_way(self._conversation.protocol, name), payload, {})
 
     async def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
-        txid, waiter, told = await self._request(method, payload, members)
-        if told is not None:
-            with told:
+        txid, waiter, span = await self._request(method, payload, members)
+        if span is not None:
+            with span:
                 pass
         return await self._reply(txid, waiter)
 
     async def _traced_call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
-        txid, waiter, told = await self._request(method, payload, members)
-        if told is None:
+        txid, waiter, span = await self._request(method, payload, members)
+        if span is None:
             return await self._reply(txid, waiter)
-        with told:
+        with span:
             return await self._reply(txid, waiter)
 
     async def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
@@ -170,7 +170,7 @@ class AsyncClient:
 
     async def _request(
         self, method: Method, payload: Any, members: Mapping[str, Any]
-    ) -> tuple[int, _Waiter, Told | None]:
+    ) -> tuple[int, _Waiter, MessageSpan | None]:
         conversation, waiter = self._conversation, _Waiter(method)
         conversation.check_open()
         payload = payload_of(method.request, method.name, payload, members)
@@ -273,7 +273,7 @@ class AsyncClient:
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := await self._next_event()) is not None:
-            with incoming.told or nullcontext():
+            with incoming.span or nullcontext():
                 result = call(self._decoded(incoming))
                 if asyncio.iscoroutine(result):
                     await result

@@ -12,7 +12,7 @@ from stretto_fidl.transport.message_socket import DONTWAIT, MessageSocket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.base.rpc_hooks import RpcMethod, Told
+    from stretto.base.rpc_hooks import MessageSpan, RpcMethod
     from stretto_fidl.bindings.objects import ChannelEnd
     from stretto_fidl.bindings.protocols import Protocol
     from stretto_fidl.codec.message import Message
@@ -32,7 +32,9 @@ class AsyncEndpoint(Endpoint):
         self.write_lock = asyncio.Lock()
         self._writable: asyncio.Future[None] | None = None
 
-    async def write(self, method: RpcMethod, kind: int, txid: int, message: Message) -> Told | None:
+    async def write(
+        self, method: RpcMethod, kind: int, txid: int, message: Message
+    ) -> MessageSpan | None:
         """Write a message; waits until there is room.
 
         A caller that is cancelled meanwhile has sent nothing.
@@ -42,15 +44,15 @@ class AsyncEndpoint(Endpoint):
 
     async def write_locked(
         self, method: RpcMethod, kind: int, txid: int, message: Message
-    ) -> Told | None:
+    ) -> MessageSpan | None:
         """The same, for who has the lock."""
         while True:
             try:
                 if not self.socket.must_flush():
-                    told = self.write_now(method, kind, txid, message, DONTWAIT)
+                    span = self.write_now(method, kind, txid, message, DONTWAIT)
                     if self.socket.must_flush():
                         self._watch()
-                    return told
+                    return span
             except BlockingIOError:
                 pass
             await self._until_writable()

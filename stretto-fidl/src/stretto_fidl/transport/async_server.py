@@ -200,11 +200,11 @@ class AsyncServer:
     # --- requests
 
     async def _handle(self, method: Method | None, incoming: Incoming) -> None:
-        told = incoming.told
-        if told is None:
+        span = incoming.span
+        if span is None:
             await self._answer(method, incoming)
             return
-        with told:
+        with span:
             await self._answer(method, incoming)
 
     async def _answer(self, method: Method | None, incoming: Incoming) -> None:

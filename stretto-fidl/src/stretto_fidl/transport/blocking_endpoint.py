@@ -21,7 +21,7 @@ from stretto_fidl.transport.message_socket import DONTWAIT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.base.rpc_hooks import RpcMethod, Told
+    from stretto.base.rpc_hooks import MessageSpan, RpcMethod
     from stretto_fidl.bindings.objects import ChannelEnd
     from stretto_fidl.bindings.protocols import Protocol
     from stretto_fidl.codec.message import Message
@@ -49,7 +49,7 @@ class BlockingEndpoint(Endpoint):
         prepared: Callable[[], tuple[int, Message]],
         *,
         deadline: float | None = None,
-    ) -> Told | None:
+    ) -> MessageSpan | None:
         """Write a message; waits until there is room.
 
         What is left of another's message, whose writer had no time or was interrupted, goes first.
@@ -75,10 +75,10 @@ class BlockingEndpoint(Endpoint):
             if self.socket.is_stream:
                 self._flush(deadline)
             txid, message = prepared()
-            told = self._write_when_possible(method, kind, txid, message, deadline)
+            span = self._write_when_possible(method, kind, txid, message, deadline)
             if self.socket.is_stream:
                 self._flush(deadline)
-            return told
+            return span
         finally:
             if held and held[0]:
                 self._writing = 0
@@ -86,7 +86,7 @@ class BlockingEndpoint(Endpoint):
 
     def _write_when_possible(
         self, method: RpcMethod, kind: int, txid: int, message: Message, deadline: float | None
-    ) -> Told | None:
+    ) -> MessageSpan | None:
         while True:
             try:
                 return self.write_now(method, kind, txid, message, DONTWAIT)

@@ -29,7 +29,7 @@ from stretto_fidl.transport.stubs import stub_class
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from stretto.base.rpc_hooks import Told
+    from stretto.base.rpc_hooks import MessageSpan
     from stretto_fidl.bindings.objects import ChannelEnd
     from stretto_fidl.bindings.protocols import Method, Protocol
     from stretto_fidl.codec.message import Message
@@ -142,9 +142,9 @@ class Client:
 
     def _call(self, method: Method, payload: Any, members: Mapping[str, Any]) -> Any:
         deadline = deadline_of(self._timeout)
-        waiter, told = self._request(method, payload, members, deadline)
-        if told is not None:
-            with told:
+        waiter, span = self._request(method, payload, members, deadline)
+        if span is not None:
+            with span:
                 pass
         return self._reply(waiter, deadline)
 
@@ -152,10 +152,10 @@ class Client:
         self, method: Method, payload: Any, members: Mapping[str, Any], timeout: float | None = None
     ) -> Any:
         deadline = deadline_of(self._timeout if timeout is None else timeout)
-        waiter, told = self._request(method, payload, members, deadline)
-        if told is None:
+        waiter, span = self._request(method, payload, members, deadline)
+        if span is None:
             return self._reply(waiter, deadline)
-        with told:
+        with span:
             return self._reply(waiter, deadline)
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
@@ -171,7 +171,7 @@ class Client:
 
     def _request(
         self, method: Method, payload: Any, members: Mapping[str, Any], deadline: float | None
-    ) -> tuple[_Waiter, Told | None]:
+    ) -> tuple[_Waiter, MessageSpan | None]:
         payload = payload_of(method.request, method.name, payload, members)
         message = message_of(method, 0, payload)
         conversation, waiter = self._conversation, _Waiter(method)
@@ -345,7 +345,7 @@ class Client:
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := self._next_event(None)) is not None:
-            with incoming.told or nullcontext():
+            with incoming.span or nullcontext():
                 call(self._decoded(incoming))
 
     def _next_event(self, timeout: float | None) -> Incoming | None:

@@ -1,4 +1,4 @@
-"""Methods as the seam of `stretto.base.rpc_hooks` knows them.
+"""The methods of a protocol for the hooks of `stretto.base.rpc_hooks`.
 
 `@trace("CATEGORY")` on a method, or on its protocol for all its methods, names what its messages
 are traced under; `@trace("")` or `@trace("off")` on a method excepts it. Methods that a protocol
@@ -59,7 +59,7 @@ _described: WeakKeyDictionary[type[Protocol], Described] = WeakKeyDictionary()
 
 
 def described(protocol: type[Protocol]) -> Described:
-    """What the seam knows of a protocol: one object for ever."""
+    """The methods of a protocol for the hooks; one object for a protocol class."""
     found = _described.get(protocol)
     return _described.setdefault(protocol, Described(protocol)) if found is None else found
 

@@ -1,8 +1,8 @@
-"""One end of a channel that speaks a protocol: messages in and out, and told to the seam.
+"""One end of a channel of a protocol: reads and writes messages, and calls the tracer's hooks.
 
-What is common to ends that block and ends that don't. The callers keep the order: `write_now` is
-called under the lock that orders the writes, `read_now` under the one for the reads, for the
-seam counts messages in the order of these calls.
+Common to blocking ends and those for asyncio. `write_now` is called under the lock that orders the
+writes, and `read_now` under the lock that orders the reads, because the hooks count messages in the
+order of these calls (`stretto.base.rpc_hooks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stretto_fidl.transport.message_socket import MessageSocket
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stretto.base.rpc_hooks import RpcMethod, Told
+    from stretto.base.rpc_hooks import MessageSpan, RpcMethod
     from stretto_fidl.bindings.objects import ChannelEnd
     from stretto_fidl.bindings.protocols import Protocol
     from stretto_fidl.codec.handle import Handle
@@ -31,30 +31,34 @@ class Incoming:
     """A message that was read.
 
     Attributes:
-        header: Its header.
-        data: All its bytes.
-        handles: Owned by whoever decodes it.
-        taken: Somebody has it now who isn't its reader.
-        told: Of the seam: around the handler; None if nobody wants to know.
+        header: The header.
+        data: All bytes, the header's included.
+        handles: The handles, for the decoder to own.
+        taken: Whether a thread or task other than the reader has the message now.
+        span: The span of the handler, if the message is traced.
     """
 
-    __slots__ = ("data", "handles", "header", "taken", "told")
+    __slots__ = ("data", "handles", "header", "span", "taken")
 
     def __init__(
-        self, header: TransactionHeader, data: bytes, handles: list[Handle], told: Told | None
+        self,
+        header: TransactionHeader,
+        data: bytes,
+        handles: list[Handle],
+        span: MessageSpan | None,
     ) -> None:
-        self.header, self.data, self.handles, self.told = header, data, handles, told
+        self.header, self.data, self.handles, self.span = header, data, handles, span
         self.taken = False
 
     def arrive(self) -> None:
-        """Tell of a message that no handler will get."""
-        told, self.told = self.told, None
-        if told is not None:
-            with told:
+        """End the span of a message that no handler gets."""
+        span, self.span = self.span, None
+        if span is not None:
+            with span:
                 pass
 
     def drop(self) -> None:
-        """Nobody wants it: close its handles."""
+        """Close the handles of an unused message, and end its span."""
         close_all(self.handles)
         self.arrive()
 
@@ -63,12 +67,12 @@ class Endpoint:
     """See the head of the module.
 
     Args:
-        protocol: What is spoken.
-        end: The channel's end, owned from now on.
+        protocol: The protocol of the channel.
+        end: The end of the channel; the endpoint closes it.
         is_server: Which end it is.
 
     Attributes:
-        methods: How the seam knows the methods, by ordinal, known or not.
+        methods: The methods for the hooks, by ordinal; unknown ordinals get one, too.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -78,23 +82,23 @@ class Endpoint:
         self.channel = RpcChannel(self.socket, is_server=is_server, adopted=used)
         self.methods: Mapping[int, RpcMethod] = described(protocol)
         self.pending: Incoming | None = None
-        """What `read_now` returned: a signal's handler may raise before anybody has it."""
+        """The last message read, until the caller takes it: a signal handler may raise before."""
         self._kinds = (ONE_WAY, REQUEST) if is_server else (EVENT, REPLY)
 
     def write_now(
         self, method: RpcMethod, kind: int, txid: int, message: Message, flags: int = 0
-    ) -> Told | None:
-        """Write a message, and tell of it.
+    ) -> MessageSpan | None:
+        """Write a message, and report it to the hooks.
 
         Args:
-            method: Which.
+            method: The method of the message.
             kind: As in `stretto.base.rpc_hooks`.
-            txid: Its transaction, or 0.
-            message: Header and all.
-            flags: For the socket.
+            txid: The transaction id, or 0.
+            message: The whole message, header included.
+            flags: Flags for the socket.
 
         Returns:
-            Of a request that is traced: its block is the wait for the reply.
+            The span of the wait for the reply, for a request that is traced.
 
         Raises:
             As `MessageSocket.write`; then nothing was written.
@@ -113,7 +117,7 @@ class Endpoint:
         except (FidlError, BlockingIOError):
             raise
         except BaseException:
-            hooks.lost(self.channel, True)  # a signal's: nobody knows whether it was counted
+            hooks.lost(self.channel, True)  # a signal handler raised, perhaps before the count
             raise
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:
@@ -125,14 +129,14 @@ class Endpoint:
         self.write_now(self.methods[EPITAPH_ORDINAL], CONTROL, 0, message, flags)
 
     def read_now(self, flags: int = 0) -> Incoming | None:
-        """Read a message, and tell of it; None: the peer has gone.
+        """Read a message, and report it to the hooks; None if the peer has closed the channel.
 
-        It stays in `pending`, and is returned again, until the caller takes it from there.
+        The message stays in `pending`, and is returned again, until the caller takes it from there.
 
         Raises:
-            BlockingIOError: With `DONTWAIT`: none is there.
-            PeerError: What came is no message.
-            WireError: Its header breaks the rules.
+            BlockingIOError: No message is there; with `DONTWAIT` only.
+            PeerError: The bytes are no message.
+            WireError: The header breaks the rules.
         """
         if self.pending is not None:
             return self.pending
@@ -153,12 +157,12 @@ class Endpoint:
         ordinal, txid = header.ordinal, header.txid
         kind = CONTROL if ordinal == EPITAPH_ORDINAL else self._kinds[txid != 0]
         try:
-            incoming.told = hooks.received(
+            incoming.span = hooks.received(
                 self.channel, self.methods[ordinal], kind, txid, len(data), len(handles), 0, data
             )
             self.pending, self.socket.message = incoming, None
         except BaseException:
-            # A signal's: nobody knows whether it was counted.
+            # A signal handler raised, perhaps before the hook has counted the message.
             self.pending, self.socket.message = incoming, None
             hooks.lost(self.channel, False)
             raise

@@ -160,11 +160,11 @@ class Server:
         return incoming
 
     def _handle(self, incoming: Incoming) -> None:
-        told = incoming.told
-        if told is None:
+        span = incoming.span
+        if span is None:
             self._answer(incoming)
             return
-        with told:
+        with span:
             self._answer(incoming)
 
     def _answer(self, incoming: Incoming) -> None:

@@ -35,16 +35,16 @@ from tests.support.generated import load_text
 from tests.support.sources import ROOT
 
 
-class Told:
+class MessageSpan:
     """A message that is entered and left once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._state = "told"
+        self._state = "span"
         recorder.open.add(self)
 
     def __enter__(self) -> None:
-        assert self._state == "told"
+        assert self._state == "span"
         self._state = "entered"
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -60,15 +60,15 @@ class Recorder:
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
-        self.open: set[Told] = set()
+        self.open: set[MessageSpan] = set()
         self.now = itertools.count(1).__next__
 
     def sent(self, channel, stamp, method, kind, txid, size=0, handles=0, answer=0, data=b""):
         assert stamp
-        told = self._told("sent", channel, kind, txid, method)
+        span = self._told("sent", channel, kind, txid, method)
         if kind == REQUEST:
-            return told
-        with told:
+            return span
+        with span:
             return None
 
     def received(self, channel, method, kind, txid, size=0, handles=0, answer=0, data=b""):
@@ -83,7 +83,7 @@ class Recorder:
     def _told(self, what, channel, kind, txid, method):
         side = "server" if channel.is_server else "client"
         self.heard.append((side, what, kind, txid, method.name))
-        return Told(self)
+        return MessageSpan(self)
 
     def of(self, side: str, what: str) -> list[tuple[Any, ...]]:
         """Kind, transaction and method of the messages."""
