@@ -124,6 +124,8 @@ def test_standard_input_and_output(place: Place) -> None:
     assert process.popen.stdout is not None
     assert place.slices(process.popen.stdout.read()) == 7
     assert process.wait() == 0
+    assert process.popen.stderr is not None
+    assert process.popen.stderr.read().endswith(b" bytes into stdout\n")
     process.popen.stdin = None
 
 
@@ -132,7 +134,7 @@ def test_a_duration_ends_it(place: Place) -> None:
     size = (place.folder / "out").stat().st_size
     assert done.stderr.splitlines() == [
         "Connected to the tracing service, TTL: 1s",
-        f"Wrote {size} bytes into {place.folder / 'out'}",
+        f"Wrote {size} bytes into out",
     ]
 
 
@@ -187,8 +189,8 @@ def test_clones(place: Place) -> None:
     place.run("trace", "--clone-by-name", "mine", "-o", "by_name")
     place.run("trace", "--clone", "-1", "-o", "bugreport")
     assert [place.slices(name) for name in ("by_number", "by_name", "bugreport")] == [4, 4, 4]
-    refused = place.run("trace", "--clone", "999", "-o", "none", code=1)
-    assert "was not cloned" in refused.stderr
+    refused = place.run("trace", "--clone", "999", "-o", "none")
+    assert "Service error: Failed to clone tracing session 999" in refused.stderr
     assert not (place.folder / "none").exists()
     place.write(1)
     process.signal(signal.SIGINT)
@@ -198,7 +200,11 @@ def test_clones(place: Place) -> None:
 
 def test_all_sessions_for_a_bug_report(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.daemon.environment["TMPDIR"] = str(place.folder)
-    place.run("trace", "--save-all-for-bugreport")
+    done = place.run("trace", "--save-all-for-bugreport")
+    assert done.stderr == "No tracing sessions eligible for bugreport were found.\n"
+    done = place.run("trace", "--save-for-bugreport")
+    assert "No tracing sessions eligible for bugreport found" in done.stderr
+    assert not (place.folder / "systrace.pftrace").exists()
     configs = ["bugreport_score: 5", 'bugreport_score: 7 bugreport_filename: "best.pftrace"']
     for number, text in enumerate(configs, 1):
         place.start("-c", place.config(text), "--txt", "-o", f"out{number}")
@@ -228,6 +234,7 @@ def test_a_program_that_records_before_the_session(place: Place, oracle: Any) ->
 def test_a_trigger_stops_a_session(place: Place) -> None:
     process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
     place.wait_for_session()
+    assert "TTL: 600s" in process.line("stderr")
     place.write(6)
     place.run("trigger", "other")
     place.run("trigger", "now")
@@ -278,6 +285,27 @@ def test_query(place: Place) -> None:
     assert text.splitlines()[-1].split()[2] == "STARTED"
 
 
+def test_copy_in_the_background_is_written_where_the_command_was_started(place: Place) -> None:
+    place.start("-c", place.config(""), "--txt", "-o", "out")
+    place.wait_for_session()
+    number = str(place.state().tracing_sessions[0].id)
+    pid = int(place.run("trace", "-D", "--clone", number, "-o", "copy").stdout)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end")
+    assert (place.folder / "copy").stat().st_size
+
+
+def test_bugreport_replaces_a_link_and_spares_its_target(place: Place) -> None:
+    place.daemon.environment["TMPDIR"] = str(place.folder)
+    target, link = place.folder / "target", place.folder / "systrace.pftrace"
+    target.write_text("precious")
+    link.symlink_to(target)
+    place.start("-c", place.config("bugreport_score: 5"), "--txt", "-o", "out")
+    place.wait_for_session()
+    place.run("trace", "--save-for-bugreport")
+    assert target.read_text() == "precious"
+    assert not link.is_symlink()
+
+
 def test_what_the_service_refuses_leaves_no_file(place: Place) -> None:
     done = place.run("trace", "-c", place.config("duration_ms: 4000000000"), "--txt", "-o", "out")
     assert "Service error:" in done.stderr
@@ -307,6 +335,7 @@ def test_a_service_that_dies_is_said(place: Place) -> None:
     assert process.wait() == 1
     assert process.popen.stderr is not None
     assert b"hung up" in process.popen.stderr.read()
+    assert not (place.folder / "out").exists()
 
 
 def test_without_a_service(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def _find_source(
     if consumer.session is not None or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers before it clones one.")
     source = _select(list(service.sessions.values()), request)
+    if source is None and request.session_id == BUGREPORT_SESSION_ID:
+        raise SessionError("No tracing sessions eligible for bugreport found")
     if source is None:
         raise SessionError("There is no such session to clone: it has ended, or never was.")
     if not may_clone(consumer.uid, source):

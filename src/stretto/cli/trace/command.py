@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, DecodeError
@@ -12,7 +13,7 @@ from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.socket_names import consumer_socket
 from stretto.cli.background import FAILED, daemonize
 from stretto.cli.trace import query, snapshot
-from stretto.cli.trace.config import session_config
+from stretto.cli.trace.config import read_config, session_config
 from stretto.cli.trace.consumer import TraceConsumer
 from stretto.cli.trace.options import USAGE_EXIT_CODE, TraceOptions, make_parser, parse
 from stretto.cli.trace.output import TraceOutput
@@ -37,26 +38,19 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments:
         make_parser().print_help(sys.stderr)
         return USAGE_EXIT_CODE
-    options = _early(arguments)
-    if options is None:
+    options = parse(arguments)
+    if options.version:
+        from stretto import __version__
+
+        print(f"stretto {__version__}")
+        return 0
+    if options.reset_guardrails:
         return 0
     command = _Command(options)
     try:
         return command.run()
     finally:
         command.close()
-
-
-def _early(arguments: Sequence[str]) -> TraceOptions | None:
-    """The options, unless all is said with them."""
-    if "--version" in arguments:
-        from stretto import __version__
-
-        print(f"stretto {__version__}")
-        return None
-    if "--reset-guardrails" in arguments:
-        return None
-    return parse(arguments)
 
 
 class _Command:
@@ -69,8 +63,20 @@ class _Command:
         self._consumer: TraceConsumer | None = None
         self._output: TraceOutput | None = None
         self._starts: list[Callable[[int], object]] = []
+        if (fd := options.notify_fd) is not None:
+            self._starts.append(lambda status: _notify(fd, status))
 
     def run(self) -> int:
+        try:
+            status = self._run(read_config(self._options))
+        except CommandError:
+            if self._output is not None:
+                self._output.remove_if_empty()
+            raise
+        self._started(FAILED if status else 0)
+        return status
+
+    def _run(self, config: bytes) -> int:
         options = self._options
         if options.asks:
             return self._query()
@@ -78,11 +84,11 @@ class _Command:
             return self._is_detached(options.is_detached)
         if options.attach is not None:
             return self._attach(options.attach)
-        if options.clones:
-            return self._clone()
         if options.saves_bugreport:
             return self._save_for_bugreport()
-        return self._record(session_config(options))
+        if options.clones:
+            return self._clone()
+        return self._record(session_config(options, config))
 
     def close(self) -> None:
         self._started(FAILED)
@@ -100,19 +106,12 @@ class _Command:
 
     def _record(self, config: TraceConfig) -> int:
         if config.activate_triggers:
-            from stretto.cli.trigger import activate_triggers
-
-            activate_triggers(config.activate_triggers)
-            return 0
-        self._open_output(config)
+            return self._activate(config.activate_triggers)
+        if self._options.out is not None:
+            self._output = self._open(self._options.out)
         self._leave_terminal()
         self._runner.run_until(lambda: False, start_delay_ms(config))
-        try:
-            consumer = self._connect()
-        except CommandError:
-            if self._output is not None:
-                self._output.remove_if_empty()
-            raise
+        consumer = self._connect()
         session = self._make_session(consumer, config)
         self._end_by_signal(session.stop)
         session.start()
@@ -122,11 +121,15 @@ class _Command:
         session.finish()
         return 0
 
-    def _open_output(self, config: TraceConfig) -> None:
-        out = self._options.out
-        if out is not None and not config.output_path:
-            path = out if out == "-" else os.path.abspath(out)
-            self._output = TraceOutput(path, no_clobber=self._options.no_clobber)
+    def _activate(self, triggers: Sequence[str]) -> int:
+        from stretto.cli.trigger import activate_triggers
+
+        self._leave_terminal()
+        activate_triggers(triggers)
+        return 0
+
+    def _open(self, path: str) -> TraceOutput:
+        return TraceOutput(path, no_clobber=self._options.no_clobber)
 
     def _make_session(self, consumer: TraceConsumer, config: TraceConfig) -> TraceSession:
         return TraceSession(
@@ -135,14 +138,12 @@ class _Command:
             self._output,
             make_snapshot=self._make_snapshot,
             say=_say,
-            on_started=lambda ok: self._started(0 if ok else FAILED),
+            on_started=lambda: self._started(0),
         )
 
     def _leave_terminal(self) -> None:
         """Go into the background, if wanted; whoever waits for the start is told later."""
         options = self._options
-        if options.notify_fd is not None:
-            self._starts.append(lambda status: _notify(options.notify_fd or 0, status))
         if options.background_wait:
             self._starts.append(daemonize(START_TIMEOUT_S))
         elif options.background:
@@ -160,6 +161,7 @@ class _Command:
     # --- sessions that are left to themselves
 
     def _attach(self, key: str) -> int:
+        self._leave_terminal()
         consumer = self._connect()
         encoded = consumer.attach(key)
         if encoded is None:
@@ -168,8 +170,6 @@ class _Command:
             config = TraceConfig.decode(encoded)
         except DecodeError as error:
             raise CommandError(f"trace: the service sent no config: {error}.") from error
-        if not config.write_into_file:
-            self._open_output(config)
         session = self._make_session(consumer, config)
         self._end_by_signal(session.stop)
         if self._options.stop:
@@ -179,6 +179,7 @@ class _Command:
         return 0
 
     def _is_detached(self, key: str) -> int:
+        self._leave_terminal()
         consumer = self._connect()
         if consumer.attach(key) is None:
             return NO_SUCH_SESSION
@@ -188,46 +189,69 @@ class _Command:
     # --- copies
 
     def _make_snapshot(self, request: CloneSessionRequest, path: str) -> snapshot.Snapshot:
-        output = TraceOutput(path, no_clobber=self._options.no_clobber)
+        return self._snapshot_into(self._open(path), request)
+
+    def _snapshot_into(
+        self, output: TraceOutput, request: CloneSessionRequest
+    ) -> snapshot.Snapshot:
         try:
-            return snapshot.Snapshot(self._runner, self._address, request, output)
+            consumer = TraceConsumer(self._runner, self._address)
         except CommandError:
             output.remove_if_empty()
             output.close()
             raise
+        return snapshot.Snapshot(consumer, request, output)
 
     def _clone(self) -> int:
+        output = self._output = self._open(self._options.out or "-")
+        self._leave_terminal()
+        request = self._clone_request()
+        self._output = None
+        return self._save_all([self._snapshot_into(output, request)])
+
+    def _clone_request(self) -> CloneSessionRequest:
         options = self._options
-        request = CloneSessionRequest(for_bugreport=options.clone_for_bugreport)
+        bugreport = options.clone_for_bugreport
+        request = CloneSessionRequest(skip_trace_filter=bugreport, for_bugreport=bugreport)
         if options.clone is not None:
             request.session_id = snapshot.session_number(options.clone)
         else:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
             request.session_id = snapshot.session_named(name, state)
-        self._leave_terminal()
-        return self._save_all([(request, options.out or "-")])
+        return request
 
     def _save_for_bugreport(self) -> int:
         if self._options.save_for_bugreport:
-            request = CloneSessionRequest(session_id=snapshot.BUGREPORT_SESSION_ID)
-            path = os.path.join(snapshot.folder(), snapshot.BUGREPORT_FILE)
-            return self._save_all([(request, path)])
+            output = self._open_for_bugreport(snapshot.bugreport_path())
+            self._leave_terminal()
+            return self._save_all([self._snapshot_into(output, snapshot.bugreport_request())])
+        self._leave_terminal()
         state = self._connect().service_state(sessions_only=True)
-        return self._save_all(snapshot.bugreport_requests(state))
+        wanted = snapshot.bugreport_requests(state)
+        if not wanted:
+            _say("No tracing sessions eligible for bugreport were found.")
+        return self._save_all(
+            self._snapshot_into(self._open_for_bugreport(path), request) for request, path in wanted
+        )
 
-    def _save_all(self, wanted: Iterable[tuple[CloneSessionRequest, str]]) -> int:
+    def _open_for_bugreport(self, path: str) -> TraceOutput:
+        """A new file: in a folder that all users share, the old one may be another's link."""
+        if not self._options.no_clobber:
+            with suppress(OSError):
+                os.unlink(path)
+        return TraceOutput(path, no_clobber=True)
+
+    def _save_all(self, made: Iterable[snapshot.Snapshot]) -> int:
         """Take all copies before any is read, so that they are of one moment."""
         snapshots: list[snapshot.Snapshot] = []
         try:
-            for request, path in wanted:
-                snapshots.append(self._make_snapshot(request, path))
+            snapshots.extend(made)  # those before one that fails stay in it, and are closed
             for each in snapshots:
                 each.take()
             self._started(0)
             for each in snapshots:
-                each.save()
-                _say(f"Wrote {each.output.size} bytes into {each.output.path}")
+                _say(each.save())
         finally:
             for each in snapshots:
                 each.close()

@@ -5,6 +5,7 @@ Source: docs/formats/command_line.md, "Flags that exclude each other", "Changes 
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from stretto.cli.trace.options import TraceOptions
 
+TEST_CONFIG = ":test"
 TEST_EVENTS = (
     "sched/sched_switch", "power/cpu_idle", "power/cpu_frequency", "power/gpu_frequency",
 )  # fmt: skip
@@ -27,13 +29,31 @@ TEST_DURATION_MS = 2000
 TEST_BUFFER_KB = 4096
 
 
-def session_config(options: TraceOptions) -> TraceConfig:
-    """The config of the session that the options want.
+def read_config(options: TraceOptions) -> bytes:
+    """The bytes of the config that -c names; none without -c.
 
     Raises:
-        CommandError: it can't be read, or doesn't go with the options.
+        CommandError: it can't be read, or the options take no config.
     """
-    if options.config is None:
+    data = b"" if options.config is None else _read(options.config)
+    if data and options.light:
+        raise CommandError("trace: -c and options of the light mode: one of them.")
+    if data and not options.takes_config:
+        raise CommandError("trace: this takes no config: leave -c out.")
+    return data
+
+
+def session_config(options: TraceOptions, data: bytes) -> TraceConfig:
+    """The config of the session that the options want.
+
+    Args:
+        options: of the command line.
+        data: what `read_config` returned.
+
+    Raises:
+        CommandError: it is wrong, or doesn't go with the options.
+    """
+    if options.light:
         config = light_config(
             time=options.time,
             buffer=options.buffer,
@@ -42,39 +62,42 @@ def session_config(options: TraceOptions) -> TraceConfig:
             names=options.events,
         )
     else:
-        config = _named_config(options.config, options)
+        config = _named_config(options.config or "", data, options)
     _complete(config, options)
     _check(config, options)
     return config
 
 
-def _named_config(name: str, options: TraceOptions) -> TraceConfig:
-    if name == ":test":
-        ftrace = FtraceConfig(ftrace_events=list(TEST_EVENTS))
-        source = DataSourceConfig(name="linux.ftrace", target_buffer=0, ftrace_config=ftrace)
-        return TraceConfig(
-            duration_ms=TEST_DURATION_MS,
-            buffers=[TraceConfig.BufferConfig(size_kb=TEST_BUFFER_KB)],
-            data_sources=[TraceConfig.DataSource(config=source)],
-        )
-    data = _read(name)
+def _read(name: str) -> bytes:
+    if name == TEST_CONFIG:
+        return _test_config().encode()
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"trace: can't read the config {name}: {error.strerror}.") from error
+
+
+def _test_config() -> TraceConfig:
+    ftrace = FtraceConfig(ftrace_events=list(TEST_EVENTS))
+    source = DataSourceConfig(name="linux.ftrace", target_buffer=0, ftrace_config=ftrace)
+    return TraceConfig(
+        duration_ms=TEST_DURATION_MS,
+        buffers=[TraceConfig.BufferConfig(size_kb=TEST_BUFFER_KB)],
+        data_sources=[TraceConfig.DataSource(config=source)],
+    )
+
+
+def _named_config(name: str, data: bytes, options: TraceOptions) -> TraceConfig:
     shown = "standard input" if name == "-" else name
     if not data:
         raise CommandError(f"trace: the config in {shown} is empty: say what to record.")
-    if options.txt or options.txt_lossy:
+    if (options.txt or options.txt_lossy) and name != TEST_CONFIG:
         return _parse(data, shown, lossy=options.txt_lossy)
     try:
         return TraceConfig.decode(data)
     except DecodeError as error:
         hint = " It looks like text: add --txt." * _is_text(data)
         raise CommandError(f"trace: {shown} is no encoded TraceConfig: {error}.{hint}") from error
-
-
-def _read(name: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise CommandError(f"trace: can't read the config {name}: {error.strerror}.") from error
 
 
 def _parse(data: bytes, name: str, *, lossy: bool) -> TraceConfig:
@@ -104,7 +127,8 @@ def _complete(config: TraceConfig, options: TraceOptions) -> None:
         bits = uuid.uuid4().int
         config.trace_uuid_msb = _signed(bits >> 64)
         config.trace_uuid_lsb = options.subscription_id or _signed(bits & (1 << 64) - 1)
-    config.statsd_logging = TraceConfig.STATSD_LOGGING_DISABLED
+    if config.statsd_logging == TraceConfig.STATSD_LOGGING_UNSPECIFIED:
+        config.statsd_logging = TraceConfig.STATSD_LOGGING_DISABLED
     # Only what is uploaded is guarded, and nothing is here.
     config.enable_extra_guardrails = False
     _add_attributes(config, options.add_attribute)
@@ -117,8 +141,6 @@ def _signed(bits: int) -> int:
 def _add_attributes(config: TraceConfig, words: Sequence[str]) -> None:
     for word in words:
         key, _, value = word.partition("=")
-        if not key:
-            raise CommandError(f"trace: --add-attribute {word}: an attribute has a name.")
         if config.trace_attributes is None:
             config.trace_attributes = TraceAttributes()
         attribute = TraceAttributes.Attribute(key=key, string_value=value)
@@ -126,27 +148,41 @@ def _add_attributes(config: TraceConfig, words: Sequence[str]) -> None:
 
 
 def _check(config: TraceConfig, options: TraceOptions) -> None:
-    delay = config.cmd_trace_start_delay
-    to_path = bool(config.output_path)
-    complaints = [
-        (to_path and options.out is not None, "the config has an output_path: leave -o out"),
-        (
-            options.detach is not None and not config.write_into_file,
-            "--detach wants write_into_file in the config: nobody is there to read",
-        ),
-        (
-            not to_path and options.out is None and not config.activate_triggers,
-            "say with -o where the trace goes",
-        ),
+    for wrong, complaint in [*_upload_complaints(config), *_complaints(config, options)]:
+        if wrong:
+            raise CommandError(f"trace: {complaint}.")
+
+
+def _upload_complaints(config: TraceConfig) -> list[tuple[bool, str]]:
+    """What only Android's command can do."""
+    incident, report = config.incident_report_config, config.android_report_config
+    wanted = bool(
+        (incident and incident.destination_package) or (report and report.reporter_service_package)
+    )
+    text = "incident_report_config and android_report_config are for Android's --upload"
+    return [(wanted, text)]
+
+
+def _complaints(config: TraceConfig, options: TraceOptions) -> list[tuple[bool, str]]:
+    delay, path = config.cmd_trace_start_delay, config.output_path
+    records = not config.activate_triggers
+    return [
         (
             delay is not None and len(delay.set_fields()) == 1,
             "cmd_trace_start_delay wants both of min_delay_ms and max_delay_ms",
         ),
+        (bool(path) and options.out is not None, "the config has an output_path: leave -o out"),
         (
-            config.incident_report_config is not None or config.android_report_config is not None,
-            "incident_report_config and android_report_config are for Android's --upload",
+            bool(path) and os.path.exists(path),
+            f"{path} exists, and the service writes over no file: remove it, or name another path",
+        ),
+        (
+            records and bool(path) and not config.write_into_file,
+            "output_path wants write_into_file in the config: the service writes that file",
+        ),
+        (records and not path and options.out is None, "say with -o where the trace goes"),
+        (
+            records and options.detach is not None and not config.write_into_file,
+            "--detach wants write_into_file in the config: nobody is there to read",
         ),
     ]
-    for wrong, complaint in complaints:
-        if wrong:
-            raise CommandError(f"trace: {complaint}.")

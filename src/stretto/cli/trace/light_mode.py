@@ -49,12 +49,11 @@ def light_config(
         CommandError: a number makes no sense.
     """
     size_kb = _number(size or "0", KILOBYTES, "-s")
+    buffer_kb = _number(DEFAULT_BUFFER if buffer is None else buffer, KILOBYTES, "-b")
     config = TraceConfig(
-        duration_ms=_number(time or DEFAULT_TIME, MILLISECONDS, "-t"),
+        duration_ms=_number(DEFAULT_TIME if time is None else time, MILLISECONDS, "-t"),
         flush_period_ms=FLUSH_PERIOD_MS,
-        buffers=[
-            TraceConfig.BufferConfig(size_kb=_number(buffer or DEFAULT_BUFFER, KILOBYTES, "-b"))
-        ],
+        buffers=[TraceConfig.BufferConfig(size_kb=buffer_kb)],
     )
     if size_kb:
         config.max_file_size_bytes = size_kb << 10

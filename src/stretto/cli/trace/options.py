@@ -31,8 +31,9 @@ Ctrl-C ends a recording early, and saves it.
 """
 
 EPILOG = """\
-Exit codes: 0 the trace is written; 1 it isn't; 2 there is no detached session of that name;
-of --background-wait 2 also if data sources took longer than 30 s to start.
+Exit codes: 0 the trace is written, or the service refused and said why; 1 there is no trace;
+2 there is no detached session of that name, or with --background-wait data sources took longer
+than 30 s to start.
 The service is found at PERFETTO_CONSUMER_SOCK_NAME. docs/trace.md tells more.
 """
 
@@ -111,8 +112,12 @@ def _add_sessions(group: argparse._ArgumentGroup) -> None:
     add("--is_detached", "--is-detached", metavar="KEY", help="exit code 0 if there is one, else 2")
     add("--clone", type=int, metavar="ID", help="save a copy of a session that goes on")
     add("--clone-by-name", metavar="NAME", help="the same, by its unique_session_name")
-    add("--clone-for-bugreport", action="store_true", help="with --clone: as a bug report would")
-    add("--save-for-bugreport", action="store_true", help="copy the session for bug reports")
+    add("--clone-for-bugreport", action="store_true", help="with --clone: without the trace filter")
+    add(
+        "--save-for-bugreport",
+        action="store_true",
+        help="copy the best session with a bugreport_score",
+    )
     add("--save-all-for-bugreport", action="store_true", help="copy all of them")
     add("--query", action="store_true", help="print who is connected, and what runs")
     add("--long", action="store_true", help="with --query: all categories")
@@ -187,13 +192,22 @@ class TraceOptions(argparse.Namespace):
     @property
     def light(self) -> bool:
         """There are options of the light mode."""
-        return bool(self.time or self.buffer or self.size or self.app or self.events)
+        values = (self.time, self.buffer, self.size)
+        return any(value is not None for value in values) or bool(self.app or self.events)
+
+    @property
+    def attaches(self) -> bool:
+        return self.attach is not None or self.is_detached is not None
+
+    @property
+    def takes_config(self) -> bool:
+        """It starts a session or copies one; a copy ignores the config."""
+        return not (self.attaches or self.asks or self.save_all_for_bugreport)
 
     @property
     def needs_config(self) -> bool:
         """It starts a session."""
-        named = self.attach is not None or self.is_detached is not None
-        return not (named or self.asks or self.clones or self.saves_bugreport)
+        return self.takes_config and not (self.clones or self.saves_bugreport)
 
 
 def parse(arguments: Sequence[str]) -> TraceOptions:
@@ -203,34 +217,67 @@ def parse(arguments: Sequence[str]) -> TraceOptions:
         CommandError: it is wrong, with exit code 1.
     """
     options = make_parser().parse_intermixed_args(list(arguments), TraceOptions())
-    for wrong, complaint in _complaints(options):
+    if options.version or options.reset_guardrails:
+        return options
+    for wrong, complaint in [*_session_complaints(options), *_copy_complaints(options)]:
         if wrong:
             text = f"trace: {complaint}. `stretto trace --help` shows all options."
             raise CommandError(text, USAGE_EXIT_CODE)
     return options
 
 
-def _complaints(options: TraceOptions) -> list[tuple[bool, str]]:
+def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
     """What doesn't go together."""
     o = options
-    detached = o.detach is not None or o.attach is not None or o.is_detached is not None
-    given = o.config is not None or o.light
+    keys = (o.detach, o.attach, o.is_detached)
     return [
         (o.upload or o.dropbox is not None, "--upload and --dropbox are for Android"),
-        (o.asks and (detached or o.in_background), "--query can't detach, attach or go away"),
-        (o.long and not o.query, "--long says how --query prints: add that"),
-        (o.attach is not None and o.detach is not None, "--attach and --detach: one of them"),
+        ("" in keys, "--detach, --attach and --is_detached want a key that isn't empty"),
+        (
+            o.asks and (o.detach is not None or o.attaches or o.in_background),
+            "--query can't detach, attach or go away",
+        ),
+        (o.long and not o.asks, "--long says how --query prints: add that"),
+        (o.attaches and o.detach is not None, "--attach and --detach: one of them"),
         (o.txt and o.txt_lossy, "--txt and --txt-lossy: one of them"),
         (o.detach is not None and o.in_background, "--detach goes away already: no -d"),
-        (o.stop and o.attach is None, "--stop ends what --attach KEY took over: add that"),
+        (o.stop and not o.attaches, "--stop ends what --attach KEY took over: add that"),
         (
-            o.saves_bugreport and (detached or o.asks or given or o.background_wait),
-            "--save-for-bugreport takes no session, config or --background-wait",
+            any(word.startswith("=") or not word for word in o.add_attribute),
+            "--add-attribute KEY=VALUE: an attribute has a name",
         ),
+        (o.light and not o.takes_config, "this takes no config"),
+        (not o.takes_config and o.out is not None, "this writes no file: leave -o out"),
+        (
+            o.needs_config and o.config is None and not o.light,
+            "name a config with -c, or what to record",
+        ),
+    ]
+
+
+def _copy_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
+    """What doesn't go together with copies of sessions."""
+    o = options
+    detached = o.detach is not None or o.attaches
+    return [
+        (
+            o.saves_bugreport and (detached or o.asks or o.light or o.background_wait),
+            "--save-for-bugreport takes no session, light mode or --background-wait",
+        ),
+        (
+            o.save_for_bugreport and o.out is not None,
+            "--save-for-bugreport has a file of its own: leave -o out",
+        ),
+        (
+            o.save_for_bugreport and o.save_all_for_bugreport,
+            "--save-for-bugreport or --save-all-for-bugreport",
+        ),
+        (o.clones and o.detach is not None, "--clone leaves no session that --detach could leave"),
         (o.clone is not None and o.clone_by_name is not None, "--clone or --clone-by-name"),
+        (o.clone_by_name == "", "--clone-by-name wants a name that isn't empty"),
         (o.clone_for_bugreport and not o.clones, "--clone-for-bugreport wants --clone ID"),
-        (o.config is not None and o.light, "-c and options of the light mode: one of them"),
-        (given and not o.needs_config, "this takes no config"),
-        (o.needs_config and not given, "name a config with -c, or what to record"),
-        (o.clones and o.out is None, "say with -o where the copy goes"),
+        (
+            o.clones and o.takes_config and not o.saves_bugreport and o.out is None,
+            "say with -o where the copy goes",
+        ),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from stretto.base.errors import CommandError, TransportError
 from stretto.service.output_file import OutputFile
@@ -17,6 +18,8 @@ class TraceOutput:
         no_clobber: refuse a file that exists.
 
     Attributes:
+        path: absolute, so that it stays right when the working directory changes; or `-`.
+        name: for messages.
         error: why writing has failed, else empty. Whole packets are in the file.
 
     Raises:
@@ -24,12 +27,13 @@ class TraceOutput:
     """
 
     def __init__(self, path: str, *, no_clobber: bool = False) -> None:
-        self.path = path
+        self.path = path if path == "-" else os.path.abspath(path)
+        self.name = "stdout" if path == "-" else path
         self.error = ""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         flags |= os.O_EXCL if no_clobber else os.O_TRUNC
         try:
-            self.fd = os.dup(1) if path == "-" else os.open(path, flags, 0o600)
+            self.fd = os.dup(1) if path == "-" else os.open(self.path, flags, 0o600)
         except OSError as error:
             hint = ": leave --no-clobber out, or remove it" * isinstance(error, FileExistsError)
             text = f"trace: can't write to {path}: {error.strerror}{hint}."
@@ -52,10 +56,14 @@ class TraceOutput:
         return status.st_size if stat.S_ISREG(status.st_mode) else self._file.bytes_written
 
     def remove_if_empty(self) -> None:
-        """Leave no empty file behind."""
-        status = os.fstat(self.fd)
-        if self.path != "-" and stat.S_ISREG(status.st_mode) and not status.st_size:
-            os.unlink(self.path)
+        """Leave no empty file behind; harmless if there is another one at the path by now."""
+        if self.path == "-" or self.fd < 0:
+            return
+        with suppress(OSError):
+            status = os.fstat(self.fd)
+            empty = stat.S_ISREG(status.st_mode) and not status.st_size
+            if empty and os.path.samestat(os.lstat(self.path), status):
+                os.unlink(self.path)
 
     def close(self) -> None:
         """Close it; harmless twice."""

@@ -45,7 +45,7 @@ class TraceSession:
         output: where its trace goes; None if the service opens the file.
         make_snapshot: takes a copy of the session: the request, and where it goes.
         say: writes a line for the user.
-        on_started: is told once whether the data sources have started.
+        on_started: called when all data sources have started.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TraceSession:
         *,
         make_snapshot: Callable[[CloneSessionRequest, str], Snapshot],
         say: Callable[[str], object],
-        on_started: Callable[[bool], object],
+        on_started: Callable[[], object],
     ) -> None:
         self._consumer = consumer
         self._config = config
@@ -75,7 +75,7 @@ class TraceSession:
         writes = self._config.write_into_file and self._output is not None
         fd = self._output.fd if writes and self._output is not None else None
         endpoint.enable_tracing(self._config.encode(), fd)
-        seconds = -(-self._config.duration_ms // 1000)
+        seconds = -(-(self._config.duration_ms or trigger_limit_ms(self._config)) // 1000)
         limit = f", TTL: {seconds}s" if seconds else ", starting tracing"
         self._say(f"Connected to the tracing service{limit}")
 
@@ -94,7 +94,6 @@ class TraceSession:
             CommandError: it never ended, or can't be saved.
         """
         self._wait()
-        self._on_started(False)
         if self._consumer.error:
             self._say(f"Service error: {self._consumer.error}")
             if self._output is not None:
@@ -103,7 +102,7 @@ class TraceSession:
             self._say("Trace written into the output file")
         elif self._output is not None:
             self._consumer.read_into(self._output)
-            self._say(f"Wrote {self._output.size} bytes into {self._output.path}")
+            self._say(f"Wrote {self._output.size} bytes into {self._output.name}")
 
     def _wait(self) -> None:
         limit = self._limit_ms()
@@ -116,10 +115,7 @@ class TraceSession:
 
     def _limit_ms(self) -> int | None:
         config = self._config
-        expected = config.duration_ms
-        if config.trigger_config is not None and config.trigger_config.trigger_timeout_ms:
-            delays = (trigger.stop_delay_ms for trigger in config.trigger_config.triggers)
-            expected = config.trigger_config.trigger_timeout_ms + max(delays, default=0)
+        expected = trigger_limit_ms(config) or config.duration_ms
         if not expected:
             return None
         flush_ms = config.flush_timeout_ms or DEFAULT_FLUSH_TIMEOUT_MS
@@ -134,24 +130,35 @@ class TraceSession:
 
     def _on_events(self, events: ObservableEvents) -> None:
         if events.all_data_sources_started:
-            self._on_started(True)
+            self._on_started()
         if events.clone_trigger_hit is not None:
             self._hits.append(events.clone_trigger_hit)
 
     def _take_snapshot(self, hit: ObservableEvents.CloneTriggerHit) -> None:
         """Copy the session into the file's name with a number behind."""
         number, self._snapshots = self._snapshots, self._snapshots + 1
-        path = f"{self._output.path if self._output else self._config.output_path}.{number}"
+        path = f"{self._output.name if self._output else self._config.output_path}.{number}"
         try:
             snapshot = self._make_snapshot(triggered_request(hit), path)
-            try:
-                snapshot.take()
-                snapshot.save()
-                self._say(f"Wrote {snapshot.output.size} bytes into {path} ({hit.trigger_name})")
-            finally:
-                snapshot.close()
         except CommandError as error:
             self._say(f"{error}")  # the session itself goes on
+            return
+        try:
+            snapshot.take()
+            self._say(f"{snapshot.save()} ({hit.trigger_name})")
+        except CommandError as error:
+            self._say(f"{error}")
+        finally:
+            snapshot.close()
+
+
+def trigger_limit_ms(config: TraceConfig) -> int:
+    """How long a session waits for triggers, and stops after one; 0 without triggers."""
+    triggers = config.trigger_config
+    if triggers is None or not triggers.trigger_timeout_ms:
+        return 0
+    delays = (trigger.stop_delay_ms for trigger in triggers.triggers)
+    return triggers.trigger_timeout_ms + max(delays, default=0)
 
 
 def is_cloned(config: TraceConfig) -> bool:

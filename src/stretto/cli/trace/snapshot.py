@@ -6,14 +6,12 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from stretto.base.errors import CommandError
-from stretto.cli.trace.consumer import TraceConsumer
 from stretto.protos.ipc import CloneSessionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.cli.trace.consumer import TraceConsumer
     from stretto.cli.trace.output import TraceOutput
     from stretto.protos.ipc import CloneSessionResponse, ObservableEvents
     from stretto.protos.trace import TracingServiceState
@@ -39,50 +37,54 @@ class Snapshot:
     """A copy of one session, taken by a consumer of its own.
 
     Args:
-        runner: where callbacks run.
-        address: of the service's consumer socket.
+        consumer: connected; belongs to this object from now on.
         request: which session, and why.
         output: belongs to this object from now on.
     """
 
     def __init__(
-        self,
-        runner: SelectorTaskRunner,
-        address: str,
-        request: CloneSessionRequest,
-        output: TraceOutput,
+        self, consumer: TraceConsumer, request: CloneSessionRequest, output: TraceOutput
     ) -> None:
-        self.output = output
+        self._consumer = consumer
         self._request = request
-        self._consumer = TraceConsumer(runner, address)
+        self._output = output
         self._answer: CloneSessionResponse | None = None
 
     def take(self) -> None:
         """Make the copy; the session goes on.
 
         Raises:
-            CommandError: there is no such session, or the service refuses.
+            CommandError: the service doesn't answer.
         """
-        answer = self._consumer.clone(self._request, self.output.fd)
-        self._answer = answer
-        if not answer.success:
-            self.output.remove_if_empty()
-            reason = answer.error.rstrip(".")
-            raise CommandError(f"trace: the session was not cloned: {reason}.")
+        self._answer = self._consumer.clone(self._request, self._output.fd)
 
-    def save(self) -> None:
+    def save(self) -> str:
         """Bring the copy into the file, if the service hasn't done that.
+
+        Returns:
+            What was done, for the user. A refusal of the service is no failure of the command,
+            as with sessions.
 
         Raises:
             CommandError: it can't be read or written.
         """
-        if self._answer is not None and not self._answer.was_write_into_file:
-            self._consumer.read_into(self.output)
+        answer = self._answer
+        if answer is None or not answer.success:
+            reason = "" if answer is None else answer.error
+            return f"Service error: Failed to clone tracing session {self._wanted()}: {reason}"
+        if not answer.was_write_into_file:
+            self._consumer.read_into(self._output)
+        return f"Wrote {self._output.size} bytes into {self._output.name}"
+
+    def _wanted(self) -> str:
+        name = self._request.unique_session_name
+        return f'"{name}"' if name else str(self._request.session_id)
 
     def close(self) -> None:
-        """Hang up, and close the file."""
+        """Hang up, and close the file; without a copy there is none."""
         self._consumer.close()
-        self.output.close()
+        self._output.remove_if_empty()
+        self._output.close()
 
 
 def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequest:
@@ -97,6 +99,11 @@ def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequ
     )
 
 
+def bugreport_request(session_id: int = BUGREPORT_SESSION_ID) -> CloneSessionRequest:
+    """What to ask for when a bug report wants a copy: nothing is filtered out of it."""
+    return CloneSessionRequest(session_id=session_id, skip_trace_filter=True, for_bugreport=True)
+
+
 def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionRequest, str]]:
     """For each session that is for bug reports, the best first, what to ask for and its file."""
     scored = [
@@ -105,7 +112,7 @@ def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionReq
     scored.sort(key=lambda each: -each.bugreport_score)
     names = distinct_names(each.bugreport_filename or BUGREPORT_FILE for each in scored)
     return [
-        (CloneSessionRequest(session_id=each.id, for_bugreport=True), os.path.join(folder(), name))
+        (bugreport_request(each.id), os.path.join(folder(), name))
         for each, name in zip(scored, names, strict=True)
     ]
 
@@ -113,6 +120,11 @@ def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionReq
 def folder() -> str:
     """Where bug reports look for traces."""
     return tempfile.gettempdir()
+
+
+def bugreport_path() -> str:
+    """Of the copy of the session of the highest score."""
+    return os.path.join(folder(), BUGREPORT_FILE)
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:

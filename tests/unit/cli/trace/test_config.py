@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from stretto.base.errors import CommandError
-from stretto.cli.trace.config import session_config
-from stretto.cli.trace.options import parse
+from stretto.cli.trace import config as trace_config
+from stretto.cli.trace.options import TraceOptions, parse
 from stretto.protos.config import TraceConfig
+
+
+def session_config(options: TraceOptions) -> TraceConfig:
+    return trace_config.session_config(options, trace_config.read_config(options))
 
 
 def read(tmp_path: Path, text: str, *words: str) -> TraceConfig:
@@ -39,7 +43,12 @@ def test_what_the_command_adds(tmp_path: Path) -> None:
         ('output_path: "/x"', ["-o", "x"], "output_path"),
         ("duration_ms: 1", ["-o", "x", "--detach", "k"], "write_into_file"),
         ("cmd_trace_start_delay { min_delay_ms: 1 }", ["-o", "x"], "both"),
-        ("incident_report_config {}", ["-o", "x"], "Android"),
+        ('incident_report_config { destination_package: "x" }', ["-o", "x"], "Android"),
+        ('android_report_config { reporter_service_package: "x" }', ["-o", "x"], "Android"),
+        ('output_path: "/none"', [], "write_into_file"),
+        ('output_path: "/dev/null" write_into_file: true', [], "exists"),
+        ("duration_ms: 1", ["-o", "x", "-t", "1s"], "one of them"),
+        ("duration_ms: 1", ["--query"], "takes no config"),
         ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "has a name"),
     ],
 )

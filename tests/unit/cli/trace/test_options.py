@@ -12,17 +12,27 @@ from stretto.cli.trace.options import parse
         "",
         "-c x",
         "-c x --txt --txt-lossy -o y",
-        "-c x -t 5s -o y",
         "--query --attach k",
+        "--query -o y",
+        "--query -t 5s",
+        "--attach k -o y",
+        "--attach k sched",
+        "--attach=",
+        "--detach= -c x -o y",
+        "--is_detached=",
+        "--clone 1 --detach k -o y",
+        "--clone-by-name= -o y",
+        "--save-for-bugreport -o y",
+        "--save-all-for-bugreport -t 5s",
+        "--add-attribute =x --query",
+        "--nonsense --version",
+        "--nonsense --reset-guardrails",
         "--query -d",
         "--long",
         "--attach k --detach k",
         "-c x -o y --detach k -d",
         "--stop",
-        "-c x --query",
-        "-c x -o y --attach k",
         "--save-for-bugreport --attach k",
-        "--save-all-for-bugreport -c x",
         "--clone 1 --clone-by-name n -o y",
         "--clone 1",
         "--clone-for-bugreport -c x -o y",
@@ -39,6 +49,25 @@ def test_what_does_not_go_together_exits_with_1(words: str) -> None:
     with pytest.raises(CommandError, match="--help") as caught:
         parse(words.split())
     assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-c - -t 5s -o y",  # what is read may be empty
+        "--query-raw --long",
+        "--query --clone 1",
+        "--is_detached k --stop",
+        "--clone 1 -o y -c x",
+        "--save-for-bugreport --clone 1",
+    ],
+)
+def test_what_perfetto_accepts_is_accepted(words: str) -> None:
+    parse(words.split())
+
+
+def test_empty_values_of_the_light_mode_are_values() -> None:
+    assert parse(["-t", "", "-o", "y"]).light
 
 
 def test_names_may_stand_between_options() -> None:

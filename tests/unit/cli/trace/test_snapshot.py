@@ -31,7 +31,7 @@ def test_the_best_comes_first() -> None:
         (2, f"{folder()}/x.pftrace"),
         (1, f"{folder()}/systrace.pftrace"),
     ]
-    assert all(request.for_bugreport for request, _ in requests)
+    assert all(each.for_bugreport and each.skip_trace_filter for each, _ in requests)
 
 
 def test_the_number_of_the_bug_report() -> None:
