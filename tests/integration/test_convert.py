@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import stretto
 from stretto.analysis.conversion import SNIFFED_BYTES
+from stretto.cli.convert.command import DESCRIPTION
 from stretto.cli.main import BROKEN_PIPE_EXIT_CODE
 
 
@@ -55,3 +59,18 @@ def test_a_reader_that_has_enough_ends_it_as_sigpipe_does(folder: Path) -> None:
         os.close(write_end)
     assert done.returncode == BROKEN_PIPE_EXIT_CODE
     assert not done.stderr
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
+def test_the_example_of_jq_shows_the_names_of_events(folder: Path) -> None:
+    with stretto.recording("in.pftrace"):
+        stretto.instant("one")
+        with stretto.slice("two"):
+            pass
+    command = [sys.executable, "-m", "stretto", "convert", "in.pftrace", "-", "--to", "json"]
+    converted = subprocess.run(command, capture_output=True, check=True).stdout
+    example = re.search(r"\| jq '(.*)'", DESCRIPTION)
+    assert example is not None
+    shown = subprocess.run(["jq", example[1]], input=converted, capture_output=True, check=True)
+    assert shown.stdout.split() == [b'"one"', b'"two"']

@@ -178,7 +178,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 class TestLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
-        process = start("--duration", "0.5", *works_for(4))
+        process = start("--duration", "0.5s", *works_for(4))
         wait_for(trace.exists)
         assert process.poll() is None
         out, _ = process.communicate()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import re
+import socket
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,6 +17,7 @@ from stretto.viewer.ui_files import find_ui
 from tests.support.commands import DEADLINE_S, Command
 from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "view.md"
 TRACE = b"\x0a\x04\x58\x01\x50\x01" * 1000
 
 BROWSER = """
@@ -124,6 +127,7 @@ def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
         assert unquote(argument).startswith(home)
         assert b"Perfetto UI" in ask(home)[2]
         assert ask(home + "vizviewer_info")[0] == 404
+        assert ask(home + "live_reload")[0] == 204
         own = home.rstrip("/")
         assert ask(unquote(argument), Origin=own)[2] == TRACE
         assert ask(unquote(argument), Origin=PUBLIC_UI)[0] == 403
@@ -141,3 +145,32 @@ def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
         assert body.startswith(b"stretto: another user")
         assert ask(url)[0] == 200
         assert command.wait() == 0
+
+
+class TestExitStatuses:
+    """Those that docs/view.md lists; that of Ctrl-C is tested above."""
+
+    @staticmethod
+    def documented() -> dict[int, str]:
+        text = " ".join(DOCUMENTATION.read_text("utf-8").split())
+        (statuses,) = re.findall(r"Exit status: (.*?)\.(?: |$)", text)
+        return {int(each.split()[0]): each for each in statuses.split("; ")}
+
+    def test_no_trace(self, tmp_path: Path) -> None:
+        with Command("view", "--no-browser", str(tmp_path / "absent.pftrace")) as command:
+            assert "no such trace" in self.documented()[command.wait()]
+
+    def test_a_mistake_on_the_command_line(self) -> None:
+        with Command("view", "--no-such-option") as command:
+            assert "mistake on the command line" in self.documented()[command.wait()]
+
+    def test_a_port_that_is_taken(self, trace: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            with Command("view", "--no-browser", "--port", port, str(trace)) as command:
+                assert "the port is taken" in self.documented()[command.wait()]
+
+    @pytest.mark.skipif(find_ui() is not None, reason="there is a copy of the UI")
+    def test_no_copy_of_the_ui(self, trace: Path) -> None:
+        with Command("view", "--no-browser", "--offline", str(trace)) as command:
+            assert "no copy of the UI" in self.documented()[command.wait()]

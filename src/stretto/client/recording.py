@@ -119,7 +119,7 @@ start_recorder: list[Callable[[str, Sequence[str]], Recorder]] = []
 
 
 class recording:  # noqa: N801  # used like a function
-    """Record this program while a block runs.
+    """Record this program while a block runs; `with ... as` gives the session.
 
     Args:
         path: where the trace goes; the file is emptied once the session has started.
@@ -127,12 +127,13 @@ class recording:  # noqa: N801  # used like a function
         buffer: size of the ring, like "64mb".
         stream: write to the file while recording, instead of a ring.
         children: also record child processes, as `stretto record` does, by a process that is
-            started beside this one; `with` then gives None instead of the session.
+            started beside this one; `with ... as` then gives None.
 
     Attributes:
         error: what went wrong later, when the block had begun: a full disk, a recorder that was
             killed. It is reported once, by `sys.unraisablehook`, and never raised: a program
-            goes on as it would alone. None if the trace is whole.
+            goes on as it would alone. None if the trace is whole. The session has no such
+            attribute: keep the recording to ask it.
 
     Raises:
         ConfigError: `buffer` is no size.

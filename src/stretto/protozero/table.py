@@ -75,6 +75,8 @@ class Table:
         return made
 
     def _attribute(self, name: str) -> Any:
+        if name == "__all__":
+            return self.names()
         if "." not in name:
             if name in self._messages or name in self._enums:
                 return self.find(name)
@@ -87,13 +89,14 @@ class Table:
         raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
 
     def names(self) -> list[str]:
-        """The module's `__dir__`."""
+        """The module's `__dir__`, and its `__all__` when `import *` wants one."""
         own = (*self._messages, *self._enums, *self._extensions)
         names = [name for name in own if "." not in name]
+        names += [name for name in vars(sys.modules[self._module]) if _is_constant(name)]
         for module in self._public:
             __import__(module)
             names += dir(sys.modules[module])
-        return names
+        return list(dict.fromkeys(names))
 
     def find(self, path: str) -> Any:
         """The class of a message or enum."""
@@ -233,6 +236,11 @@ def json_name(name: str) -> str:
         return name
     parts = name.split("_")
     return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
+
+
+def _is_constant(name: str) -> bool:
+    """Of a generated module: what it knows of the methods of its services."""
+    return name.endswith(("_METHODS", "_TRACE")) and not name.startswith("_")
 
 
 def _extend(name: str, message: type[Message]) -> None:

@@ -3,6 +3,7 @@
     GET /<secret>/trace.pftrace      the trace, to pages of the UI
     OPTIONS                          they may, says the answer (CORS, private network)
     GET /, /v52.0-…/…                the UI's files, if it is served here
+    GET /live_reload                 which of them changed: none will, says status 204
 
 Rules
 - The file is opened once: what is served is what was named, whoever renames it.
@@ -37,6 +38,8 @@ PORT = 9001
 _SECRET_BYTES = 16
 _NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
 """What a browser would understand otherwise, or throw away."""
+_LIVE_RELOAD = "/live_reload"
+"""The UI listens there for events, wherever it comes from 127.0.0.1."""
 _METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -129,6 +132,8 @@ class TraceSite:
         return Response(200, fields + cors, self._trace.body(), self._on_fetched)
 
     def _ui_response(self, request: Request) -> Response | None:
+        if request.path == _LIVE_RELOAD:
+            return Response(204, ())
         try:
             return self._ui.response(request.path) if self._ui else None
         except TransportError as error:

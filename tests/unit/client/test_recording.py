@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -269,3 +271,15 @@ class TestWhatGoesWrongMeanwhile:
 
 def cannot_stop(_session):
     raise SessionError("on purpose")
+
+
+def test_the_readme_shows_how_to_ask_for_the_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(recording = .*?)```", readme, re.DOTALL)
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    exec(example.replace("trace.pftrace", "/dev/full"), {"stretto": stretto, "work": lambda: None})
+    assert capsys.readouterr().out.startswith("the trace is incomplete: ")
+    assert len(reported) == 1

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+import importlib
 import shutil
 import subprocess
 import sys
@@ -65,6 +67,43 @@ def test_protoc_reads_our_proto_files_as_we_do(tmp_path: Path) -> None:
             check=True,
         )
         assert descriptor_set.read_descriptor_set((tmp_path / "out").read_bytes()) == [ours]
+
+
+GENERATED = sorted(
+    path.relative_to(ROOT / "src").with_suffix("").as_posix().replace("/", ".")
+    for path in (ROOT / "src").rglob("*.py")
+    if "Table as _Table\n" in path.read_text("utf-8") and "generator" not in path.parts
+)
+
+
+def names_in_stub(module: str) -> set[str]:
+    """What a type checker takes `import *` for."""
+    text = (ROOT / "src" / module.replace(".", "/")).with_suffix(".pyi").read_text("utf-8")
+    names: set[str] = set()
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.ClassDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            names.add(statement.target.id)
+        elif isinstance(statement, ast.ImportFrom):
+            names |= {each.name for each in statement.names if each.asname == each.name}
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_there_are_generated_modules() -> None:
+    assert {"stretto.protos.config", "stretto.protos.ipc", "stretto.protos.trace"} < {*GENERATED}
+    assert len(GENERATED) > 10
+
+
+@pytest.mark.parametrize("module", GENERATED)
+def test_import_all_gives_the_names_of_the_stub(module: str) -> None:
+    names: dict[str, object] = {}
+    exec(f"from {module} import *", names)
+    del names["__builtins__"]
+    expected = names_in_stub(module)
+    assert {*names} == expected
+    assert {*dir(importlib.import_module(module))} == expected
+    assert all(names[name] is getattr(importlib.import_module(module), name) for name in names)
 
 
 def test_method_ids_are_perfettos() -> None:

@@ -27,8 +27,8 @@ class TestModule:
         assert vars(sample)["Everything"] is made
         assert sample.Everything is made
 
-    def test_dir_lists_the_outermost_types(self, sample: Any) -> None:
-        assert sorted(dir(sample)) == ["Color", "Empty", "Everything"]
+    def test_dir_lists_the_outermost_types_and_constants(self, sample: Any) -> None:
+        assert sorted(dir(sample)) == ["Color", "Empty", "Everything", "SAMPLER_METHODS"]
 
     def test_other_names_are_missing(self, sample: Any) -> None:
         for name in ("Nothing", "Everything.Inner"):

@@ -164,6 +164,11 @@ class TestUi:
             site.answer(request(path))
         assert caught.value.status == 404
 
+    def test_there_are_no_events_of_live_reload(self, site: TraceSite) -> None:
+        # A browser asks again after other answers, or shows an error.
+        response = site.answer(request("/live_reload"))
+        assert (response.status, response.fields, response.body) == (204, (), b"")
+
     def test_a_file_that_went_away(self, site: TraceSite, tmp_path: Path) -> None:
         (tmp_path / "ui" / "index.html").unlink()
         with pytest.raises(HttpError) as caught:

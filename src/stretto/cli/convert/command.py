@@ -40,7 +40,7 @@ Convert a trace to another format.
   stretto convert trace.pftrace trace.fxt        for Fuchsia's tools
   stretto convert trace.fxt trace.pftrace        for Perfetto's UI, and for stretto flows
   stretto convert trace.pftrace trace.pbtxt      to read, or to change and convert back
-  stretto convert trace.pftrace - --to json | jq '.packet[].trackEvent.name // empty'
+  stretto convert trace.pftrace - --to json | jq '.packet[].internedData.eventNames[]?.name'
 
 Formats, and the endings of names that mean them:
 

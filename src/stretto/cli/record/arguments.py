@@ -6,7 +6,7 @@ Options end at `--`, the script, `-m` or `-c`; what follows is the program's, un
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.client.recording import parse_size
@@ -50,14 +50,14 @@ CATEGORIES = {
 """Option `--no-NAME`: (category, what it is)."""
 
 
-def parse_time_ns(text: str, default_unit: str) -> int:
-    """Nanoseconds of "50us", "1.5s" or a plain number of `default_unit`.
+def parse_time_ns(text: str) -> int:
+    """Nanoseconds of "50us" or "1.5s"; what a number alone means would be a guess.
 
     Raises:
-        ConfigError: it is neither, or negative.
+        ConfigError: it is none, or not above 0.
     """
     number = text.strip().rstrip("nusmh")
-    unit = text.strip()[len(number) :] or default_unit
+    unit = text.strip()[len(number) :]
     try:
         return _positive(float(number) * TIME_UNITS[unit])
     except (KeyError, ValueError, OverflowError):
@@ -90,14 +90,11 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
 
 
-def _time(default_unit: str) -> Any:
-    def parse(text: str) -> int:
-        try:
-            return parse_time_ns(text, default_unit)
-        except ConfigError as error:
-            raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
-
-    return parse
+def _time(text: str) -> int:
+    try:
+        return parse_time_ns(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
 
 
 def _make_parser() -> _Parser:
@@ -138,7 +135,7 @@ def _add_output_options(parser: _Parser) -> None:
     add(
         "--duration",
         metavar="TIME",
-        type=_time("s"),
+        type=_time,
         help="end the recording, not the program, after this time (10s, 2m)",
     )
 
@@ -168,7 +165,7 @@ def _add_content_options(parser: _Parser) -> None:
     add(
         "--min-duration",
         metavar="TIME",
-        type=_time("us"),
+        type=_time,
         help="leave out calls shorter than this (50us)",
     )
     add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")

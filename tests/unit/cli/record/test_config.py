@@ -13,7 +13,7 @@ def config(*arguments: str, to_file: bool = True) -> TraceConfig:
     return make_config(RecordOptions([*arguments, "x.py"]), to_file=to_file)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3")])
+@pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3s")])
 def test_the_service_accepts_it(arguments):
     check_config(config(*arguments), has_fd="--stream" in arguments)
 
