@@ -159,6 +159,27 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
+/* ---- slices of functions ----
+ *
+ * A call of a @traced function has a slice of its own.  Until the function is
+ * entered, or the slice ends, its thread remembers the code, and which slots
+ * got the slice: function tracing leaves that call out there.  (A coroutine's
+ * slice stands for all of its steps, which function tracing records.) */
+RARE static void remember_traced(const SliceObject* s, uint32_t written) {
+  int flags = ((PyCodeObject*)s->code)->co_flags;
+  struct thread_state* t = st_thread;
+  if (!t || (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+    return;
+  t->traced_code = s->code;
+  t->traced_mask = written;
+}
+
+RARE static void forget_traced(const SliceObject* s) {
+  struct thread_state* t = st_thread;
+  if (t && t->traced_code == s->code)
+    t->traced_code = NULL;
+}
+
 RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   struct event_request r = {
       .type = s->template ? (enum st_event_type)s->type : ST_SLICE_BEGIN,
@@ -208,6 +229,8 @@ static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
   /* Read after the event: a session may have started during its conversion. */
   *e = (struct entry){written, st_start_counter, effective_track(s)};
+  if (UNLIKELY(s->code))
+    remember_traced(s, written);
 }
 
 /* The first entry sets the variable, and its exit resets it. */
@@ -284,6 +307,8 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* args,
   struct entry e = pop_entry(s);
   if (UNLIKELY(s->template) && s->token && s->depth == 0)
     reset_variable(s);
+  if (UNLIKELY(s->code))
+    forget_traced(s);
   if (e.mask)
     end(&e);
   Py_RETURN_NONE;

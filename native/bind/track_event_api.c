@@ -44,10 +44,23 @@ static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
   return written;
 }
 
+static bool is_traced(const PyObject* code) {
+  return st_thread && st_thread->traced_code == code;
+}
+
+static uint32_t api_take_traced(PyObject* code) {
+  if (LIKELY(!is_traced(code)))
+    return 0;
+  st_thread->traced_code = NULL;
+  return st_thread->traced_mask;
+}
+
 static uint32_t api_begin_code(PyObject* category, PyObject* code,
-                               uint64_t timestamp) {
+                               uint64_t timestamp, uint32_t except) {
   CategoryObject* c = (CategoryObject*)category;
-  uint32_t mask = c->enabled;
+  if (UNLIKELY(!timestamp && is_traced(code)))
+    except |= api_take_traced(code);
+  uint32_t mask = c->enabled & ~except;
   if (!mask || UNLIKELY(st_own_work))
     return 0;
   struct thread_sequence* s = only_sequence(mask);
@@ -111,6 +124,7 @@ static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
 static const struct st_track_event_api kApi = {
     .enabled = api_enabled,
     .begin_code = api_begin_code,
+    .take_traced = api_take_traced,
     .begin_name = api_begin_name,
     .end = api_end,
     .start_counter = &st_start_counter,

@@ -6,7 +6,7 @@
  * exception as it is.  Slices go to the calling thread's own track, also
  * inside an asyncio task: calls nest by thread.
  *
- *   uint32_t mask = api->begin_code(category, code, 0);     slots that got it
+ *   uint32_t mask = api->begin_code(category, code, 0, 0);  slots that got it
  *   uint32_t since = *api->start_counter;
  *   ...
  *   api->end(mask, since, 0);
@@ -25,9 +25,13 @@ struct st_track_event_api {
   /* Slots that record the category (a stretto.Category) now. */
   uint32_t (*enabled)(PyObject* category);
   /* BEGIN of a slice named and located by a code object; nothing within our own
-   * work (own_work.h), nor of the next one. */
-  uint32_t (*begin_code)(PyObject* category, PyObject* code,
-                         uint64_t timestamp);
+   * work (own_work.h), nor of the next one.  The slots in `except` are left
+   * out, and, for now, those where the call has a slice already. */
+  uint32_t (*begin_code)(PyObject* category, PyObject* code, uint64_t timestamp,
+                         uint32_t except);
+  /* The slots where the call of the code that begins now has a slice already,
+   * for it is @traced: tells it once. */
+  uint32_t (*take_traced)(PyObject* code);
   /* BEGIN of a slice named by a str. */
   uint32_t (*begin_name)(PyObject* category, PyObject* name,
                          uint64_t timestamp);

@@ -132,9 +132,10 @@ static bool make_room(struct st_call_stack* s) {
 
 static void begin(struct st_frame* f, PyObject* subject) {
   const struct st_track_event_api* api = st_hooks.api;
-  f->mask = PyCode_Check(subject)
-                ? api->begin_code(st_hooks.category, subject, f->timestamp)
-                : api->begin_name(st_hooks.category, subject, f->timestamp);
+  f->mask =
+      PyCode_Check(subject)
+          ? api->begin_code(st_hooks.category, subject, f->timestamp, f->mask)
+          : api->begin_name(st_hooks.category, subject, f->timestamp);
   f->since =
       *api->start_counter; /* sessions may start while that runs Python */
 }
@@ -167,6 +168,7 @@ void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
   *f = (struct st_frame){.key = key, .timestamp = now};
   if (now) {
     f->subject = Py_NewRef(subject);
+    f->mask = st_hooks.api->take_traced(subject);
   } else {
     begin(f, subject);
   }

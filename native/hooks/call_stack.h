@@ -31,7 +31,8 @@ struct st_frame {
   const void* key;
   PyObject* subject; /* strong, while its BEGIN waits; else NULL */
   uint64_t timestamp;
-  uint32_t mask, since;
+  uint32_t mask; /* while its BEGIN waits: the slots that won't get it */
+  uint32_t since;
 };
 
 struct st_call_stack {
@@ -89,7 +90,7 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   f->key = code;
   f->subject = NULL;
   f->since = *api->start_counter;
-  f->mask = api->begin_code(st_hooks.category, code, 0);
+  f->mask = api->begin_code(st_hooks.category, code, 0, 0);
 }
 
 /* Nothing for other callables. */

@@ -9,6 +9,11 @@
  * (cProfile).  It is left in peace, and the thread counted; when it is gone,
  * ours comes back.  What we leave in sys.getprofile() is callable, and sets
  * our hook again, so that a program which restores what it found restores us.
+ *
+ * A thread that runs a profile function when it calls sys.setprofile() tells
+ * the new one that the call returns.  Ours is none of the program's: without
+ * it the new one would be told nothing.  So while we run, sys.setprofile() is
+ * our own definition of it, which keeps that event from the new function.
  */
 #include <patchlevel.h>
 
@@ -123,6 +128,53 @@ void st_backend_check(void) {
   }
 }
 
+/* ---- sys.setprofile() ---- */
+
+static PyCFunctionObject* setprofile; /* strong; NULL: not ours now */
+static PyMethodDef* original_setprofile;
+static PyMethodDef our_setprofile;
+static Py_tracefunc program_hook; /* what sys.setprofile() registers */
+
+/* Stands before the program's hook until the first event. */
+static int skip_return(PyObject* self, PyFrameObject* frame, int what,
+                       PyObject* arg) {
+  PyThreadState_Get()->c_profilefunc = program_hook;
+  if (what == PyTrace_C_RETURN && arg == (PyObject*)setprofile)
+    return 0;
+  return program_hook(self, frame, what, arg);
+}
+
+static PyObject* set_profile(PyObject* module, PyObject* function) {
+  PyThreadState* thread = PyThreadState_Get();
+  bool was_ours = thread->c_profilefunc == on_event;
+  PyObject* result = original_setprofile->ml_meth(module, function);
+  if (result && was_ours && thread->c_profilefunc &&
+      thread->c_profileobj != rehook) {
+    program_hook = thread->c_profilefunc;
+    thread->c_profilefunc = skip_return;
+  }
+  return result;
+}
+
+/* Where it isn't the function that we know, it stays as it is. */
+static void follow_setprofile(void) {
+  PyObject* function = PySys_GetObject("setprofile");
+  if (!function || !PyCFunction_CheckExact(function) ||
+      PyCFunction_GET_FLAGS(function) != METH_O)
+    return;
+  setprofile = (PyCFunctionObject*)Py_NewRef(function);
+  original_setprofile = setprofile->m_ml;
+  our_setprofile = *original_setprofile;
+  our_setprofile.ml_meth = set_profile;
+  setprofile->m_ml = &our_setprofile;
+}
+
+static void unfollow_setprofile(void) {
+  if (setprofile)
+    setprofile->m_ml = original_setprofile;
+  Py_CLEAR(setprofile);
+}
+
 /* ---- registration ---- */
 
 /* The program restored what sys.getprofile() had given it. */
@@ -164,12 +216,14 @@ static bool find_start_new_thread(void) {
 bool st_backend_start(void) {
   if (!find_start_new_thread())
     return false;
+  follow_setprofile();
   st_hooks.running = true;
   st_backend_check();
   return true;
 }
 
 void st_backend_stop(void) {
+  unfollow_setprofile();
   for (PyThreadState* t = first_thread(); t; t = PyThreadState_Next(t)) {
     if (t->c_profilefunc == on_event)
       set_hook(t, NULL);

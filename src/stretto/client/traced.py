@@ -8,6 +8,9 @@ A generator's slice covers each of its runs, from resumption to the next `yield`
 suspended, other work takes place on the thread. A coroutine's covers the whole of it on its
 task's track, where nothing else can interfere.
 
+Function tracing (`stretto record`) leaves out the calls that are slices of the decorator; of a
+coroutine it records the steps, which are slices of the thread.
+
 Shared with the pure side, whose categories are never on: so what is decorated is the same
 thing there.
 """

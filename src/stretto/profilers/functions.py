@@ -2,7 +2,8 @@
 
 The work is done in native code (`stretto._pyhooks`). Slices are named by the code's qualified
 name, carry file and line, and lie on the track of the thread, inside asyncio tasks too:
-a suspended generator or coroutine ends its slice, a resumed one begins it again.
+a suspended generator or coroutine ends its slice, a resumed one begins it again. A call that
+`@category.traced` has made a slice is no second one here.
 """
 
 from __future__ import annotations
