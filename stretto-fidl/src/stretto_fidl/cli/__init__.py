@@ -1,1 +1,1 @@
-"""`stretto fidl`: what is done with FIDL definitions, a module per subcommand."""
+"""The verb `stretto fidl`: a module for each subcommand."""

@@ -1,4 +1,4 @@
-"""The verb `fidl`: finds the subcommand."""
+"""The verb `fidl`: runs a subcommand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ def _help() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a subcommand, and return its exit code.
+    """Compile FIDL definitions, generate bindings.
+
+    The first line stands in `stretto --help`.
+
+    Returns:
+        The exit code of the subcommand.
 
     Raises:
         CommandError: There is no such subcommand.

@@ -57,7 +57,7 @@ def _versions(texts: Sequence[str]) -> dict[str, str]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Compile.
+    """Compile a library.
 
     Raises:
         CommandError: The arguments are wrong, or the output can't be written.

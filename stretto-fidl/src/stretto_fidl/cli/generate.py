@@ -41,11 +41,11 @@ def _parser() -> VerbParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Generate.
+    """Generate the bindings of libraries.
 
     Raises:
-        CommandError: A file can't be read or written, or isn't what it should be.
-        FidlError: The IR has something that isn't known.
+        CommandError: A file can't be read or written, or is no IR.
+        FidlError: The IR contains something unknown.
     """
     options = _parser().parse_args(arguments)
     texts: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Reading the JSON IR that a command is given."""
+"""Reads the JSON IR of a library for a subcommand."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from stretto.base.errors import CommandError
 
 
 def read_ir(verb: str, name: str) -> Any:
-    """The IR of a library.
+    """Read the IR of a library.
 
     Args:
-        verb: Who says so if it can't be read.
-        name: The file's.
+        verb: The subcommand, for error messages.
+        name: The name of the file.
 
     Raises:
-        CommandError: It can't be read, or is no IR.
+        CommandError: The file can't be read, or is no IR.
     """
     try:
         ir = json.loads(Path(name).read_text("utf-8"))

@@ -1,8 +1,7 @@
-"""Names for messages of which their tracer knew the ordinal only.
+"""Replaces ordinals by the names of methods in the packets of a trace.
 
-Whoever doesn't know a protocol (a proxy, a peer of another version) traces its messages as
-`ordinal 0x5f2983a99ba12ed1`. Whoever has the definitions can say afterwards what these are. The
-texts are replaced where they stand, all else stays as it is:
+A program that doesn't know a protocol (a proxy, a peer of another version) traces its messages as
+`ordinal 0x5f2983a99ba12ed1`. These texts are replaced in the fields below; all other bytes stay:
 
     Trace 1 packet ┬ 11 track_event ┬ 23 name
                    │                └ 4 debug_annotations ─ 6 string_value
@@ -51,14 +50,14 @@ def method_names(libraries: Iterable[Mapping[str, Any]]) -> dict[int, str]:
 
 
 class Symbolizer:
-    """Gives messages their names.
+    """Replaces ordinals by names.
 
     Args:
-        names: By ordinal.
+        names: The names by ordinal.
 
     Attributes:
-        named: Ordinals that got a name.
-        unknown: Ordinals that have none.
+        named: Ordinals that were replaced.
+        unknown: Ordinals without a name.
     """
 
     def __init__(self, names: Mapping[int, str]) -> None:
@@ -67,10 +66,10 @@ class Symbolizer:
         self.unknown: set[int] = set()
 
     def symbolize(self, trace: bytes) -> bytes:
-        """A trace with names.
+        """Replace the ordinals of a trace.
 
         Raises:
-            DecodeError: It isn't a trace, or is cut short.
+            DecodeError: The bytes are no trace, or a truncated one.
         """
         pieces = []
         for field in _fields(trace):
@@ -106,7 +105,7 @@ class Symbolizer:
         return zlib.compress(b"".join(pieces))
 
     def _message(self, data: bytes, fields: Mapping[int, Any]) -> bytes:
-        """A message in which texts are replaced; most have none."""
+        """A message with its texts replaced. Most messages have none."""
         if _PREFIX not in data:
             return data
         pieces = []
@@ -136,7 +135,7 @@ def _fields(data: bytes) -> list[DecodedField]:
 
 
 def _encoded(field: DecodedField, data: bytes) -> bytes:
-    """A field as it stood there, but for its data."""
+    """A field with its old tag and new data."""
     if field.wire_type == wire.DELIMITED:
         return wire.bytes_field(field.number, data)
     if field.wire_type == wire.VARINT:

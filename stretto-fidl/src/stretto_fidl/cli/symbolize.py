@@ -1,4 +1,4 @@
-"""`stretto fidl symbolize`: names for what a trace shows by ordinals."""
+"""`stretto fidl symbolize`: replaces ordinals by names in a trace."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ One that is packed by gzip is unpacked. - is standard input, or output.
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Symbolize.
+    """Symbolize a trace.
 
     Raises:
-        CommandError: A file can't be read or written, or isn't what it should be.
+        CommandError: A file can't be read or written, or has the wrong format.
     """
     parser = VerbParser("fidl symbolize", DESCRIPTION)
     parser.add_argument("trace", metavar="TRACE", help="- is standard input")

@@ -5,8 +5,8 @@
 
 A call that is cancelled frees its place; its reply is dropped when it comes.
 
-The loop knows a client weakly, unless somebody waits for something of it: one that is forgotten
-closes its channel.
+The loop holds a weak reference to a client unless a task waits for it: a client without other
+references closes its channel.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ class _Waiter:
         """See `conversation.Waiter`."""
         if not self.future.done():
             self.future.set_exception(error)
-            self.future.exception()  # it may have left, and nobody look
+            self.future.exception()  # marks it as retrieved: the caller may have left
 
     def leave(self) -> None:
-        """It doesn't wait any more."""
+        """Stop waiting."""
         if not self.future.cancelled() and self.future.done() and not self.future.exception():
             self.future.result().drop()
 
 
 class _OnReadable:
-    """What the loop calls. A block of it keeps the client alive while somebody waits.
+    """The callback of the loop. Entering it keeps the client alive while a task waits.
 
     Args:
-        method: Of the client.
+        method: The method of the client to call.
     """
 
     __slots__ = ("_kept", "_method", "_waiting")
@@ -101,11 +101,11 @@ class _OnReadable:
 class AsyncClient:
     """A client of a protocol, with a coroutine for each of its one-way and two-way methods.
 
-    Results and errors are as of `Client`; time limits are asyncio's.
+    Results and errors are those of `Client`; time limits are asyncio's.
 
     Args:
-        protocol: Its class.
-        end: The channel's end, owned from now on.
+        protocol: The class of the protocol.
+        end: The end of the channel; this object closes it.
         event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
     """
 
@@ -116,7 +116,7 @@ class AsyncClient:
     def __new__(
         cls, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
     ) -> Self:
-        """Make one of the class with the protocol's stubs."""
+        """Create an object of the subclass with the protocol's stubs."""
         del end, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
@@ -136,8 +136,8 @@ class AsyncClient:
         """Call a two-way method by its name.
 
         Args:
-            name: As in the definition.
-            payload: Its request; None if it has none.
+            name: The name in the definition.
+            payload: The request's payload; None if it has none.
 
         Raises:
             FidlError: There is no such method, or it has no reply.
@@ -225,7 +225,7 @@ class AsyncClient:
         return True
 
     def _read_to_the_end(self) -> None:
-        """The peer has gone; it may have said why."""
+        """Read what the peer sent before it closed the channel, an epitaph perhaps."""
         while self._conversation.error is None and self._read_one():
             continue
         self._conversation.check_open()
@@ -236,7 +236,7 @@ class AsyncClient:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel for what can't be decoded; the error for the caller."""
+        """End the channel because a message can't be decoded; the error for the caller."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
@@ -245,11 +245,11 @@ class AsyncClient:
 
     @property
     def lost_events(self) -> int:
-        """Events that were dropped, as nobody took them."""
+        """The number of events dropped because the queue was full."""
         return self._conversation.lost_events
 
     async def next_event(self) -> EventMessage | None:
-        """The next event; None: the channel has ended, and nobody said why.
+        """The next event; None if the channel has ended without an epitaph.
 
         Raises:
             ClosedError: The channel has ended with an epitaph.
@@ -261,7 +261,7 @@ class AsyncClient:
         return self._decoded(incoming)
 
     async def events(self) -> AsyncIterator[EventMessage]:
-        """The events as they come, until the channel ends."""
+        """Iterate over the events until the channel ends."""
         while (event := await self.next_event()) is not None:
             yield event
 
@@ -269,7 +269,7 @@ class AsyncClient:
         """Call a method of an object for each event, until the channel ends.
 
         Args:
-            handler: As for `Client.dispatch_events`; its methods may be coroutines.
+            handler: As for `Client.dispatch_events`; its methods may be coroutine functions.
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := await self._next_event()) is not None:
@@ -298,7 +298,7 @@ class AsyncClient:
     # --- the end
 
     def detach(self) -> ChannelEnd:
-        """Give the channel's end back, to be sent on; the client is of no use any more.
+        """Return the end of the channel, to send it on. The client can't be used after that.
 
         Raises:
             FidlError: Calls are under way.

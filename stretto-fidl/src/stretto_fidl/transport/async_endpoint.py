@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class AsyncEndpoint(Endpoint):
-    """See `Endpoint`. Used in one loop only, the one that runs when it is made.
+    """See `Endpoint`. It is used in one loop, the one that runs when it is made.
 
     Attributes:
-        write_lock: Orders the writes, and wakes those who wait in order.
+        write_lock: Orders the writes; waiting tasks get it in order.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -35,9 +35,9 @@ class AsyncEndpoint(Endpoint):
     async def write(
         self, method: RpcMethod, kind: int, txid: int, message: Message
     ) -> MessageSpan | None:
-        """Write a message; waits until there is room.
+        """Write a message; wait until there is room.
 
-        A caller that is cancelled meanwhile has sent nothing.
+        If the caller is cancelled while it waits, nothing was sent.
         """
         async with self.write_lock:
             return await self.write_locked(method, kind, txid, message)
@@ -45,7 +45,7 @@ class AsyncEndpoint(Endpoint):
     async def write_locked(
         self, method: RpcMethod, kind: int, txid: int, message: Message
     ) -> MessageSpan | None:
-        """The same, for who has the lock."""
+        """As `write`, for a caller that has the lock."""
         while True:
             try:
                 if not self.socket.must_flush():
@@ -78,19 +78,19 @@ class AsyncEndpoint(Endpoint):
                 self._writable.set_result(None)
 
     def on_readable(self, callback: Callable[[], object]) -> None:
-        """Have it called while there is something to read."""
+        """Call a function whenever the socket can be read."""
         self._loop.add_reader(self.socket.fileno(), callback)
 
     def off_readable(self) -> None:
-        """No more."""
+        """Stop calling the function of `on_readable`."""
         if self.socket.fileno() >= 0:
             self._loop.remove_reader(self.socket.fileno())
 
     def read(self) -> Incoming | None:
-        """Read a message; None: the peer has gone. It stays in `pending`.
+        """Read a message, which stays in `pending`; None if the peer has closed the channel.
 
         Raises:
-            BlockingIOError: None is there.
+            BlockingIOError: No message is there.
         """
         return self.read_now(DONTWAIT)
 
@@ -100,7 +100,7 @@ class AsyncEndpoint(Endpoint):
             self._writable.set_exception(ClosedError(by_us=True))
 
     def __del__(self) -> None:
-        """Forgotten: whoever polls must not know the descriptor any more when it is closed."""
+        """Unregister the descriptor from the loop before it is closed."""
         if not hasattr(self, "_writable") or self.socket.fileno() < 0:
             return
         try:
@@ -109,12 +109,12 @@ class AsyncEndpoint(Endpoint):
             return  # the loop is closed
 
     def detach(self) -> ChannelEnd:
-        """Give the channel's end back."""
+        """Return the end of the channel."""
         self._forget()
         return self.socket.detach()
 
     def close(self) -> None:
-        """Close the channel; who waits for room raises ClosedError."""
+        """Close the channel; tasks that wait for room raise ClosedError."""
         self._forget()
         self.socket.close()
 

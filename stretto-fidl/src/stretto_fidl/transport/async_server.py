@@ -1,9 +1,9 @@
 """The server for asyncio: it serves one channel while `serve` is awaited.
 
-Handlers are as those of `Server`. One that is a coroutine runs as a task of its own, so that many
-calls are under way at a time; tasks begin in the order of the messages. The others are called
-in place. Both may return a Deferred. What a handler raises ends the channel, with the epitaph
-INTERNAL, and `serve` raises it; a handler that was cancelled counts as one that raised.
+Handlers are those of `Server`. A coroutine function runs as a task of its own, so that many calls
+run at a time; tasks begin in the order of the messages. Other functions are called in place. Both
+may return a Deferred. An exception of a handler, a cancellation included, ends the channel with the
+epitaph INTERNAL, and `serve` raises it.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _AT_A_TIME: Final = 16
 
 
 class AsyncServer:
-    """A server of one channel, with a coroutine for each event, that sends it.
+    """A server of one channel, with a coroutine method for each event that sends it.
 
     Args:
-        protocol: Its class.
-        end: The channel's end, owned from now on.
-        handler: Has a method for each of the protocol's, and may have
+        protocol: The class of the protocol.
+        end: The end of the channel; this object closes it.
+        handler: Has a method for each method of the protocol, and may have
             `on_unknown_method(ordinal)`.
-        in_flight: Handlers that run at a time; beyond, nothing more is read.
+        in_flight: The most handlers that run at a time; nothing is read while so many run.
 
     Raises:
         FidlError: The handler lacks methods.
@@ -71,7 +71,7 @@ class AsyncServer:
         *,
         in_flight: int = IN_FLIGHT,
     ) -> Self:
-        """Make one of the class with the protocol's stubs."""
+        """Create an object of the subclass with the protocol's stubs."""
         del end, handler, in_flight
         made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
         return made
@@ -96,11 +96,11 @@ class AsyncServer:
         self._turns = 0
 
     async def serve(self) -> None:
-        """Serve until the peer closes the channel, or somebody calls `close`.
+        """Serve until the peer closes the channel, or `close` is called.
 
         Raises:
             PeerError: The peer broke the rules.
-            BaseException: What a handler raised.
+            BaseException: The exception of a handler.
         """
         try:
             while (incoming := await self._next()) is not None:
@@ -121,7 +121,7 @@ class AsyncServer:
         """Close the channel.
 
         Args:
-            status: Of an epitaph that tells the client why; None: none is sent.
+            status: The status of the epitaph; None sends no epitaph.
         """
         if self._closed:
             return
@@ -130,7 +130,7 @@ class AsyncServer:
             try:
                 self._endpoint.write_epitaph(status, DONTWAIT)
             except (FidlError, BlockingIOError):
-                pass  # who doesn't read doesn't get one
+                pass  # a client that doesn't read gets no epitaph
         self._endpoint.close()
         self._wake.set()
 
@@ -169,7 +169,7 @@ class AsyncServer:
             self._endpoint.off_readable()
 
     async def _dispatch(self, incoming: Incoming) -> None:
-        """Call a handler, or begin the task that does."""
+        """Call a handler, or begin its task."""
         try:
             method = interaction(self._protocol, incoming.header)
         except PeerError:
@@ -181,7 +181,7 @@ class AsyncServer:
             await self._handle(method, incoming)
 
     def _begin(self, method: Method, work: Coroutine[Any, Any, None]) -> None:
-        """Begin a task; its failure is that of the server."""
+        """Begin a task; its exception ends the server."""
         name = f"{self._protocol.__name__}.{method.name}"
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
@@ -218,10 +218,10 @@ class AsyncServer:
                 await self._write(method.ordinal, REPLY, txid, message)
         except ClosedError:
             if not self._closed:
-                return  # nobody waits any more
+                return  # the client has left
 
     async def _handled(self, method: Method, incoming: Incoming) -> Message | None:
-        """What the handler answers."""
+        """The answer of the handler."""
         txid = incoming.header.txid
         try:
             request = request_in(method, incoming)
@@ -258,7 +258,7 @@ class AsyncServer:
         try:
             await self._write(method.ordinal, REPLY, txid, message)
         except ClosedError:
-            return  # nobody waits any more
+            return  # the client has left
 
     async def _answer_unknown(self, incoming: Incoming) -> None:
         header = incoming.header
@@ -271,7 +271,7 @@ class AsyncServer:
 
 
 def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | None]]:
-    """What a Deferred is answered with, by any thread."""
+    """The answer of a Deferred, which any thread may give."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, DomainError | None]] = loop.create_future()
 

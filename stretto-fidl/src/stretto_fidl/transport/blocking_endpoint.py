@@ -1,8 +1,8 @@
-"""An end of a channel for threads: any may write, any may read, one at a time.
+"""An end of a channel for threads: any thread may write or read, one at a time.
 
-A handler of a signal may raise wherever a call returns or a loop begins anew. A lock whose
-`acquire` takes a time limit must not stay locked then: the list that gets its result has it before
-any handler runs, and nothing is called between the look at it and the release.
+A signal handler may raise wherever a call returns or a loop starts its next round. A lock whose
+`acquire` has a time limit must not stay locked then. So the result of `acquire` is stored in a list
+before any handler can run, and nothing is called between the check of the list and the release.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BlockingEndpoint(Endpoint):
     """See `Endpoint`.
 
     Attributes:
-        is_closing: `close` was called; it may be under way.
+        is_closing: Whether `close` was called; it may still run.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -40,7 +40,7 @@ class BlockingEndpoint(Endpoint):
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self.is_closing = False
-        self._writing = self._reading = 0  # by which thread
+        self._writing = self._reading = 0  # the ids of the threads
 
     def write(
         self,
@@ -50,19 +50,20 @@ class BlockingEndpoint(Endpoint):
         *,
         deadline: float | None = None,
     ) -> MessageSpan | None:
-        """Write a message; waits until there is room.
+        """Write a message; wait until there is room.
 
-        What is left of another's message, whose writer had no time or was interrupted, goes first.
+        The rest of an earlier message, whose writer ran out of time or was interrupted, is written
+        first.
 
         Args:
-            method: Which.
-            kind: As of `write_now`.
-            prepared: Called when it is its turn; gives its transaction and the message.
-            deadline: Of `time.monotonic`; None: wait for ever.
+            method: The method of the message.
+            kind: As for `write_now`.
+            prepared: Called with the lock held; returns the transaction id and the message.
+            deadline: A time of `time.monotonic`; None waits for ever.
 
         Raises:
-            CallTimeoutError: There was no room in time; nothing, or a part, was written.
-            ClosedError: The peer has gone, or this end was closed.
+            CallTimeoutError: There was no room in time; nothing or a part was written.
+            ClosedError: One of the ends was closed.
         """
         held: list[bool] = []
         patience = -1 if deadline is None else seconds_left(deadline)
@@ -99,11 +100,11 @@ class BlockingEndpoint(Endpoint):
             self.socket.flush(DONTWAIT)
 
     def try_write_epitaph(self, status: int, *, patience: float) -> None:
-        """Write the last message, if that is possible now.
+        """Write the epitaph if there is room now.
 
         Args:
-            status: Its status.
-            patience: For another's message that is being written, in seconds.
+            status: The status of the epitaph.
+            patience: How long to wait for another thread's write, in seconds.
         """
         held: list[bool] = []
         try:
@@ -111,19 +112,19 @@ class BlockingEndpoint(Endpoint):
             if held[0]:
                 self.write_epitaph(status, DONTWAIT)
         except (FidlError, BlockingIOError):
-            return  # who neither reads nor lets others write doesn't get one
+            return  # the peer doesn't read, and another thread waits for it: no epitaph
         finally:
             if held and held[0]:
                 self._write_lock.release()
 
     def read(self, deadline: float | None = None) -> Incoming | None:
-        """Read a message; None: the peer has gone. It stays in `pending`.
+        """Read a message, which stays in `pending`; None if the peer has closed the channel.
 
         Args:
-            deadline: Of `time.monotonic`; None: wait for ever.
+            deadline: A time of `time.monotonic`; None waits for ever.
 
         Raises:
-            CallTimeoutError: None came in time.
+            CallTimeoutError: No message came in time.
         """
         flags = 0 if deadline is None else DONTWAIT
         with self._read_lock:
@@ -153,22 +154,22 @@ class BlockingEndpoint(Endpoint):
                 raise CallTimeoutError(problem)
 
     def close(self) -> None:
-        """Close the channel, from any thread; who reads or writes is woken.
+        """Close the channel, from any thread; threads that read or write are woken.
 
-        In a signal's handler that interrupts reading or writing it ends the connection, and
-        who was interrupted closes it.
+        In a signal handler that interrupts a read or write of its thread, it only shuts the
+        connection down; the interrupted function closes the socket.
         """
-        self.is_closing = True  # who gets one of the locks from now on leaves it at once
+        self.is_closing = True  # a thread that gets a lock from now on releases it at once
         if self._write_lock.locked() or self._read_lock.locked():
             self.socket.shutdown()
         if get_ident() in (self._writing, self._reading):
             return
-        # Nobody is in a system call: a descriptor must not be closed under one.
+        # No thread is in a system call: a descriptor must not be closed during one.
         with self._write_lock, self._read_lock:
             self.socket.close()
 
     def detach(self) -> ChannelEnd:
-        """Give the channel's end back, while nobody reads or writes."""
+        """Return the end of the channel; no thread may read or write."""
         with self._write_lock, self._read_lock:
             return self.socket.detach()
 

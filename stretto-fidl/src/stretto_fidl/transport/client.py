@@ -1,10 +1,10 @@
-"""The client that blocks: any number of threads may call, over one channel.
+"""The blocking client: any number of threads may call, over one channel.
 
     with Client(Calculator, connect(path)) as calculator:
         answer = calculator.Add(a=1, b=2)
 
-There is no thread behind it. One of those who wait reads for all of them; when it has what it
-wants, it leaves that to another.
+It starts no thread. One of the waiting threads reads the messages for all; when its own reply has
+come, another waiting thread takes over.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class _Waiter:
         self.wake()
 
     def wake(self) -> None:
-        """It is done, or shall read. Called under the client's lock."""
+        """Wake the thread: its wait is over, or it has to read. Called under the client's lock."""
         if self._wake.locked():
             self._wake.release()
 
     def sleep(self, deadline: float | None) -> None:
-        """Until it is woken."""
+        """Block until `wake`."""
         while not self._wake.acquire(timeout=seconds_left(deadline)):
             if is_over(deadline):
                 raise CallTimeoutError("nothing came in time")
@@ -79,17 +79,17 @@ class Client:
     It raises
 
     - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
-    - DomainError, UnknownMethodError: the method's own error; the server doesn't know it,
+    - DomainError: the method's own error,
+    - UnknownMethodError: the server doesn't know the method,
     - CallTimeoutError: no reply, or no room for the request, in time,
     - ClosedError: the channel has ended, with the status of the server's epitaph,
-    - PeerError: the server broke the rules, and the channel has ended therefore; also who
-      called something else gets it.
+    - PeerError: the server broke the rules, which ends the channel for every caller.
 
     Args:
-        protocol: Its class.
-        end: The channel's end, owned from now on.
-        timeout: Of calls, and of one-ways until there is room, in seconds; None: wait for ever.
-        event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
+        protocol: The class of the protocol.
+        end: The end of the channel; this object closes it.
+        timeout: In seconds, for calls, and for one-ways until there is room; None waits for ever.
+        event_limit: The most events that wait for `next_event`; then the oldest is dropped.
     """
 
     if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Client:
         timeout: float | None = None,
         event_limit: int = EVENT_LIMIT,
     ) -> Self:
-        """Make one of the class with the protocol's stubs."""
+        """Create an object of the subclass with the protocol's stubs."""
         del end, timeout, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
@@ -120,7 +120,7 @@ class Client:
         self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
         self._endpoint = BlockingEndpoint(protocol, end, is_server=False)
         self._timeout = timeout
-        self._lock = threading.RLock()  # a signal's handler may close
+        self._lock = threading.RLock()  # a signal handler may call `close`
         self._waiting: set[_Waiter] = set()
         self._reader: _Waiter | None = None
 
@@ -130,9 +130,9 @@ class Client:
         """Call a two-way method by its name.
 
         Args:
-            name: As in the definition.
-            payload: Its request; None if it has none.
-            timeout: In seconds; None: the client's.
+            name: The name in the definition.
+            payload: The request's payload; None if it has none.
+            timeout: In seconds; None takes the client's.
 
         Raises:
             FidlError: There is no such method, or it has no reply.
@@ -211,23 +211,23 @@ class Client:
             raise self._ended(error) from error
 
     def _leave(self, waiter: _Waiter) -> None:
-        """Whoever waited doesn't any more."""
+        """Remove a waiter that has stopped waiting."""
         with self._lock:
             self._conversation.waiters.pop(waiter.txid, None)
         if waiter.incoming is not None:
             waiter.incoming.drop()
 
-    # --- reading for all
+    # --- reading for all threads
 
     def _wait(
         self, waiter: _Waiter, deadline: float | None, is_there: Callable[[], bool] = bool
     ) -> None:
-        """Wait until a waiter is done; read meanwhile, unless someone does.
+        """Wait until a waiter is done; read messages meanwhile, unless another thread does.
 
         Args:
-            waiter: Who waits.
-            deadline: Until when.
-            is_there: What it waits for is there already; called under the lock.
+            waiter: The waiter of the calling thread.
+            deadline: The end of the wait.
+            is_there: Whether the wait is over already; called under the lock.
         """
         try:
             try:
@@ -238,7 +238,7 @@ class Client:
             finally:
                 self._pass_on(waiter)
         except BaseException:
-            self._pass_on(waiter)  # a signal's handler may have raised in there, too
+            self._pass_on(waiter)  # a signal handler may have raised in there, too
             raise
 
     def _read_or_sleep(self, waiter: _Waiter, deadline: float | None) -> None:
@@ -253,7 +253,7 @@ class Client:
                 waiter.sleep(deadline)
 
     def _pass_on(self, waiter: _Waiter) -> None:
-        """Leave; somebody else has to read now."""
+        """Remove a waiter, and have another waiting thread read."""
         with self._lock:
             self._waiting.discard(waiter)
             if self._reader is waiter:
@@ -278,7 +278,7 @@ class Client:
             self._end(error)
 
     def _read_to_the_end(self) -> None:
-        """The peer has gone; it may have said why."""
+        """Read what the peer sent before it closed the channel, an epitaph perhaps."""
         conversation = self._conversation
         while True:
             conversation.check_open()
@@ -291,13 +291,13 @@ class Client:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel for what can't be decoded; the error for the caller."""
+        """End the channel because a message can't be decoded; the error for the caller."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
 
     def _wake_for_event(self) -> None:
-        """All who wait for an event look again."""
+        """Wake all threads that wait for an event."""
         for waiter in self._waiting:
             if waiter.method is None and not waiter.done:
                 waiter.resolve(None)
@@ -306,17 +306,17 @@ class Client:
 
     @property
     def lost_events(self) -> int:
-        """Events that were dropped, as nobody took them."""
+        """The number of events dropped because the queue was full."""
         return self._conversation.lost_events
 
     def next_event(self, timeout: float | None = None) -> EventMessage | None:
-        """The next event; None: the channel has ended, and nobody said why.
+        """The next event; None if the channel has ended without an epitaph.
 
         Args:
-            timeout: In seconds; None: wait for ever.
+            timeout: In seconds; None waits for ever.
 
         Raises:
-            CallTimeoutError: None came in time.
+            CallTimeoutError: No event came in time.
             ClosedError: The channel has ended with an epitaph.
             PeerError: The server broke the rules.
         """
@@ -327,7 +327,7 @@ class Client:
         return self._decoded(incoming)
 
     def events(self) -> Iterator[EventMessage]:
-        """The events as they come, until the channel ends."""
+        """Iterate over the events until the channel ends."""
         while (event := self.next_event()) is not None:
             yield event
 
@@ -335,8 +335,8 @@ class Client:
         """Call a method of an object for each event, until the channel ends.
 
         Args:
-            handler: Has a method for each event, of its name (`from_` for `from`), that takes the
-                payload if there is one; and `on_unknown_event(ordinal)`, if it wants to know.
+            handler: Has a method for each event, with its name (`from_` for `from`), that takes
+                the payload if there is one. It may have `on_unknown_event(ordinal)`.
 
         Raises:
             FidlError: The handler lacks methods; no event was taken.
@@ -368,7 +368,7 @@ class Client:
     # --- the end
 
     def detach(self) -> ChannelEnd:
-        """Give the channel's end back, to be sent on; the client is of no use any more.
+        """Return the end of the channel, to send it on. The client can't be used after that.
 
         Raises:
             FidlError: Calls are under way.
@@ -394,7 +394,7 @@ class Client:
 
 
 def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMessage], Any]:
-    """What calls the methods of an object for events.
+    """A function that calls the methods of an object for events.
 
     Raises:
         FidlError: Some are missing.

@@ -1,12 +1,11 @@
-"""What a client keeps of its channel, whoever reads it: who waits for what, and what came unasked.
+"""The state of a client's channel, for any way of reading: waiting callers and queued events.
 
-Transactions have numbers that are used once: those that the client gives go up from 1, those
-that are given under the lock of the writes go up from 2^31. A caller who leaves (timeout, cancel)
-frees its place; its reply, when it comes, has a number that was given and nobody waits for: it is
-dropped, and its handles are closed. A forked child goes on at a random number: what it says on
-its parent's channel is the parent's no more.
+Transaction ids are used once. Those of calls go up from 1; those that are assigned under the lock
+of the writes go up from 2^31. A caller that leaves (timeout, cancellation) removes its waiter. A
+reply with an id that was assigned and has no waiter is dropped, and its handles are closed. A
+forked child goes on at a random id, because the parent goes on at the next one.
 
-Events wait in a queue that is bounded: beyond it the oldest is dropped, and counted.
+Events wait in a bounded queue: when it is full the oldest is dropped, and counted.
 
 Nothing here locks, waits or blocks.
 """
@@ -34,29 +33,29 @@ if TYPE_CHECKING:
     from stretto_fidl.transport.endpoint import Incoming
 
     class Waiter(Interface):
-        """Someone who waits for a reply."""
+        """A caller that waits for a reply."""
 
         method: Method
 
         def resolve(self, incoming: Incoming) -> None:
-            """It came."""
+            """The reply has come."""
 
         def fail(self, error: FidlError) -> None:
-            """It won't come."""
+            """No reply will come."""
 
 
 EVENT_LIMIT: Final = 1024
 ASSIGNED: Final = 1 << 31
-"""The half of the numbers that are given under the lock of the writes."""
+"""The first of the transaction ids that are assigned under the lock of the writes."""
 
 
 class EventMessage(NamedTuple):
-    """An event that came.
+    """A received event.
 
     Attributes:
-        name: The event's; "" for one that this protocol doesn't know.
-        ordinal: Its number.
-        payload: None if it has none, or isn't known.
+        name: The name of the event; "" if it is unknown to the protocol.
+        ordinal: Its ordinal.
+        payload: Its payload; None if it has none or is unknown.
     """
 
     name: str
@@ -65,11 +64,11 @@ class EventMessage(NamedTuple):
 
 
 class Numbers:
-    """Numbers of transactions, each once.
+    """Transaction ids, each used once.
 
     Args:
-        first: Of the space.
-        used: Others have given numbers before: begin anywhere.
+        first: The begin of their range.
+        used: Whether others have used the channel before: then the ids begin at a random one.
     """
 
     __slots__ = ("_begin", "_end", "_next")
@@ -80,10 +79,10 @@ class Numbers:
         self._end = first + ASSIGNED
 
     def give(self) -> int:
-        """The next one.
+        """The next id.
 
         Raises:
-            FidlError: There are none left.
+            FidlError: None is left.
         """
         if self._next >= self._end:
             raise FidlError("2^31 calls were made: connect anew")
@@ -91,11 +90,11 @@ class Numbers:
         return self._next - 1
 
     def jump(self) -> None:
-        """Go on somewhere else: somebody else goes on here."""
+        """Go on at a random id: another process goes on at this one."""
         self._next += random.getrandbits(30) % max(self._end - self._next, 1)
 
     def was_given(self, number: int) -> bool:
-        """Whether `give` has returned it."""
+        """Whether `give` has returned a number."""
         return self._begin <= number < self._next
 
 
@@ -103,9 +102,9 @@ class Conversation:
     """See the head of the module.
 
     Args:
-        protocol: What is spoken.
-        used: The channel's end was used by others before.
-        event_limit: Of the queue.
+        protocol: The protocol of the channel.
+        used: Whether others have used this end of the channel before.
+        event_limit: The length of the queue of events.
     """
 
     def __init__(self, protocol: type[Protocol], *, used: bool, event_limit: int) -> None:
@@ -116,22 +115,25 @@ class Conversation:
         self.events: deque[Incoming] = deque()
         self.lost_events = 0
         self.error: FidlError | None = None
-        """Why nothing can be said any more."""
+        """The reason why the channel has ended."""
         self._event_limit = event_limit
         _all.add(self)
 
     def check_open(self) -> None:
-        """Raise why the channel is closed, if it is."""
+        """Raise the reason if the channel has ended."""
         if self.error is not None:
             raise fresh(self.error)
 
     def take(self, incoming: Incoming) -> bool:
-        """Take a message that was read; whether it is an event.
+        """Take a message that was read.
 
-        Taking it once more, after an interrupt of its reader, does what is left to do.
+        If a signal handler interrupts it, a second call does the rest.
+
+        Returns:
+            Whether the message is an event.
 
         Raises:
-            FidlError: It is the last one: an epitaph, or it breaks the rules.
+            FidlError: The message is an epitaph, or breaks the rules: the channel ends.
         """
         header = incoming.header
         if header.is_epitaph:
@@ -176,11 +178,11 @@ class Conversation:
             self.lost_events += 1
 
     def has_news(self) -> bool:
-        """An event is there, or the end."""
+        """Whether there is an event, or the channel has ended."""
         return bool(self.events) or self.error is not None
 
     def next_event(self) -> Incoming:
-        """The event that came first; there is one."""
+        """Remove the oldest event. There must be one."""
         incoming = self.events[0]
         incoming.taken = True
         self.events.popleft()
@@ -194,7 +196,7 @@ class Conversation:
         """Decode an event.
 
         Raises:
-            WireError: It breaks the rules.
+            WireError: The event breaks the rules.
         """
         ordinal = incoming.header.ordinal
         method = self._event(ordinal)
@@ -205,7 +207,7 @@ class Conversation:
         return EventMessage(method.name, ordinal, request_in(method, incoming))
 
     def end(self, error: FidlError) -> None:
-        """Nothing will come any more; everybody who waits is told. Only the first error counts."""
+        """End the channel: every waiter fails with the first error given."""
         if self.error is None:
             self.error = error
         for txid, waiter in list(self.waiters.items()):

@@ -1,4 +1,4 @@
-"""Time limits of what blocks: timeouts, as users say them, to points in time."""
+"""Time limits of blocking functions: from timeouts in seconds to deadlines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _AT_A_TIME_S: Final = 1_000_000.0
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When a timeout that begins now ends, as of `time.monotonic`.
+    """The end of a timeout that begins now, as a time of `time.monotonic`.
 
     Args:
-        timeout: In seconds; None or infinity: never.
+        timeout: In seconds; None or infinity never ends.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is none, either.
+        TypeError: The timeout is no number.
+        ValueError: It is NaN.
     """
     if timeout is None or timeout == inf:
         return None
@@ -30,10 +30,10 @@ def deadline_of(timeout: float | None) -> float | None:
 
 
 def seconds_left(deadline: float | None) -> float:
-    """How long to wait now; -1: for ever. It may be less than is left: look with `is_over`."""
+    """The seconds to wait now, perhaps fewer than are left (see `is_over`); -1 waits for ever."""
     return -1 if deadline is None else min(max(deadline - monotonic(), 0), _AT_A_TIME_S)
 
 
 def is_over(deadline: float | None) -> bool:
-    """Whether the time has come."""
+    """Whether the deadline has passed."""
     return deadline is not None and monotonic() >= deadline

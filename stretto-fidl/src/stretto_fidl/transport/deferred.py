@@ -1,4 +1,4 @@
-"""A reply that comes when its handler has returned already."""
+"""Replies after the return of their handlers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Deferred:
-    """What a handler returns to answer later, from any thread, once.
+    """A handler returns it to reply later, once, from any thread.
 
-    A call that is never answered waits until the channel is closed.
+    A call without a reply waits until the channel is closed.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class Deferred:
         self._given: tuple[Any, DomainError | None] | None = None
 
     def resolve(self, value: Any = None) -> None:
-        """Answer with a payload, or with that of the success."""
+        """Reply with the payload, of the success where the method has errors."""
         self._give(value, None)
 
     def reject(self, value: Any) -> None:
-        """Answer with the method's own error."""
+        """Reply with the method's own error."""
         self._give(None, DomainError(value))
 
     def _give(self, value: Any, error: DomainError | None) -> None:
@@ -41,7 +41,7 @@ class Deferred:
             answer(value, error)
 
     def bind(self, answer: Callable[[Any, DomainError | None], object]) -> None:
-        """For the server: call this with the answer, now or later."""
+        """For the server: set the function that takes the reply, now or later."""
         with self._lock:
             self._answer = answer
             given = self._given

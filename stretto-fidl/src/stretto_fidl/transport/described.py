@@ -1,11 +1,11 @@
 """The methods of a protocol for the hooks of `stretto.base.rpc_hooks`.
 
-`@trace("CATEGORY")` on a method, or on its protocol for all its methods, names what its messages
-are traced under; `@trace("")` or `@trace("off")` on a method excepts it. Methods that a protocol
-composes keep what their own protocol says.
+`@trace("CATEGORY")` on a method, or on its protocol for all its methods, names the category of its
+messages; `@trace("")` or `@trace("off")` on a method excepts it. Methods that a protocol
+composes keep the category of their own protocol.
 
-What is in a message is decoded once more for who asks for it (`RpcMethod.describe`), with nothing
-in the places of its handles: theirs have one owner.
+`RpcMethod.describe` decodes a message a second time, with placeholders for its handles, because a
+handle has one owner.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ OFF = "off"
 
 
 class Described(dict[int, RpcMethod]):
-    """A protocol's methods by ordinal, known or not.
+    """The methods of a protocol by ordinal; an unknown ordinal has one, too.
 
     Args:
-        protocol: Its class.
+        protocol: The class of the protocol.
     """
 
     def __init__(self, protocol: type[Protocol]) -> None:
@@ -51,7 +51,7 @@ class Described(dict[int, RpcMethod]):
             )
 
     def __missing__(self, ordinal: int) -> RpcMethod:
-        """Not kept: a peer may send any."""
+        """A method for an unknown ordinal; not stored, because a peer may send any ordinal."""
         return RpcMethod(self._service, "", ordinal)
 
 
@@ -65,7 +65,7 @@ def described(protocol: type[Protocol]) -> Described:
 
 
 def category(protocol: type[Protocol], method: Method) -> str:
-    """Under which a method's messages are traced; "": they aren't."""
+    """The category of a method's messages; "" if they are not traced."""
     own = _named(method.attributes)
     if own is None and method.composed:
         definer = _definer(method.ordinal)
@@ -90,11 +90,11 @@ def _definer(ordinal: int) -> type[Protocol] | None:
     return None
 
 
-# --- what is in a message
+# --- contents of a message
 
 
 class _NoHandle(Handle):
-    """Stands where a message has a handle: whatever is expected there."""
+    """A placeholder for a handle of any kind."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class _NoHandle(Handle):
 
 
 def _is_sensitive(protocol: type[Protocol], method: Method) -> bool:
-    """Whether nobody shall see anything of a method's messages."""
+    """Whether all messages of a method are sensitive."""
     definer = _definer(method.ordinal) if method.composed else None
     where = [each.ATTRIBUTES for each in (protocol, definer) if each is not None]
     return any("sensitive" in attributes for attributes in (method.attributes, *where))

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, or with a channel."""
+"""Errors of calls and channels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ClosedError(FidlError):
     """The channel is closed.
 
     Attributes:
-        status: That of the peer's epitaph; `PEER_CLOSED` if there was none.
-        by_us: It was closed at this end.
+        status: The status of the peer's epitaph; `PEER_CLOSED` without one.
+        by_us: Whether this end was closed.
     """
 
     def __init__(self, status: int = PEER_CLOSED, *, by_us: bool = False) -> None:
@@ -26,10 +26,10 @@ class ClosedError(FidlError):
 
 
 class PeerError(FidlError, RemoteProtocolError):
-    """The peer broke the rules, and the channel was closed therefore.
+    """The peer broke the rules, and the channel was closed.
 
     Attributes:
-        status: For the epitaph.
+        status: The status for the epitaph.
     """
 
     def __init__(self, problem: str, status: int = INVALID_ARGS) -> None:
@@ -40,19 +40,19 @@ class PeerError(FidlError, RemoteProtocolError):
 class CallTimeoutError(FidlError, TimeoutError):
     """No reply came in time, or there was no room for the request: the peer doesn't read.
 
-    The channel goes on; the reply is dropped when it comes.
+    The channel stays open; the reply is dropped when it comes.
     """
 
 
 class DomainError(FidlError):
-    """A method's own error: a handler raises it, and the caller's call does.
+    """A method's own error: the handler raises it, and so does the caller's call.
 
     Attributes:
-        value: Of the method's error type.
+        value: The error, of the method's error type.
 
     Args:
-        value: The same.
-        hidden: The definition calls it sensitive: it isn't said in the error's text.
+        value: As the attribute.
+        hidden: Leave it out of the text: the definition calls it sensitive.
     """
 
     def __init__(self, value: Any, *, hidden: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a server makes of a message that came: FIDL's rules for unknown and wrong interactions.
+"""FIDL's rules for unknown and wrong interactions, for the messages that a server has read.
 
 unknown        the protocol is   open            ajar            closed
 strict                           close           close           close
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def interaction(protocol: type[Protocol], header: TransactionHeader) -> Method | None:
-    """The method that a message calls; None: not known, but that is no reason to close.
+    """The method that a message calls; None if it is unknown and the channel stays open.
 
     Raises:
-        PeerError: The channel is to be closed, with its status.
+        PeerError: The channel has to be closed, with this error's status.
     """
     if header.is_epitaph:
         raise PeerError("a client sent an epitaph")
@@ -51,10 +51,10 @@ def _check_unknown(openness: str, header: TransactionHeader) -> None:
 
 
 def two_way(protocol: type[Protocol], name: str) -> Method:
-    """A method that can be called by its name.
+    """The two-way method of a name.
 
     Raises:
-        FidlError: There is none of that name, or it has no reply.
+        FidlError: There is no such method, or it has no reply.
     """
     method = protocol.BY_NAME.get(name)
     if method is None:
@@ -70,10 +70,10 @@ def two_way(protocol: type[Protocol], name: str) -> Method:
 def handlers_of(
     protocol: type[Protocol], handler: object, *, events: bool = False
 ) -> dict[int, Callable[..., Any]]:
-    """An object's methods for those of a protocol, or for its events, by ordinal.
+    """The methods of a handler for those of a protocol, or for its events, by ordinal.
 
     Raises:
-        FidlError: Some are missing.
+        FidlError: The handler lacks methods.
     """
     wanted = [method for method in protocol.METHODS if (method.kind == EVENT) == events]
     names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}
@@ -85,5 +85,5 @@ def handlers_of(
 
 
 def status_of(error: BaseException) -> int:
-    """The status of the epitaph for what ended a server."""
+    """The status of the epitaph for the exception that ended a server."""
     return error.status if isinstance(error, PeerError) else INTERNAL

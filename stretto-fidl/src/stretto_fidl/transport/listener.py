@@ -1,4 +1,4 @@
-"""Channels between programs: by a socket in the file system."""
+"""Channels between programs, by a socket in the file system."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def connect(path: str | Path, *, stream: bool = False) -> ChannelEnd:
     """Connect to a server.
 
     Args:
-        path: Of its socket.
-        stream: Its listener is of the kind that doesn't keep messages apart.
+        path: The path of its socket.
+        stream: Whether it listens on a SOCK_STREAM socket.
 
     Raises:
-        TransportError: Nobody listens there.
+        TransportError: No server listens there.
     """
     with socket.socket(socket.AF_UNIX, _kind(stream)) as own:
         try:
@@ -41,12 +41,12 @@ class Listener:
     """A socket that clients connect to.
 
     Args:
-        path: Where; must not exist, and is removed by `close`, or when the listener is
-            forgotten, but not by a forked child.
+        path: The path of the socket. It must not exist. `close` removes it, and so does the end of
+            the listener's life, but not in a forked child.
         stream: Listen on a SOCK_STREAM socket.
 
     Raises:
-        TransportError: It can't be made.
+        TransportError: The socket can't be made.
     """
 
     def __init__(self, path: str | Path, *, stream: bool = False) -> None:
@@ -64,7 +64,7 @@ class Listener:
             raise TransportError(f"can't listen on {path}: {problem}") from error
 
     def fileno(self) -> int:
-        """The descriptor: readable when someone wants to connect."""
+        """The descriptor; it is readable when a client connects."""
         return self._socket.fileno()
 
     def accept(self) -> ChannelEnd:
@@ -80,27 +80,27 @@ class Listener:
         return ChannelEnd(connection.detach(), used=False)
 
     def close(self) -> None:
-        """Listen no more; channels that are there stay."""
+        """Stop listening; existing channels stay open."""
         if self._socket.fileno() < 0:
             return
         try:
             if os.getpid() == self._owner:
-                self._socket.shutdown(socket.SHUT_RDWR)  # wakes who waits in `accept`
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the threads in `accept`
         except OSError:
-            pass  # nobody can wait
+            pass  # no thread can wait
         finally:
             self._remove()
             self._socket.close()
 
     def _remove(self) -> None:
-        """Remove the file, unless it isn't ours any more."""
+        """Remove the file if it is still this listener's."""
         if os.getpid() != self._owner or self._file is None:
             return
         if self._file == _identity(self._path):
             try:
                 os.unlink(self._path)
             except OSError:
-                return  # somebody else has removed it
+                return  # it was removed already
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):
@@ -114,7 +114,7 @@ class Listener:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Which file it is; None: none at all."""
+    """Device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):  # ValueError: a name in the abstract namespace
@@ -127,7 +127,7 @@ def _in_use(error: Exception) -> bool:
 
 
 def _who_is_there(path: str, stream: bool) -> str:
-    """Why an address is in use."""
+    """Why an address is in use: by a server, or by a file that a server has left."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return "something is there that is no socket: choose another path"
@@ -140,5 +140,5 @@ def _who_is_there(path: str, stream: bool) -> str:
         except ConnectionRefusedError:
             return "the file is there, but nobody listens: if its server has gone, remove it"
         except OSError:
-            pass  # too many visitors, or one of another kind
+            pass  # its queue is full, or the socket has another type
     return "another server listens there"

@@ -1,20 +1,20 @@
-"""Messages over a unix socket: bytes, and handles that stick to them.
+"""Messages over a unix socket: bytes and handles.
 
 SOCK_SEQPACKET    a message is a packet
 SOCK_STREAM       a message is  size: 4 bytes   handles: 4 bytes   the bytes
 
 Little-endian; handles travel as descriptors (SCM_RIGHTS), with the packet, or with the first
-byte of the frame. A message has at most 65536 bytes and 64 handles. What a hostile peer sends
-beyond that, or with descriptors that don't fit, is refused and its descriptors are closed.
+byte of the frame. A message has at most 65536 bytes and 64 handles. Larger ones, and those with a
+wrong number of descriptors, are refused, and their descriptors are closed.
 
-Whoever uses it takes care that one thread writes and one reads at a time. The socket stays
-in blocking mode, which is shared with whoever has a copy of the descriptor; who mustn't block
-passes `DONTWAIT`, and gets BlockingIOError.
+The caller makes sure that one thread writes and one reads at a time. The socket stays in blocking
+mode, because the mode is shared with every copy of the descriptor; with `DONTWAIT` a function
+raises BlockingIOError instead of waiting.
 
-A handler of a signal may raise wherever a function has just returned, and what it returned is
-lost then. What the system has taken or given must not be: `list.extend(map(f, …))` keeps what `f`
-returns before any handler runs. The rest of a frame stays to be flushed, and a message that was
-read stays in `message` until its reader has it in safety.
+A signal handler may raise when a function has just returned, and the returned value is lost then.
+The results of system calls must not be lost: `list.extend(map(f, …))` stores the result of `f`
+before any handler runs. The rest of a frame stays to be flushed, and a message that was read stays
+in `message` until its reader takes it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class MessageSocket:
     """One end of a connection.
 
     Args:
-        end: A connected unix socket; owned from now on.
+        end: A connected unix socket; this object closes it.
 
     Raises:
-        FidlError: It is no such socket.
+        FidlError: The descriptor is no such socket.
     """
 
     def __init__(self, end: ChannelEnd) -> None:
@@ -90,16 +90,16 @@ class MessageSocket:
     # --- writing
 
     def must_flush(self) -> bool:
-        """A part of a frame is left: call `flush` when the socket can be written."""
+        """Whether a part of a frame is left: call `flush` when the socket can be written."""
         return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:
-        """Write a message, whose handles are closed then. Nothing must be left to flush.
+        """Write a message, and close its handles. Nothing may be left to flush.
 
         Raises:
-            BlockingIOError: Nothing was written, and with `DONTWAIT` nothing can be now.
-            ClosedError: The peer has gone; nothing was written.
-            WireError: A handle isn't what the message says; nothing was written.
+            BlockingIOError: There is no room, and nothing was written; with `DONTWAIT` only.
+            ClosedError: The peer has closed the channel; nothing was written.
+            WireError: A handle has another type than the message says; nothing was written.
         """
         handles = [disposition.transfer() for disposition in message.handles]
         if len(handles) > 1 and len(set(map(id, handles))) < len(handles):
@@ -128,7 +128,7 @@ class MessageSocket:
             self.flush(flags)
 
     def flush(self, flags: int = 0) -> None:
-        """Go on with the rest of a frame, as far as can be."""
+        """Write as much of the rest of a frame as possible."""
         frame, sent = self._frame, self._sent
         try:
             while self.must_flush():
@@ -136,18 +136,18 @@ class MessageSocket:
         except BlockingIOError:
             return
         except OSError:
-            self._sent = []  # the peer has gone: the reader will see it
+            self._sent = []  # the peer has closed the channel: the reader will see it
 
     # --- reading
 
     def read(self, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
-        """Read a message; None: the peer has gone.
+        """Read a message; None if the peer has closed the channel.
 
-        It stays in `message`, and is returned again, until the caller takes it from there.
+        The message stays in `message`, and is returned again, until the caller takes it from there.
 
         Raises:
-            BlockingIOError: With `DONTWAIT`: no whole message is there.
-            PeerError: The peer sent what is no message.
+            BlockingIOError: No whole message is there; with `DONTWAIT` only.
+            PeerError: The bytes are no message.
         """
         if self.message is not None:
             return self.message
@@ -166,7 +166,7 @@ class MessageSocket:
         return message
 
     def _read_packet(self, flags: int) -> bool:
-        # If it isn't empty, its reader was interrupted before it made a message of it.
+        # Not empty if the last reader was interrupted before it made a message.
         return self._filled > 0 or self._receive(self._buffer, flags)
 
     def _read_frame(self, flags: int) -> bool:
@@ -186,7 +186,7 @@ class MessageSocket:
         return True
 
     def _fill(self, size: int, flags: int) -> bool:
-        """Whether that much is there; not, if the peer has gone before it began."""
+        """Read until so many bytes are there; False if the peer has closed the channel before."""
         while self._filled < size:
             if not self._receive(self._buffer[self._filled : size], flags):
                 if self._filled:
@@ -195,12 +195,12 @@ class MessageSocket:
         return True
 
     def _receive(self, into: memoryview, flags: int) -> bool:
-        """Get more bytes, and note how many; whether there were any."""
+        """Receive more bytes; False at the end of the connection."""
         received = self._received
         if not received:
             buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
             try:
-                # What the peer wrote before it reset the connection is there behind the error.
+                # The peer's last bytes before a reset can be read after the error.
                 try:
                     received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
                 except ConnectionResetError:
@@ -222,7 +222,7 @@ class MessageSocket:
         return bool(size)
 
     def _adopt_handles(self) -> None:
-        """Make handles of the descriptors that came."""
+        """Make handles of the received descriptors."""
         if not self._fds:
             return
         (fds, self._fds), handles = (self._fds, []), []
@@ -235,7 +235,8 @@ class MessageSocket:
             close_all(handles)
             raise PeerError(f"a handle that came is of no use: {error}") from error
         except BaseException:
-            self._is_broken = True  # a signal's: the first descriptor may have an owner, or not
+            # A signal handler raised: the first descriptor may have an owner or not.
+            self._is_broken = True
             self._fds = fds[1:]
             raise
         self._handles = handles
@@ -248,18 +249,18 @@ class MessageSocket:
     # --- the end
 
     def shutdown(self) -> None:
-        """Wake whoever reads or writes here; the peer sees the end."""
+        """End the connection, which wakes threads that read or write."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             return  # it has ended already
 
     def detach(self) -> ChannelEnd:
-        """Give the socket back."""
+        """Return the socket."""
         return ChannelEnd(self._socket.detach())
 
     def close(self) -> None:
-        """Close it; closing again does nothing."""
+        """Close the socket; a second call does nothing."""
         self._close_fds()
         self._socket.close()
 

@@ -1,8 +1,8 @@
-"""Payloads of requests and replies: from what callers and handlers say, and back.
+"""Payloads of requests and replies, from and to the arguments of callers and handlers.
 
 A method without errors answers with its payload. A flexible or fallible one answers with a union
-of `1` its success, `2` its error, `3` the framework's; callers and handlers see the success,
-and the errors as exceptions.
+with `1` for success, `2` for its error, `3` for the framework's. Callers and handlers see the
+success, and the errors as exceptions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _UNKNOWN_METHOD = struct.Struct("<QiHH")
 
 
 def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) -> Any:
-    """The payload that a caller gives, as an object or by its members.
+    """The payload of a call, from an object or from its members.
 
     Raises:
-        TypeError: Neither, or both, or an object of another class.
+        TypeError: Both or neither was given, or an object of another class.
     """
     if cls is None:
         if payload is not None or members:
@@ -51,7 +51,7 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
 
 
 def _is_of(cls: Any, value: Any) -> bool:
-    """Whether a value is of a class, or of the one that another load of the library has made."""
+    """Whether a value is of a class, or of the same class from another `load` of the library."""
     if isinstance(value, cls):
         return True
     type_ = getattr(value, "TYPE", None)
@@ -59,7 +59,7 @@ def _is_of(cls: Any, value: Any) -> bool:
 
 
 def _kind_of(value: Any) -> str:
-    """What a value is, in few words."""
+    """The kind of a value, for an error message."""
     return "None" if value is None else f"an object of the class {type(value).__qualname__}"
 
 
@@ -69,7 +69,7 @@ def message_of(method: Method, txid: int, payload: Any) -> Message:
 
 
 def numbered(message: Message, txid: int) -> Message:
-    """The message with another transaction's number."""
+    """The message with another transaction id."""
     return Message(struct.pack("<I", txid) + message.data[4:], message.handles)
 
 
@@ -77,7 +77,7 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
     """The reply of a handler that returned.
 
     Raises:
-        FidlError: What it returned isn't what the method answers with.
+        FidlError: The handler returned no payload of the method's reply.
     """
     if method.has_result:
         if method.success is not None:
@@ -92,7 +92,7 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
 
 
 def _answer(method: Method, cls: Any, value: Any) -> Any:
-    """What a handler returned; None stands for a payload all of whose members may be left out."""
+    """The payload that a handler returned; None stands for one without required members."""
     if value is None:
         try:
             return cls()
@@ -116,7 +116,7 @@ def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:
 
 
 def unknown_reply_of(header: TransactionHeader) -> Message:
-    """The reply to a flexible method that isn't known."""
+    """The reply to an unknown flexible method."""
     reply = TransactionHeader(header.txid, header.ordinal, True)
     body = _UNKNOWN_METHOD.pack(_FRAMEWORK, FrameworkError.TYPE.values["UNKNOWN_METHOD"], 0, 1)
     return Message(reply.encode() + body, [])
@@ -143,7 +143,7 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     """Decode a reply.
 
     Returns:
-        The payload, or that of the success; None if there is none.
+        The payload, of the success where the method has errors; None if there is none.
 
     Raises:
         DomainError: The method's own error.

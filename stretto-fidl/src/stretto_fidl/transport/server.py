@@ -1,4 +1,4 @@
-"""The server that blocks: it serves one channel in the thread that calls `serve`.
+"""The blocking server: it serves one channel in the thread that calls `serve`.
 
     class Handler:
         def Add(self, request):
@@ -6,10 +6,10 @@
 
     Server(Calculator, end, Handler()).serve()
 
-A handler gets the request's payload, if there is one, and returns the reply's, or that of the
-success; it raises DomainError for the method's own error, or returns a Deferred to answer later.
-If it raises anything else, the channel is closed with the epitaph INTERNAL, and `serve`
-raises it. What a peer does wrong closes the channel, too, with a PeerError.
+A handler gets the request's payload, if there is one, and returns the payload of the reply, or of
+the success where the method has errors. It raises DomainError for the method's own error, or
+returns a Deferred to reply later. Any other exception closes the channel with the epitaph INTERNAL,
+and `serve` raises it. A mistake of the peer closes the channel, too; `serve` raises PeerError.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ IN_FLIGHT: Final = 1024
 
 
 class Server:
-    """A server of one channel, with a method for each event, that sends it.
+    """A server of one channel, with a method for each event that sends it.
 
     Args:
-        protocol: Its class.
-        end: The channel's end, owned from now on.
-        handler: Has a method for each of the protocol's, and may have
+        protocol: The class of the protocol.
+        end: The end of the channel; this object closes it.
+        handler: Has a method for each method of the protocol, and may have
             `on_unknown_method(ordinal)`.
-        in_flight: Deferred calls at a time.
+        in_flight: The most deferred calls at a time; nothing is read while there are so many.
 
     Raises:
         FidlError: The handler lacks methods.
@@ -76,7 +76,7 @@ class Server:
         *,
         in_flight: int = IN_FLIGHT,
     ) -> Self:
-        """Make one of the class with the protocol's stubs."""
+        """Create an object of the subclass with the protocol's stubs."""
         del end, handler, in_flight
         made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
         return made
@@ -94,16 +94,16 @@ class Server:
         self._protocol = protocol
         self._endpoint = BlockingEndpoint(protocol, end, is_server=True)
         self._in_flight = threading.Semaphore(in_flight)
-        self._lock = threading.RLock()  # a signal's handler may close
+        self._lock = threading.RLock()  # a signal handler may call `close`
         self._failure: BaseException | None = None
         self._closed = False
 
     def serve(self) -> None:
-        """Serve until the peer closes the channel, or somebody calls `close`.
+        """Serve until the peer closes the channel, or `close` is called.
 
         Raises:
             PeerError: The peer broke the rules.
-            BaseException: What a handler raised.
+            BaseException: The exception of a handler.
         """
         try:
             while (incoming := self._read()) is not None:
@@ -119,14 +119,14 @@ class Server:
         """Close the channel, from any thread.
 
         Args:
-            status: Of an epitaph that tells the client why; None: none is sent.
+            status: The status of the epitaph; None sends no epitaph.
         """
         with self._lock:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                self._endpoint.close()  # a signal's handler had to leave that to `serve`
-            return  # else somebody is about to write the epitaph
+                self._endpoint.close()  # a signal handler has left this to `serve`
+            return  # another thread is about to write the epitaph
         if status is not None:
             self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
         self._in_flight.release()  # `serve` may wait for it
@@ -212,7 +212,7 @@ class Server:
         try:
             self._write(method, REPLY, txid, message)
         except ClosedError:
-            return  # nobody waits any more
+            return  # the client has left
 
     def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
         self._in_flight.acquire()

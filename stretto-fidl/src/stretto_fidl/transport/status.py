@@ -1,4 +1,4 @@
-"""Zircon's statuses, as epitaphs carry them: why a channel was closed."""
+"""Zircon's status codes, which epitaphs carry as the reason for closing a channel."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ _NAMES: Final = {
 
 
 def status_name(status: int) -> str:
-    """Name a status: `PEER_CLOSED`, or `status -77` if it isn't known here."""
+    """Name a status: `PEER_CLOSED`, or `status -77` if it is unknown."""
     return _NAMES.get(status, f"status {status}")

@@ -1,13 +1,12 @@
 """Classes with a function for each method of a protocol.
 
-A function of a two-way method whose definition has a category is swapped while that category is
-recorded: the plain one knows nothing of tracing, and its code is that of a method without
-a category.
+The function of a two-way method with a category is exchanged for another one while the category is
+recorded. The plain function has the code of a method without a category.
 
     plain      self._call(method, payload, members)
     traced     self._traced_call(method, payload, members)
 
-Payloads are given as an object, or by its members as keywords.
+A payload is passed as an object, or as its members by keywords.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ def stub_class(base: type, protocol: type[Protocol], kinds: tuple[str, ...]) -> 
 
     Args:
         base: Has `_call` and `_traced_call` for two-way methods, `_send` for others.
-        protocol: Whose methods.
-        kinds: Of which kinds.
+        protocol: The protocol of the methods.
+        kinds: The kinds of methods that get a function.
     """
     classes = _classes.setdefault(base, WeakKeyDictionary())
     found = classes.get(protocol)
