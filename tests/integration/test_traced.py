@@ -16,6 +16,7 @@ import pytest
 
 from stretto.base.unix_socket import UnixSocket
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import Trace
 from tests.support.recorded import check_trace
 from tests.support.traced import (
@@ -516,3 +517,142 @@ class TestResources:
         assert sessions_in(consumer) >= 1
         write(producers, 10)
         assert consumer.flush()
+
+
+class TestSlowFiles:
+    """Whoever has a session written to what is slow lets nobody else wait."""
+
+    SLICES = 20_000
+
+    def stream(self, opened, daemon, fd, **fields):
+        """A session that writes into `fd`, and a consumer that has nothing to do with it."""
+        consumer, producers = started(opened, daemon, "app")
+        slow = daemon.consumer()
+        opened.append(slow)
+        slow.enable(config(write_into_file=True, file_write_period_ms=100, **fields), fd)
+        wait_for_start(slow)
+        write(producers, self.SLICES)
+        return consumer, producers, slow
+
+    @pytest.mark.parametrize("kind", ["pipe", "FIFO", "socket"])
+    def test_a_slow_reader_keeps_nobody_waiting(self, daemon, opened, oracle, tmp_path, kind):
+        """The reader takes 4 KiB each time that somebody else was answered."""
+        reader, writer = ends(kind, tmp_path)
+        bystander, _producers, slow = self.stream(opened, daemon, writer)
+        os.close(writer)
+        got = []
+        for _ in range(20):
+            got.append(os.read(reader, 4096))
+            assert bystander.flush()
+        assert sessions_in(bystander) == 2
+        slow.endpoint.disable_tracing()
+        for _ in range(20):
+            got.append(os.read(reader, 4096))
+            assert bystander.flush()
+            slow.sleep(1)
+        assert not slow.ended
+        while not slow.ended:
+            got.append(os.read(reader, 1 << 16))
+            slow.sleep(1)
+        assert not slow.error
+        while piece := os.read(reader, 1 << 20):
+            got.append(piece)
+        os.close(reader)
+        loaded = oracle(b"".join(got))
+        assert loaded.query(SLICES) == [("app", self.SLICES)]
+
+    def test_a_session_that_is_left_is_written_by_and_by(self, daemon, opened, oracle, tmp_path):
+        reader, writer = os.pipe()
+        bystander, _, slow = self.stream(opened, daemon, writer)
+        os.close(writer)
+        slow.flush()
+        opened.remove(slow)
+        slow.close()
+        got = []
+        while piece := os.read(reader, 4096):
+            got.append(piece)
+        assert sessions_in(bystander) == 1
+        assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
+        os.close(reader)
+
+    def test_the_end_of_the_daemon_waits_for_files(self, daemon, opened, oracle, tmp_path):
+        reader, writer = os.pipe()
+        bystander, _, slow = self.stream(opened, daemon, writer)
+        os.close(writer)
+        assert slow.flush()
+        opened.remove(bystander)
+        bystander.close()
+        daemon.signal(signal.SIGTERM)
+        got = []
+        while piece := os.read(reader, 4096):
+            got.append(piece)
+        assert daemon.wait() == 0
+        assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
+        os.close(reader)
+
+    def test_a_full_disk_ends_its_session_only(self, daemon, opened):
+        with open("/dev/full", "wb") as full:
+            bystander, producers, slow = self.stream(opened, daemon, full.fileno())
+        slow.wait(lambda: slow.ended)
+        assert "No space left" in slow.error
+        write(producers, 10)
+        assert bystander.flush()
+
+    def test_a_file_of_limited_size_ends_its_session_only(self, daemon, opened, tmp_path):
+        with open(tmp_path / "trace", "wb") as file:
+            bystander, producers, slow = self.stream(opened, daemon, file.fileno())
+        assert slow.flush()
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        write(producers, 2 * self.SLICES)
+        slow.wait(lambda: slow.ended)
+        assert "File too large" in slow.error
+        data = (tmp_path / "trace").read_bytes()
+        assert 0 < len(data) <= 1 << 20
+        Trace.decode(data)  # whole packets
+        write(producers, 10)
+        assert bystander.flush()
+
+    def test_the_copy_of_a_file_into_a_slow_pipe_keeps_nobody_waiting(
+        self, daemon, opened, oracle, tmp_path
+    ):
+        reader, writer = os.pipe()
+        with open(tmp_path / "trace", "w+b") as file:
+            bystander, _, source = self.stream(opened, daemon, file.fileno())
+        assert source.flush()
+        state = bystander.state().tracing_sessions
+        number = max(session.id for session in state)
+        copier = daemon.consumer()
+        opened.append(copier)
+        answers = []
+        request = CloneSessionRequest(session_id=number)
+        copier.endpoint.clone_session(request, writer, answers.append)
+        copier.sleep(10)
+        os.close(writer)
+        got = []
+        for _ in range(20):
+            assert bystander.flush()
+            got.append(os.read(reader, 4096))
+            copier.sleep(1)
+        assert not answers
+        while not answers:
+            got.append(os.read(reader, 1 << 16))
+            copier.sleep(1)
+        assert answers[0].success
+        while piece := os.read(reader, 1 << 20):
+            got.append(piece)
+        assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
+        os.close(reader)
+
+
+def ends(kind, folder):
+    """To read from, to write to."""
+    if kind == "pipe":
+        return os.pipe()
+    if kind == "socket":
+        reader, writer = socket.socketpair()
+        return reader.detach(), writer.detach()
+    os.mkfifo(folder / "fifo")
+    reader = os.open(folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(folder / "fifo", os.O_WRONLY)
+    os.set_blocking(reader, True)
+    return reader, writer

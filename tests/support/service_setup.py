@@ -9,6 +9,7 @@ from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
 from stretto.testing.mock_consumer import MockConsumer
 from stretto.testing.mock_producer import MockProducer
+from tests.support.file_threads import InlineFileThreads
 
 UID = 1000
 SERVICE_EVENTS = (
@@ -48,7 +49,12 @@ class Setup:
     def __init__(self, **options):
         self.clock = FakeClock()
         self.runner = FakeTaskRunner(self.clock)
-        options = {"random_bytes": bytes, "version": "test", "uid": UID} | options
+        options = {
+            "random_bytes": bytes,
+            "version": "test",
+            "uid": UID,
+            "file_threads": InlineFileThreads(),
+        } | options
         self.service = TracingService(self.runner, self.clock, **options)
 
     def producer(self, *sources, **arguments):

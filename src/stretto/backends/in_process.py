@@ -3,7 +3,8 @@
     program's threads --call--> [service thread: task runner, TracingService, client]
     program's threads --events--> shared memory --> trace buffer        (native, no thread)
 
-The thread only answers calls, timers and file writes; trace data never waits for it.
+The thread only answers calls and timers, and threads that come and go write files; trace data
+never waits for them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stretto import _native
 from stretto.backends.runner_thread import RunnerThread
 from stretto.base.clock import SystemClock
+from stretto.client import fork
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class InProcessBackend:
             default_page_size=PAGE_SIZE,
             file_step_bytes=FILE_STEP_BYTES,
         )
+        fork.before.append(self._service.file_threads.pause)
+        fork.after_in_parent.append(self._service.file_threads.resume)
 
     # --- client.backend: Backend and SessionBackend ---
 
@@ -74,3 +78,5 @@ class InProcessBackend:
 
     def after_fork_in_child(self) -> None:
         self._thread.abandon()
+        fork.before.remove(self._service.file_threads.pause)
+        fork.after_in_parent.remove(self._service.file_threads.resume)

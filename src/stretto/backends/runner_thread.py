@@ -1,20 +1,17 @@
 """A thread of ours: it runs a task runner, and nobody notices it.
 
-It is started with the first call, stopped around forks, and not one of `threading`'s: the
-program's own list of threads stays as it was. All signals are blocked in it.
+It is started with the first call, and stopped around forks.
 """
 
 from __future__ import annotations
 
-import os
-from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
-from time import monotonic, sleep
+from _thread import allocate_lock, get_ident, get_native_id
 from typing import TYPE_CHECKING, TypeVar
 
-from stretto import _native
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
 from stretto.client.safe_call import call_safely
+from stretto.ports.own_thread import start_own_thread, wait_until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RESTART_PERIOD_S = 0.1
-END_TIMEOUT_S = 1.0
 
 
 class _Result:
@@ -81,7 +77,7 @@ class RunnerThread:
         with self._start_lock:
             if self._thread is None:
                 self._stopped.acquire()
-                self._thread = _native.own_work(_start_thread_without_signals, self._run)
+                self._thread = start_own_thread(self._run)
 
     def _run(self) -> None:
         self._native_id = get_native_id()
@@ -109,29 +105,10 @@ class RunnerThread:
         self.runner.quit()
         with self._stopped:
             self._thread = None
-        _wait_until_gone(self._native_id)
+        wait_until_gone(self._native_id)
 
     def abandon(self) -> None:
         """In the child of a fork: the thread is the parent's."""
         fork.before.remove(self.stop)
         fork.after_in_parent.remove(self.start)
         self.runner.close()
-
-
-def _wait_until_gone(native_id: int) -> None:
-    """CPython counts the system's threads at a fork: one that is about to end still counts."""
-    deadline = monotonic() + END_TIMEOUT_S
-    while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:
-        sleep(0.0001)
-
-
-def _start_thread_without_signals(function: Callable[[], None]) -> int:
-    """Start a thread that no signal is delivered to: a signal has to interrupt the program."""
-    import signal
-
-    everything = signal.valid_signals()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
-    try:
-        return start_new_thread(_native.own_work, (function,))
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -141,6 +141,9 @@ class TracingSession:
         starts_later = triggers is not None and triggers.trigger_mode == _START_TRACING
         self._starts_at_once = not decoded.deferred_start and not starts_later
         self._backend_name = backend
+        self._writes_file = decoded.write_into_file
+        self._end_timeout_s = float("inf") if self._writes_file else STOP_TIMEOUT_S
+        """A file that takes nothing ends the session; one that is slow is waited for."""
         self._consumer = _SessionConsumer()
         self._backend: SessionBackend | None = None
         self._endpoint: ConsumerEndpoint | None = None
@@ -243,7 +246,7 @@ class TracingSession:
         if not self._consumer.disabled.arrived:
             self.flush()
             backend.call(endpoint.disable_tracing)
-        self._consumer.disabled.wait(STOP_TIMEOUT_S, "stop")
+        self._consumer.disabled.wait(self._end_timeout_s, "stop")
         backend.call(lambda: None)  # behind what data sources are told
         self._check_connection(endpoint)
         if self._consumer.error:
@@ -291,9 +294,16 @@ class TracingSession:
         """End the session and free its buffers. Again: harmless."""
         if self._endpoint is None or self._backend is None or self.is_of_parent:
             return
+        if self._writes_file and self._started and self._backend_name == "in_process":
+            self._complete_file(self._backend, self._endpoint)
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
         self._backend.call(lambda: None)  # behind what data sources are told
+
+    def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
+        """The service that writes it ends with this program: wait until it is complete."""
+        backend.call(endpoint.disable_tracing)
+        self._consumer.disabled.arrives(self._end_timeout_s)
 
     def __del__(self) -> None:
         # May run anywhere, within the collector too: it must not wait.

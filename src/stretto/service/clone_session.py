@@ -16,7 +16,7 @@ from functools import partial
 from stretto.base.errors import SessionError
 from stretto.protos.ipc import CloneSessionRequest, CloneSessionResponse
 from stretto.service.file_drain import FileDrain
-from stretto.service.output_file import OutputFile, copy_file
+from stretto.service.output_file import OutputFile
 from stretto.service.service_packets import BUFFER_CLONED, CLONE_STARTED, TRACING_DISABLED
 from stretto.service.service_state import may_clone
 from stretto.service.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
@@ -24,7 +24,7 @@ from stretto.service.triggers import ReceivedTrigger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Final
 
     from stretto.service.consumer_endpoint import ConsumerEndpoint
@@ -101,6 +101,7 @@ class PendingClone:
         "_cloned_at",
         "_consumer",
         "_copies_file",
+        "_copy",
         "_fd",
         "_flags",
         "_flushed",
@@ -131,6 +132,7 @@ class PendingClone:
         self._flags = _FLUSH_FOR_BUGREPORT if bugreport else _FLUSH_FOR_CLONE
         self._copies_file = source.writes_file
         self._fd = fd
+        self._copy: Iterator[bytes] = iter(())  # of the source's file
         self._buffers: dict[int, int] = {}  # index -> global id of the clone's
         self._cloned_at: list[tuple[int, int]] = []  # (boottime, index)
         self._started_at = 0
@@ -171,6 +173,7 @@ class PendingClone:
             raise
 
     def _close_file(self) -> None:
+        self._copy = iter(())
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -181,9 +184,10 @@ class PendingClone:
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
         assert self._source.drain is not None  # It writes into a file.
+        self._service.file_threads.check()
         fd = os.dup(self._fd)
         try:
-            copy_file(self._source.drain.fileno(), fd)
+            self._copy = self._source.drain.copy()
         except OSError as error:
             os.close(fd)
             raise SessionError(
@@ -253,12 +257,25 @@ class PendingClone:
             return
         clone = self._make_session()
         self._consumer.adopt(clone)
-        msb, lsb = clone.uuid
         if clone.drain:
-            clone.drain.finish()
+            clone.write_file(lambda: self._answer(clone, callback))
+        else:
+            self._answer(clone, callback)
+
+    def _answer(
+        self, clone: TracingSession, callback: Callable[[CloneSessionResponse], object]
+    ) -> None:
+        if clone.drain and clone.drain.error:
+            callback(CloneSessionResponse(success=False, error=clone.drain.error))
+            clone.free()
+        else:
+            callback(self._success(clone))
+
+    def _success(self, clone: TracingSession) -> CloneSessionResponse:
         response = CloneSessionResponse(success=True, was_write_into_file=self._copies_file)
+        msb, lsb = clone.uuid
         response.uuid_msb, response.uuid_lsb = _signed(msb), _signed(lsb)
-        callback(response)
+        return response
 
     def _make_session(self) -> TracingSession:
         source, service = self._source, self._service
@@ -273,7 +290,8 @@ class PendingClone:
         )
         clone.become_clone(self._copy_state)
         if fd is not None:
-            clone.drain = FileDrain(clone, OutputFile(fd, patience_ms=service.pipe_patience_ms))
+            clone.drain = FileDrain(clone, OutputFile(fd, interruptible=True))
+            clone.drain.begin_with(self._copy)
         return clone
 
     def _copy_state(self, clone: TracingSession) -> None:

@@ -218,7 +218,7 @@ class ConsumerEndpoint:
         self._post(lambda: callback(session.config_bytes))
         if session.active:
             session.check_all_started()
-        else:  # It ended by itself, and nobody was there to hear it.
+        elif session.complete:  # It ended by itself, and nobody was there to hear it.
             session.tell_end()
 
     # Questions

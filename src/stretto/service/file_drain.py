@@ -1,27 +1,35 @@
 """Moves what a session collects into its file, while it runs and when it ends.
 
 A write happens at each multiple of the period, and earlier when a buffer fills faster
-than that: each buffer's watermark, a quarter of its size, wakes an eventfd. A long write
-pauses after each few MiB, so that the service hears its producers meanwhile.
+than that: each buffer's watermark, a quarter of its size, wakes an eventfd. A thread does
+the writing (`FileWriter`), and nobody waits for it: what it is behind with stays in the
+session's buffers, which count what they have no room for. A file that takes nothing at all
+for a while is given up, and its session with it.
 """
 
 from __future__ import annotations
 
 import os
 
-from stretto.base.errors import TransportError
 from stretto.service import limits
+from stretto.service.file_writer import FileWriter
 from stretto.service.flush import PERIODIC
+from stretto.service.output_file import READER_STOPPED, FileError
+from stretto.service.packet_encoder import whole_packets
+from stretto.service.timers import Timers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Final
 
+    from stretto.base.errors import TransportError
     from stretto.protos.config import TraceConfig
     from stretto.service.output_file import OutputFile
     from stretto.service.tracing_session import TracingSession
 
 _TIMER: Final = "write into file"
+_STALL: Final = "stall"
 _FLUSH_AUTO: Final = (0, 1)
 _FLUSH_DISABLED: Final = 2
 _FLUSH_ENABLED: Final = 3
@@ -52,23 +60,52 @@ def flushes_before_write(config: TraceConfig) -> bool:
 
 
 class FileDrain:
-    """The file of one session, until it is full, broken or the session ends."""
+    """The file of one session, until it is full, broken or complete.
 
-    __slots__ = ("_eventfd", "_file", "_more_posted", "_session")
+    Args:
+        session: Whose.
+        file: Belongs to this object from now on.
+        max_bytes: Write less than that; 0 for no limit.
 
-    def __init__(self, session: TracingSession, file: OutputFile) -> None:
+    Attributes:
+        complete: Nothing will change in the file any more, and `finish` was called.
+        error: Why the file has ended before the trace; "" as long as it hasn't.
+    """
+
+    __slots__ = (
+        "_eventfd", "_max_bytes", "_on_complete", "_posted", "_progress", "_rest", "_session",
+        "_stall", "_waits_for_room", "_writer", "complete", "error",
+    )  # fmt: skip
+
+    def __init__(self, session: TracingSession, file: OutputFile, max_bytes: int = 0) -> None:
         self._session = session
-        self._file = file
+        self._max_bytes = max_bytes
+        self._writer = FileWriter(file, session.service.file_threads, self._post_progress)
+        self._stall = Timers(session.service.task_runner, session.service.clock)
+        self._progress = -1  # of the file, when the time for it began
         self._eventfd = -1
-        self._more_posted = False
+        self._posted = False
+        self._waits_for_room = False
+        self._rest: Iterator[None] | None = None
+        self._on_complete: Callable[[], object] | None = None
+        self.complete = False
+        self.error = ""
 
     @property
     def open(self) -> bool:
-        return not self._file.closed
+        """Whether more of the session is written into it."""
+        return not self._writer.closing and not self.error
 
-    def fileno(self) -> int:
-        """The file's descriptor, -1 when it is closed."""
-        return self._file.fileno()
+    def copy(self) -> Iterator[bytes]:
+        """What was written so far, for the file of a clone. Raises OSError."""
+        return self._writer.copy()
+
+    def begin_with(self, pieces: Iterator[bytes]) -> None:
+        """Write these first."""
+        self._writer.write_all(pieces)
+        self._watch_for_stall()
+
+    # --- while the session runs
 
     def start(self) -> None:
         """Write periodically from now on."""
@@ -95,18 +132,28 @@ class FileDrain:
         self._drain()
 
     def make_room(self) -> None:
-        """Write before more comes in, if a buffer is half full.
+        """Have more written before more comes in, if a buffer is half full.
 
-        A producer that commits faster than the disk takes it has to wait: what a session
-        streams is never overwritten before it is in the file.
+        A service for one session's producers lets them wait for a slow disk: what a session
+        streams is in the file before it is overwritten. Others never wait.
         """
-        while self.open and self._half_full() and self._step():
-            pass
+        while self.open and self._rest is None and self._half_full():
+            if not self._writer.has_room and not self._wait_for_disk():
+                return
+            if not self._step():
+                return
 
     def _half_full(self) -> bool:
         stats = self._session.service.buffers.table.stats
         buffers = zip(self._session.buffers, self._session.config.buffers, strict=True)
         return any(stats(ident)["unread"] > buffer.size_kb * 512 for ident, buffer in buffers)
+
+    def _wait_for_disk(self) -> bool:
+        return (
+            self._session.service.waits_for_disk
+            and self._writer.regular
+            and self._writer.wait_for_room(limits.FILE_PATIENCE_MS)
+        )
 
     def _on_timer(self) -> None:
         if flushes_before_write(self._session.config):
@@ -115,54 +162,163 @@ class FileDrain:
             self._drain()
 
     def _drain(self) -> None:
-        self._more_posted = False
+        """Have the file take what there is, as far as it has room."""
+        if self._rest is not None:
+            return
         for _ in range(limits.FILE_STEPS_PER_TASK):
+            if not self._check_room():
+                return
             if not self._step():
                 self._after_pass()
                 return
-        if not self._more_posted:
-            self._more_posted = True
-            self._session.service.task_runner.post(self._drain)
+        self._post_more()
+
+    def _check_room(self) -> bool:
+        self._waits_for_room = not self._writer.has_room
+        return not self._waits_for_room
 
     def _step(self) -> bool:
-        """Write one batch; return whether there is more to write, and a file to write it to."""
+        """Have one batch written; return whether there is more, and a file to write it to."""
         if not self.open:
             return False
         data, more = self._session.reader.read(self._session.service.file_step_bytes)
-        try:
-            fits = self._file.write(data)
-        except TransportError as error:
-            self._fail(error)
-            return False
-        if not fits:
-            self._stop()
+        if not self._write(data):
+            self._close()
             self._session.disable()
         return more
 
+    def _write(self, data: bytes) -> bool:
+        """Return False if the maximum size ends the file here."""
+        room = self._max_bytes - self._writer.accepted_bytes
+        fits = not self._max_bytes or len(data) < room
+        self._writer.write(data if fits else data[: whole_packets(data, room)])
+        self._watch_for_stall()
+        return fits
+
     def _after_pass(self) -> None:
         if self.open and self._session.config.fflush_post_write == _SYNC_AFTER_WRITE:
-            self._sync()
+            self._writer.sync()
 
-    def _sync(self) -> None:
-        try:
-            self._file.sync()
-        except TransportError as error:
-            self._fail(error)
+    # --- what the writer's thread tells
+
+    def _post_progress(self) -> None:
+        self._session.service.task_runner.post(self._on_progress)
+
+    def _on_progress(self) -> None:
+        if self._writer.error and not self.error:
+            self._fail(self._writer.error)
+        elif self._on_complete and self._writer.closed:
+            self._finished()
+        elif self._waits_for_room:
+            self._write_more()
+
+    def _post_more(self) -> None:
+        if not self._posted:
+            self._posted = True
+            self._session.service.task_runner.post(self._write_more)
+
+    def _write_more(self) -> None:
+        self._posted = False
+        if self._rest is not None:
+            self._write_rest()
+        else:
+            self._drain()
 
     def _fail(self, error: TransportError) -> None:
+        if isinstance(error, FileError):
+            error.lost += self._unread()
+        self.error = str(error)
         self._stop()
-        self._session.fail(str(error))
+        self._session.fail(self.error)
+        if self._on_complete:
+            self._finished()
 
-    def finish(self) -> None:
-        """Write everything that is left, and the stats; then close the file."""
-        while self._session.reader.in_pass and self._step():
-            pass  # a pass that was under way ends at what was there when it began
-        self._session.reader.stats_due = True
+    def _unread(self) -> int:
+        stats = self._session.service.buffers.table.stats
+        return sum(stats(buffer_id)["unread"] for buffer_id in self._session.buffers)
+
+    # --- a file that takes nothing
+
+    def _watch_for_stall(self) -> None:
+        if self._progress < 0 and self._patience_ms is not None and self._writer.busy:
+            self._progress = self._writer.progress
+            self._stall.once(_STALL, self._patience_ms, self._check_for_stall)
+
+    @property
+    def _patience_ms(self) -> float | None:
+        service = self._session.service
+        return limits.FILE_PATIENCE_MS if self._writer.regular else service.pipe_patience_ms
+
+    def _check_for_stall(self) -> None:
+        before, self._progress = self._progress, -1
+        if self._writer.hangs and self._writer.progress == before:
+            self.give_up()
+        else:
+            self._watch_for_stall()
+
+    def give_up(self) -> None:
+        """Wait for the file no longer."""
+        reason = "the disk takes nothing" if self._writer.regular else READER_STOPPED
+        self._writer.abandon(reason)
+        self._on_progress()
+
+    # --- the end
+
+    def finish(self, on_complete: Callable[[], object]) -> None:
+        """Have everything written that is left, and the stats; then close the file.
+
+        Args:
+            on_complete: Called when that is done, or can't be.
+        """
+        self._on_complete = on_complete
+        self._stop_watching()
+        if self._writer.error and not self.error:
+            self._fail(self._writer.error)
+        elif self._writer.closed:
+            self._finished()
+        elif self.open:
+            self._rest = self._write_all()
+            self._write_rest()
+
+    def _write_all(self) -> Iterator[None]:
+        reader = self._session.reader
+        while reader.in_pass and self._step():
+            yield  # a pass that was under way ends at what was there when it began
+        reader.stats_due = True
         while self._step():
-            pass
-        self._stop()
+            yield
+
+    def _write_rest(self) -> None:
+        assert self._rest is not None
+        for _ in range(limits.FILE_STEPS_PER_TASK):
+            if not self._check_room():
+                return
+            if next(self._rest, self) is self:
+                self._close()
+                return
+        self._post_more()
+
+    def _finished(self) -> None:
+        on_complete, self._on_complete = self._on_complete, None
+        self.complete = True
+        self._stall.cancel_all()
+        if on_complete:
+            on_complete()
+
+    def _close(self) -> None:
+        """Nothing more is to be written."""
+        self._stop_watching()
+        if self.open:
+            self._writer.sync()
+            self._writer.close()
+            self._watch_for_stall()
 
     def _stop(self) -> None:
+        self._stop_watching()
+        self._stall.cancel_all()
+        self._waits_for_room = False
+
+    def _stop_watching(self) -> None:
         self._session.timers.cancel(_TIMER)
         if self._eventfd >= 0:
             for buffer_id in self._session.buffers:
@@ -170,12 +326,3 @@ class FileDrain:
             self._session.service.task_runner.unwatch(self._eventfd)
             os.close(self._eventfd)
             self._eventfd = -1
-        if self.open:
-            self._sync_and_close()
-
-    def _sync_and_close(self) -> None:
-        try:
-            self._file.sync()
-        except TransportError as error:
-            self._session.note_error(str(error))
-        self._file.close()

@@ -35,6 +35,13 @@ MIN_FILE_WRITE_PERIOD_MS = 100
 FILE_FLUSH_PERIOD_MS = 5000
 """Period of the flushes of a session that writes its file more often than this."""
 
+FILE_QUEUE_BYTES = 8 << 20
+"""When so much of a session's trace waits for its file, the rest stays in the buffers."""
+FILE_PATIENCE_MS = 30_000
+"""How long a file may take nothing; then its session ends."""
+MAX_UNFINISHED_FILES = 15
+"""Of sessions that are gone; of more, the oldest is given up."""
+
 READ_BYTES_PER_TASK = 32 * 1024
 FILE_BYTES_PER_STEP = 1024 * 1024
 FILE_STEPS_PER_TASK = 2

@@ -9,15 +9,24 @@ back to whole packets, and the file is closed: a trace ends early, it doesn't br
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import stat
+from _thread import allocate_lock
 
 from stretto.base.errors import SessionError, TransportError
+from stretto.service.output_pipe import OutputPipe
 from stretto.service.packet_encoder import whole_packets
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READER_STOPPED = "its reader doesn't read"
+
 _PIPE_TIMEOUT_MS = 10_000
-_COPY_BYTES = 1 << 20
+_STEP_BYTES = 1 << 20
 
 
 def create_output_file(path: str) -> int:
@@ -40,89 +49,123 @@ def create_output_file(path: str) -> int:
         ) from error
 
 
+class FileError(TransportError):
+    """A file has ended before the trace has.
+
+    Attributes:
+        lost: Bytes that were to follow.
+    """
+
+    def __init__(self, reason: str, written: int, lost: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.written = written
+        self.lost = lost
+
+    def __str__(self) -> str:
+        return (
+            f"The trace file can't be written: {self.reason}. {self.written} bytes are in it, "
+            f"{self.lost} that were to follow are lost: make room and record again."
+        )
+
+
 class OutputFile:
-    """Takes framed packets until it is full, broken or closed."""
+    """Takes framed packets until it is full, broken or closed.
 
-    __slots__ = ("_fd", "_max_bytes", "_patience_ms", "_regular", "bytes_written")
+    Args:
+        fd: An open file, pipe or the like; belongs to this object from now on.
+        interruptible: Whether another thread may have to end the waiting for the reader of
+            a pipe: `go_on` then returns whenever `interrupt` is called.
 
-    def __init__(self, fd: int, max_bytes: int = 0, patience_ms: float | None = None) -> None:
-        """Write to `fd`, which is owned from here on.
+    Attributes:
+        bytes_written: What it took; whole packets, unless it is broken.
+        progress: Grows with every byte that it takes. Any thread may look at it.
+    """
 
-        Args:
-            fd: An open file, pipe or the like.
-            max_bytes: Write less than that; 0 for no limit.
-            patience_ms: How long the reader of a pipe may keep us waiting; None for as long
-                as it likes (unless somebody made the pipe non-blocking).
-        """
+    __slots__ = (
+        "_done", "_fd", "_fd_lock", "_framed", "_piece", "_pipe", "_regular", "_start",
+        "bytes_written", "progress",
+    )  # fmt: skip
+
+    def __init__(self, fd: int, *, interruptible: bool = False) -> None:
         self._fd = fd
-        self._max_bytes = max_bytes
-        self._patience_ms = patience_ms
+        self._fd_lock = allocate_lock()
         self._regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        self._start = _start_of(fd) if self._regular else 0
+        self._pipe = OutputPipe(fd) if interruptible and not self._regular else None
+        self._piece = b""
+        self._done = 0
+        self._framed = True
         self.bytes_written = 0
+        self.progress = 0
 
     @property
     def closed(self) -> bool:
         return self._fd < 0
 
-    def fileno(self) -> int:
-        """The descriptor, -1 when closed."""
-        return self._fd
+    @property
+    def regular(self) -> bool:
+        """Whether it is a file on a disk; else a pipe, a socket, a device."""
+        return self._regular
 
-    def write(self, trace: bytes) -> bool:
-        """Append framed packets; return False if the maximum size ends the file here.
+    def write(self, trace: bytes) -> None:
+        """Append framed packets, however long it takes.
 
         Raises:
             TransportError: It can't be written; the file is closed, its whole packets kept.
         """
-        whole = len(trace)
-        if self._max_bytes and self.bytes_written + whole >= self._max_bytes:
-            whole = whole_packets(trace, self._max_bytes - self.bytes_written)
-        self._write_all(trace, whole)
-        return whole == len(trace)
+        self.begin(trace)
+        while not self.go_on():
+            pass
 
-    def _write_all(self, trace: bytes, size: int) -> None:
-        view = memoryview(trace)
-        done = 0
+    def begin(self, piece: bytes, *, framed: bool = True) -> None:
+        """Set what `go_on` writes next; what was begun before is finished.
+
+        Args:
+            piece: Not empty.
+            framed: It is whole packets, of which only whole ones are kept.
+        """
+        self._piece, self._done, self._framed = piece, 0, framed
+
+    def go_on(self) -> bool:
+        """Write more of what was begun; return whether all of it is written.
+
+        Raises:
+            TransportError: As `write`.
+        """
         try:
-            while done < size:
-                done += self._write_some(view[done:size])
+            rest = memoryview(self._piece)[self._done : self._done + _STEP_BYTES]
+            written = self._pipe.write(rest) if self._pipe else _write(self._fd, rest)
         except OSError as error:
-            kept = whole_packets(trace, done + 1)
-            self._give_up(done, kept)
-            lost = len(trace) - kept
-            raise TransportError(
-                f"The trace file can't be written: {_reason(error)}. {self.bytes_written} bytes "
-                f"are in it, {lost} that were to follow are lost: make room and record again."
-            ) from error
-        self.bytes_written += size
+            raise self.give_up(_reason(error)) from error
+        self._done += written
+        self.progress += written
+        if self._done < len(self._piece):
+            return False
+        self.bytes_written += len(self._piece)
+        self._piece, self._done = b"", 0
+        return True
 
-    def _write_some(self, data: memoryview) -> int:
-        if self._patience_ms is not None and not self._regular:
-            # That much never blocks once there is room.
-            data = data[: select.PIPE_BUF]
-            self._wait_for_reader(self._patience_ms)
-        try:
-            return os.write(self._fd, data)
-        except BlockingIOError:  # somebody made the pipe non-blocking
-            self._wait_for_reader(_PIPE_TIMEOUT_MS)
-            return 0
-
-    def _wait_for_reader(self, timeout_ms: float) -> None:
-        """Wait, but not for ever. Raises BlockingIOError."""
-        poll = select.poll()
-        poll.register(self._fd, select.POLLOUT)
-        if not poll.poll(timeout_ms):
-            raise BlockingIOError(errno.EAGAIN, "its reader doesn't read")
-
-    def _give_up(self, done: int, kept: int) -> None:
-        if self._regular and done > kept:
+    def give_up(self, reason: str) -> FileError:
+        """Cut a regular file back to whole packets, close it, and say what is lost."""
+        kept = whole_packets(self._piece, self._done + 1) if self._framed else self._done
+        lost = len(self._piece) - kept
+        if self._regular and self._done > kept:
             try:
                 end = os.lseek(self._fd, 0, os.SEEK_CUR)
-                os.ftruncate(self._fd, end - (done - kept))
+                os.ftruncate(self._fd, end - (self._done - kept))
             except OSError:
-                kept = done  # A packet cut short at the end: readers stop there.
-        self.bytes_written += kept if self._regular else done
+                kept = self._done  # A packet cut short at the end: readers stop there.
+        self.bytes_written += kept if self._regular else self._done
+        self._piece, self._done = b"", 0
         self.close()
+        return FileError(reason, self.bytes_written, lost)
+
+    def interrupt(self) -> None:
+        """Have `go_on` return on the other thread. Does nothing for a regular file."""
+        with self._fd_lock:
+            if self._pipe and self._fd >= 0:
+                self._pipe.interrupt()
 
     def sync(self) -> None:
         """Have a regular file's data on the disk.
@@ -142,32 +185,63 @@ class OutputFile:
 
     def close(self) -> None:
         """Close the descriptor. Harmless if it is closed."""
-        fd, self._fd = self._fd, -1
+        with self._fd_lock:
+            fd, self._fd = self._fd, -1
+            if self._pipe and fd >= 0:
+                self._pipe.close()
         if fd >= 0:
             try:
                 os.close(fd)
             except OSError:
                 pass  # The descriptor is gone all the same; sync() reports lost data.
 
+    def copy(self, size: int) -> Iterator[bytes]:
+        """The file up to the `size` bytes written last, piece by piece; any thread may read it.
 
-def copy_file(source: int, target: int) -> None:
-    """Append the whole of one open file to another.
+        Raises:
+            OSError: It is no regular file, or closed.
+        """
+        with self._fd_lock:
+            if not self._regular or self._fd < 0:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            pieces = _read_file(os.dup(self._fd), self._start + size)
+            next(pieces)
+            return pieces
 
-    The source may be open for writing only, as long as it has a name in /proc.
 
-    Raises:
-        OSError: The source is no regular file, or can't be read; or the target can't be
-            written.
-    """
-    os.fdatasync(source)
-    reader = os.open(f"/proc/self/fd/{source}", os.O_RDONLY | os.O_CLOEXEC)
+def _start_of(fd: int) -> int:
+    """Where a regular file's first byte will be written."""
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
+        return os.fstat(fd).st_size
+    return os.lseek(fd, 0, os.SEEK_CUR)
+
+
+def _write(fd: int, data: memoryview) -> int:
     try:
-        while piece := os.read(reader, _COPY_BYTES):
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(target, view) :]
+        return os.write(fd, data)
+    except BlockingIOError:  # somebody made the pipe non-blocking
+        poll = select.poll()
+        poll.register(fd, select.POLLOUT)
+        if not poll.poll(_PIPE_TIMEOUT_MS):
+            raise BlockingIOError(errno.EAGAIN, READER_STOPPED) from None
+        return 0
+
+
+def _read_file(fd: int, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of a file that may be open for writing only; closes `fd`."""
+    reader = -1
+    try:
+        yield b""  # From here on the descriptor is closed whatever happens.
+        os.fdatasync(fd)
+        reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        at = 0
+        while at < size and (piece := os.pread(reader, min(_STEP_BYTES, size - at), at)):
+            at += len(piece)
+            yield piece
     finally:
-        os.close(reader)
+        os.close(fd)
+        if reader >= 0:
+            os.close(reader)
 
 
 def _reason(error: Exception) -> str:

@@ -126,6 +126,7 @@ def _open_output(
 ) -> int | None:
     if not config.write_into_file:
         return None
+    service.file_threads.check()
     if fd is not None:
         try:
             return os.dup(fd)

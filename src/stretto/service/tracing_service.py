@@ -16,8 +16,13 @@ from stretto.service import triggers
 from stretto.service.buffer_pool import BufferPool
 from stretto.service.consumer_endpoint import ConsumerEndpoint
 from stretto.service.data_source import RegisteredDataSource
+from stretto.service.file_threads import FileThreads
 from stretto.service.id_allocator import IdAllocator
-from stretto.service.limits import FILE_BYTES_PER_STEP, MAX_DATA_SOURCES_PER_PRODUCER
+from stretto.service.limits import (
+    FILE_BYTES_PER_STEP,
+    MAX_DATA_SOURCES_PER_PRODUCER,
+    MAX_UNFINISHED_FILES,
+)
 from stretto.service.priority_boost import PriorityBoosts
 from stretto.service.producer_endpoint import ProducerEndpoint
 from stretto.service.relay_endpoint import RelayEndpoint
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stretto.base.clock import Clock
+    from stretto.base.errors import StrettoError
     from stretto.base.task_runner import TaskRunner
     from stretto.ports.endpoints import Consumer, Producer, RemoteProducer
     from stretto.protos.config import DataSourceDescriptor, TraceConfig
@@ -57,8 +63,12 @@ class TracingService:
         extension_descriptors: (file name, FileDescriptorSet, by gzip or not) of extensions
             to TracePacket that every trace shall describe.
         scheduler: What `priority_boost` acts on; by default the kernel's.
-        pipe_patience_ms: How long the reader of a pipe that a session is written to may hold
-            everybody up; then that session ends. None: as long as it likes.
+        pipe_patience_ms: How long the reader of a pipe that a session is written to may read
+            nothing; then that session ends. None: as long as it likes.
+        file_threads: Run what writes the sessions' files.
+        waits_for_disk: A session that writes a file faster than the disk takes it makes
+            everybody wait, and loses nothing: for a service that has no other session.
+        on_error: Told what nobody else can be told.
         adopt_writers: Scrape what dead producers' writers wrote that never registered, too:
             for a producer that may write to one buffer only. Perfetto's service doesn't.
     """
@@ -79,6 +89,9 @@ class TracingService:
         scheduler: Scheduler | None = None,
         adopt_writers: bool = False,
         pipe_patience_ms: float | None = None,
+        file_threads: FileThreads | None = None,
+        waits_for_disk: bool = False,
+        on_error: Callable[[StrettoError], object] = lambda _: None,
     ) -> None:
         self.task_runner = task_runner
         self.clock = clock
@@ -99,6 +112,11 @@ class TracingService:
         self.data_sources: list[RegisteredDataSource] = []
         self.data_sources_seen = 0
         self.sessions: dict[int, TracingSession] = {}
+        self.unfinished: list[TracingSession] = []
+        """Those that are gone, and whose files aren't complete."""
+        self.file_threads = file_threads or FileThreads()
+        self.waits_for_disk = waits_for_disk
+        self._on_error = on_error
         self.without_memory: dict[int, str] = {}
         """Why producers take no part, by pid: the first thousand that got no shared memory."""
         self.next_session_id = 1
@@ -369,10 +387,33 @@ class TracingService:
         return None
 
     def forget_session(self, session: TracingSession) -> None:
-        """Free a session's buffers (called by the session when it has ended)."""
-        self.buffers.free(session.buffers)
+        """Free a session's buffers (called by the session when it has ended).
+
+        Those of which something is still to be written into its file follow later.
+        """
         self.boosts.remove(session.session_id)
         del self.sessions[session.session_id]
+        if session.complete:
+            self.buffers.free(session.buffers)
+            return
+        self.unfinished.append(session)
+        if len(self.unfinished) > MAX_UNFINISHED_FILES:
+            self.give_up_file(self.unfinished[0])
+
+    def give_up_file(self, session: TracingSession) -> None:
+        """Wait no longer for the file of a session that is gone."""
+        assert session.drain is not None
+        session.drain.give_up()
+
+    def file_complete(self, session: TracingSession) -> None:
+        """The file of a session that is gone takes no more (called by the session)."""
+        if session not in self.unfinished:
+            return  # it was complete when the session went
+        assert session.drain is not None
+        self.unfinished.remove(session)
+        self.buffers.free(session.buffers)
+        if session.drain.error:
+            self._on_error(SessionError(f"session {session.session_id}: {session.drain.error}"))
 
     def snapshot(self, session_id: int) -> Iterator[bytes]:
         """Copy what a session holds now; it goes on as if nothing had happened.

@@ -77,6 +77,7 @@ class TracingSession:
 
     __slots__ = (
         "_all_started",
+        "_end_due",
         "_error",
         "_freed",
         "buffers",
@@ -149,14 +150,12 @@ class TracingSession:
         self.clone_trigger: triggers.ReceivedTrigger | None = None
         self.drain: FileDrain | None = None
         if output_fd is not None:
-            self.drain = FileDrain(self, self._output(output_fd))
+            file = OutputFile(output_fd, interruptible=True)
+            self.drain = FileDrain(self, file, config.max_file_size_bytes)
         self._error = ""
+        self._end_due = False  # the consumer is told when the file is complete
         self._all_started = False
         self._freed = False
-
-    def _output(self, fd: int) -> OutputFile:
-        limit = self.config.max_file_size_bytes
-        return OutputFile(fd, limit, self.service.pipe_patience_ms)
 
     @property
     def started(self) -> bool:
@@ -369,8 +368,38 @@ class TracingSession:
         if self.drain:
             # What is committed from here on nobody will read; and the last pass must end.
             self._forbid_buffers()
-            self.drain.finish()
-        self.tell_end()
+            self._end_due = True
+            self.drain.finish(self._on_file_complete)
+        else:
+            self.tell_end()
+
+    def write_file(self, on_complete: Callable[[], object]) -> None:
+        """Bring a clone into its file."""
+
+        def complete() -> None:
+            self._on_file_complete()
+            on_complete()
+
+        assert self.drain is not None
+        self.drain.finish(complete)
+
+    def _on_file_complete(self) -> None:
+        assert self.drain is not None
+        if self.drain.error:
+            self.note_error(self.drain.error)
+        if self._freed:
+            self.service.file_complete(self)
+        self._tell_end_if_due()
+
+    def _tell_end_if_due(self) -> None:
+        due, self._end_due = self._end_due, False
+        if due:
+            self.tell_end()
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has ended, and its file, if it writes one, is complete."""
+        return not self.active and (self.drain is None or self.drain.complete)
 
     def tell_end(self) -> None:
         """Tell the consumer, if there is one, that the session has ended."""
@@ -392,7 +421,10 @@ class TracingSession:
         self.free()
 
     def free(self) -> None:
-        """End the session at once and give back all that it holds."""
+        """End the session at once and give back all that it holds.
+
+        What isn't in its file yet is kept until it is.
+        """
         if self._freed:
             return
         self._freed = True
@@ -403,9 +435,11 @@ class TracingSession:
         self.instances.clear()
         self.flushes.abandon()
         self.timers.cancel_all()
+        self._tell_end_if_due()  # its file is the service's concern from here on
         self.service.forget_session(self)
         if self.owner:
             self.owner.forget_session()
+            self.owner = None
 
     def become_clone(self, copy_state: Callable[[TracingSession], object]) -> None:
         """Turn a new session into a copy to be read; `copy_state` fills it first."""

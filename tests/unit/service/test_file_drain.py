@@ -11,7 +11,8 @@ from stretto.protos.config import TraceConfig
 from stretto.service import limits
 from stretto.service.file_drain import flush_period_ms, flushes_before_write, write_period_ms
 from stretto.testing.decoded_packets import decode_packets
-from tests.support.service_setup import event, events, make_config, texts
+from tests.support.file_threads import HeldFileThreads
+from tests.support.service_setup import Setup, event, events, make_config, texts
 
 DISABLED, ENABLED = 2, 3
 
@@ -348,4 +349,170 @@ def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup,
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")
     consumer.endpoint.free_buffers()
+    setup.run()
     assert out.texts() == [*early, "late"]
+
+
+class TestSlowFiles:
+    """A file that takes nothing until `threads.release`; nobody waits for it."""
+
+    @pytest.fixture
+    def threads(self):
+        return HeldFileThreads()
+
+    @pytest.fixture
+    def setup(self, threads):
+        return Setup(file_threads=threads, pipe_patience_ms=2000)
+
+    def test_others_are_answered_meanwhile(self, setup, out, threads):
+        producer, _ = start(setup, out)
+        write(producer, "x" * 1000)
+        setup.advance(1000)
+        other = setup.enable(make_config("ds"))
+        setup.write(producer, "two")
+        other.endpoint.disable_tracing()
+        assert texts(setup.read(other)) == ["two"]
+        assert out.packets() == []
+
+    def test_what_it_is_behind_with_stays_in_the_buffer(self, setup, out, threads, monkeypatch):
+        monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
+        producer, _ = start(setup, out)
+        for number in range(5):
+            write(producer, str(number))
+            setup.advance(100)
+        threads.release()
+        setup.run()
+        setup.advance(100)
+        threads.release()
+        setup.run()
+        assert out.texts() == list("01234")
+
+    def test_what_finds_no_room_is_counted(self, setup, out, threads, monkeypatch):
+        monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
+        producer, consumer = start(setup, out, size_kb=64)
+        for number in range(200):
+            write(producer, f"{number} " + "x" * 1000)
+            producer.endpoint.on_commit(0)
+            setup.run()
+        consumer.endpoint.disable_tracing()
+        self.finish(setup, threads)
+        stats = [p.trace_stats for p in out.packets() if p.has("trace_stats")][-1]
+        assert stats.buffer_stats[0].chunks_overwritten > 0
+        assert out.texts()[-1].startswith("199 ")
+
+    def finish(self, setup, threads):
+        while threads.held:
+            threads.release()
+            setup.run()
+
+    def test_the_consumer_hears_of_the_end_when_the_file_is_complete(self, setup, out, threads):
+        producer, consumer = start(setup, out)
+        write(producer, "one")
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert consumer.disabled == []
+        self.finish(setup, threads)
+        assert consumer.disabled == [""]
+        assert out.texts() == ["one"]
+
+    def test_a_consumer_that_goes_leaves_a_whole_file(self, setup, out, threads):
+        producer, consumer = start(setup, out)
+        write(producer, "one")
+        (buffer,) = setup.session().buffers
+        consumer.endpoint.disconnect()
+        setup.run()
+        assert not setup.service.sessions
+        assert setup.service.buffers.table.stats(buffer)["unread"] >= 0  # is there
+        self.finish(setup, threads)
+        assert out.texts() == ["one"]
+        assert not setup.service.unfinished
+        with pytest.raises((KeyError, ValueError)):
+            setup.service.buffers.table.stats(buffer)
+        assert not setup.runner.delayed_count
+
+    def test_a_new_session_is_not_told_of_the_old_ones_file(self, setup, out, threads):
+        _, consumer = start(setup, out)
+        consumer.endpoint.free_buffers()
+        consumer.enable(make_config("ds"))
+        setup.run()
+        told = list(consumer.disabled)
+        self.finish(setup, threads)
+        assert consumer.disabled == told == [""]
+        assert setup.session().started
+
+    def test_who_attaches_to_a_session_that_writes_waits_for_its_end(self, setup, out, threads):
+        _, consumer = start(setup, out)
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        consumer.endpoint.detach("key", lambda _: None)
+        other = setup.consumer(uid=consumer.uid) if hasattr(consumer, "uid") else setup.consumer()
+        other.endpoint.attach("key", lambda _: None)
+        setup.run()
+        assert other.disabled == []
+        self.finish(setup, threads)
+        assert other.disabled == [""]
+
+    def test_a_disk_that_takes_nothing_ends_the_session(self, setup, out, threads):
+        producer, consumer = start(setup, out)
+        write(producer, "x" * 1000)
+        setup.advance(100)
+        setup.advance(limits.FILE_PATIENCE_MS)
+        assert "the disk takes nothing" in consumer.disabled[0]
+        assert "0 bytes are in it" in consumer.disabled[0]
+
+    def test_a_sync_takes_as_long_as_it_likes(self, setup, out, threads):
+        _, consumer = start(setup, out)
+        drain = setup.session().drain
+        consumer.endpoint.disable_tracing()
+        drain._writer._syncing = True
+        setup.advance(10 * limits.FILE_PATIENCE_MS)
+        assert consumer.disabled == []
+        drain._writer._syncing = False
+        self.finish(setup, threads)
+        assert consumer.disabled == [""]
+
+    def start_into_pipe(self, setup, **fields):
+        reader, writer = os.pipe()
+        producer = setup.producer("ds")
+        config = make_config("ds", write_into_file=True, file_write_period_ms=100, **fields)
+        consumer = setup.enable(config, fd=writer)
+        os.close(writer)
+        return producer, consumer, reader
+
+    def test_a_reader_that_stops_ends_the_session(self, setup, threads):
+        _, consumer, reader = self.start_into_pipe(setup)
+        setup.advance(2050)
+        assert consumer.disabled == []
+        setup.advance(100)
+        assert "doesn't read" in consumer.disabled[0]
+        os.close(reader)
+
+    def test_a_reader_that_is_slow_does_not(self, setup, threads):
+        producer, consumer, reader = self.start_into_pipe(setup)
+        for _ in range(20):
+            write(producer, "x" * 500)
+            setup.advance(1500)
+            self.finish(setup, threads)
+            os.read(reader, 1 << 20)
+        assert consumer.disabled == []
+        os.close(reader)
+
+    def test_what_nobody_else_can_be_told_is_told_to_the_service(self, threads):
+        said = []
+        setup = Setup(file_threads=threads, pipe_patience_ms=2000, on_error=said.append)
+        producer, consumer, reader = self.start_into_pipe(setup)
+        write(producer, "one")
+        consumer.endpoint.disconnect()
+        setup.advance(5000)
+        assert "doesn't read" in str(said[0])
+        assert not setup.service.unfinished
+        os.close(reader)
+
+    def test_of_too_many_files_the_oldest_is_given_up(self, setup, tmp_path, monkeypatch):
+        monkeypatch.setattr("stretto.service.tracing_service.MAX_UNFINISHED_FILES", 2)
+        for number in range(3):
+            path = str(tmp_path / str(number))
+            consumer = setup.enable(make_config(write_into_file=True, output_path=path))
+            consumer.endpoint.disconnect()
+            setup.run()
+        assert [session.session_id for session in setup.service.unfinished] == [2, 3]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 
 import pytest
 
@@ -46,15 +45,15 @@ def path(tmp_path):
     return tmp_path / "trace"
 
 
-def open_file(path, max_bytes=0):
-    return OutputFile(os.open(path, os.O_RDWR | os.O_CREAT), max_bytes)
+def open_file(path):
+    return OutputFile(os.open(path, os.O_RDWR | os.O_CREAT))
 
 
 class TestWrite:
     def test_writes_all(self, path):
         file = open_file(path)
-        assert file.write(PACKETS)
-        assert file.write(PACKETS)
+        file.write(PACKETS)
+        file.write(PACKETS)
         file.sync()
         file.close()
         file.close()
@@ -62,21 +61,10 @@ class TestWrite:
         assert file.bytes_written == len(PACKETS) * 2
         assert file.closed
 
-    @pytest.mark.parametrize(("limit", "kept"), [(12, 0), (13, 12), (34, 12), (35, 34)])
-    def test_maximum_size_ends_it_at_a_packet(self, path, limit, kept):
-        file = open_file(path, limit)
-        assert file.write(PACKETS) == (kept == len(PACKETS))
-        assert path.read_bytes() == PACKETS[:kept]
-
-    def test_maximum_size_over_several_writes(self, path):
-        file = open_file(path, 3 * len(PACKETS))
-        assert [file.write(PACKETS) for _ in range(3)] == [True, True, False]
-        assert path.read_bytes() == PACKETS * 2 + PACKETS[:12]
-
     def test_short_writes_are_continued(self, path, monkeypatch):
         real = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
-        assert open_file(path).write(PACKETS)
+        open_file(path).write(PACKETS)
         assert path.read_bytes() == PACKETS
 
     @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
@@ -125,32 +113,6 @@ class TestWrite:
             file.write(framed(b"x" * 70_000))
         os.close(reader)
 
-    def test_patience_with_the_reader_of_a_pipe_ends(self):
-        reader, writer = os.pipe()
-        file = OutputFile(writer, patience_ms=1)
-        with pytest.raises(TransportError, match="doesn't read"):
-            file.write(framed(b"x" * 70_000))
-        assert file.closed
-        os.close(reader)
-
-    def test_a_reader_in_time_gets_everything(self):
-        reader, writer = os.pipe()
-        file = OutputFile(writer, patience_ms=10_000)
-        data = framed(b"x" * 300_000)
-        got: list[bytes] = []
-
-        def read() -> None:
-            while piece := os.read(reader, 10_000):
-                got.append(piece)
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        file.write(data)
-        file.close()
-        thread.join()
-        os.close(reader)
-        assert b"".join(got) == data
-
     def test_sync_leaves_pipes_alone_and_reports_files(self, path, monkeypatch):
         reader, writer = os.pipe()
         OutputFile(writer).sync()
@@ -164,3 +126,35 @@ class TestWrite:
         with pytest.raises(TransportError, match="may be incomplete"):
             file.sync()
         assert file.closed
+
+
+class TestCopy:
+    def test_all_that_was_written(self, path):
+        path.write_bytes(b"before ")
+        file = OutputFile(os.open(path, os.O_WRONLY | os.O_APPEND))
+        file.write(PACKETS)
+        copy = file.copy(file.bytes_written)
+        file.write(PACKETS)
+        file.close()
+        assert b"".join(copy) == b"before " + PACKETS
+
+    @pytest.mark.parametrize("ending", ["read", "closed", "dropped"])
+    def test_leaves_no_descriptor(self, path, ending):
+        file = open_file(path)
+        file.write(PACKETS)
+        before = len(os.listdir("/proc/self/fd"))
+        copy = file.copy(file.bytes_written)
+        if ending == "read":
+            assert b"".join(copy) == PACKETS
+        elif ending == "closed":
+            copy.close()
+        del copy
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_of_a_pipe_is_refused(self):
+        reader, writer = os.pipe()
+        file = OutputFile(writer)
+        with pytest.raises(OSError, match="Invalid argument"):
+            file.copy(0)
+        file.close()
+        os.close(reader)

@@ -55,12 +55,14 @@ class Recording:
             default_shm_size=SHM_SIZE,
             default_page_size=PAGE_SIZE,
             adopt_writers=True,
+            waits_for_disk=True,
         )
         self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self.service.connect_consumer(self, os.getuid())
         self._on_data: Callable[[bytes], object] = len
         self._lines: Lifelines | None = None
         self._complete = False
+        self._stop_timeout_ms: int | None = STOP_TIMEOUT_MS
         self.ended = False
         self.error = ""
 
@@ -79,6 +81,8 @@ class Recording:
             SessionError: the config is refused, or there is no room for the buffer.
         """
         ring_fds = {0: ring_fd} if ring_fd >= 0 else None
+        if fd >= 0:
+            self._stop_timeout_ms = None  # the session ends when its file is complete, or fails
         self._endpoint.enable_tracing(config.encode(), fd if fd >= 0 else None, ring_fds=ring_fds)
         self._settle()
         if self.ended:
@@ -128,7 +132,7 @@ class Recording:
             self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
             self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
             self._endpoint.disable_tracing()
-            self._runner.run_until(lambda: self.ended, STOP_TIMEOUT_MS)
+            self._runner.run_until(lambda: self.ended, self._stop_timeout_ms)
         self._host.close()
         if self._lines is not None:
             self._lines.close()

@@ -41,6 +41,8 @@ END_TIMEOUT_MS = 15_000
 """For sessions to be flushed and stopped: more than both of the service's own time-outs."""
 READ_TIMEOUT_MS = 10_000
 """For consumers to read what was recorded for them."""
+FILE_TIMEOUT_MS = 30_000
+"""For what sessions have collected to be written into their files."""
 PIPE_PATIENCE_MS = 2000
 """With the reader of a pipe that a consumer has a session written to."""
 MAX_ERRORS = 100
@@ -80,6 +82,7 @@ class Daemon:
             version=f"Stretto {__version__}",
             machine_name=machine_name(),
             pipe_patience_ms=PIPE_PATIENCE_MS,
+            on_error=self._on_error,
         )
         self._producers = ProducerHost(
             self._runner,
@@ -167,8 +170,23 @@ class Daemon:
         self._run_until(lambda: self._impatient or not self._active(), END_TIMEOUT_MS)
         for session in self._active():
             session.disable(immediate=True)
+        self._complete_files()
         self._settle()
         self._run_until(lambda: self._impatient or not self._unread(), READ_TIMEOUT_MS)
+
+    def _complete_files(self) -> None:
+        """Wait for the files of sessions; what isn't in them then is lost, and said."""
+        self._run_until(lambda: self._impatient or not self._writing(), FILE_TIMEOUT_MS)
+        for session in self._writing():
+            if session.drain is not None:
+                session.drain.give_up()
+
+    def _writing(self) -> list[TracingSession]:
+        sessions = self._service.sessions.values()
+        return [
+            *self._service.unfinished,
+            *(each for each in sessions if each.drain is not None and not each.complete),
+        ]
 
     def _settle(self) -> None:
         """Run what is posted, the consumers' news among it."""

@@ -1,0 +1,107 @@
+"""The threads that write the files of sessions.
+
+A file may block whoever writes it: a pipe whose reader is slow, a disk, a network file
+system. So nothing is written on the service's thread. A thread lives as long as its file
+has something to be written, and is counted; around a fork all of them are stopped.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, get_native_id
+from time import monotonic, sleep
+
+from stretto.base.errors import SessionError
+from stretto.ports.own_thread import start_own_thread, wait_until_gone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_THREADS = 64
+"""More hang in files that take nothing only if somebody wants them to."""
+PAUSE_TIMEOUT_S = 1.0
+"""How long a fork waits for a thread that a disk keeps waiting."""
+
+
+class FileThreads:
+    """Runs the work of file writers."""
+
+    __slots__ = ("_lock", "_native_ids", "_running", "_waiting", "paused")
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._running: dict[object, Callable[[], object]] = {}  # token -> how to interrupt it
+        self._native_ids: list[int] = []  # of those that end for a fork
+        self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
+        self.paused = False
+
+    @property
+    def count(self) -> int:
+        """How many there are now."""
+        return len(self._running)
+
+    def check(self) -> None:
+        """Raise SessionError if so many threads hang that no file should be begun."""
+        if len(self._running) >= MAX_THREADS:
+            raise SessionError(
+                f"{MAX_THREADS} trace files are being written and take nothing: "
+                "write to another file system, or read their pipes."
+            )
+
+    def run(self, work: Callable[[], object], interrupt: Callable[[], object]) -> None:
+        """Run `work` on a thread.
+
+        Args:
+            work: Returns when there is nothing to do, and soon after `paused` was set.
+            interrupt: Ends what `work` waits for.
+
+        Raises:
+            RuntimeError: The system gives no thread.
+        """
+        token = object()
+        with self._lock:
+            if self.paused:
+                self._waiting.append((work, interrupt))
+                return
+            self._running[token] = interrupt
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                with self._lock:
+                    if self.paused:
+                        self._native_ids.append(get_native_id())
+                    del self._running[token]
+
+        try:
+            start_own_thread(run)
+        except RuntimeError:
+            with self._lock:
+                del self._running[token]
+            raise
+
+    def pause(self) -> None:
+        """Before a fork: end the threads, but for those that a disk keeps waiting."""
+        with self._lock:
+            self.paused = True
+            interrupts = list(self._running.values())
+        for interrupt in interrupts:
+            interrupt()
+        deadline = monotonic() + PAUSE_TIMEOUT_S
+        while self._running and monotonic() < deadline:
+            sleep(0.0001)
+        for native_id in self._native_ids:
+            wait_until_gone(native_id)
+        self._native_ids.clear()
+
+    def resume(self) -> None:
+        """After it: go on."""
+        with self._lock:
+            self.paused = False
+            waiting, self._waiting = self._waiting, []
+        for work, interrupt in waiting:
+            try:
+                self.run(work, interrupt)
+            except RuntimeError:  # no thread: after the next fork, or never
+                self._waiting.append((work, interrupt))
