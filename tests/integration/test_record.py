@@ -360,6 +360,25 @@ class TestWhatIsRecorded:
         counters = loaded.query("select distinct name from counter_track")
         assert {("level",), ("mem.rss",)} <= set(counters)
 
+    def test_counters_end_with_their_process(self, oracle, trace):
+        text = (
+            "import os, time\n"
+            "pid = os.fork()\n"
+            "if not pid: time.sleep(0.2); os._exit(0)\n"
+            "os.waitpid(pid, 0); time.sleep(1.5); print(pid)\n"
+        )
+        run = record_code(trace, text, "--no-functions")
+        loaded = check_trace(oracle, run.trace)
+        values = loaded.query(
+            "select value, ts from counter join process_counter_track track on track.id = track_id"
+            f" join process using (upid) where track.name = 'mem.rss' and pid = {run.stdout}"
+            " order by ts"
+        )
+        ((last,),) = loaded.query("select end_ts from trace_bounds")
+        assert values[0][0] > 0
+        assert values[-1][0] == 0
+        assert last - values[-1][1] > 10**9, "it ended long before the trace"
+
     def test_cpu_and_memory_belong_to_the_process(self, oracle, trace):
         text = "import time\nend = time.time() + 1.5\nwhile time.time() < end: pass\n"
         run = record_code(trace, text, "--no-functions")

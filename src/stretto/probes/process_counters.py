@@ -5,7 +5,8 @@
 
 Memory goes into ProcessStats packets, which the trace processor turns into the counters
 `mem.rss`, `mem.virt` and so on of each process; CPU use is a counter track of the process, in
-per cent of one core since the sample before.
+per cent of one core since the sample before. A viewer draws a counter up to its next value: so a
+process that has ended gets zeros.
 """
 
 from __future__ import annotations
@@ -68,16 +69,25 @@ def _cpu(pid: int) -> tuple[int, int] | None:
     return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])
 
 
+def _no_memory(pid: int) -> ProcessStats.Process:
+    """Of a process that has ended."""
+    process = ProcessStats.Process(pid=pid)
+    for field in _STATUS_FIELDS.values():
+        setattr(process, field, 0)
+    return process
+
+
 class _Usage:
     """The CPU time of one process at the sample before."""
 
-    __slots__ = ("cpu_ns", "start", "timestamp", "uuid")
+    __slots__ = ("cpu_ns", "start", "timestamp", "uuid", "written")
 
     def __init__(self, pid: int, start: int, cpu_ns: int, timestamp: int) -> None:
         self.start = start
         self.cpu_ns = cpu_ns
         self.timestamp = timestamp
         self.uuid = uuid_of_process(pid, start)
+        self.written = False
 
     def percent(self, cpu_ns: int, timestamp: int) -> float:
         """Use since the sample before, which this replaces."""
@@ -95,24 +105,43 @@ class ProcessCounters(stretto.DataSource):
     def __init__(self) -> None:
         super().__init__()
         self._usage: dict[int, _Usage] = {}
+        self._living: set[int] = set()
         self._described: set[int] = set()
 
     def on_clear_incremental_state(self) -> None:
         self._described.clear()
 
+    @property
+    def living(self) -> set[int]:
+        """The sampled processes that lived when they were last looked at."""
+        return self._living.copy()
+
     def sample(self, pids: Iterable[int]) -> None:
-        """Write how the processes are doing; those that have gone are passed over."""
+        """Write how the processes are doing; counters of those that have ended become zero."""
         now = stretto.now()
         pids = sorted(pids)
-        self._write_memory(pids, now)
+        memory = {pid: _memory(pid) for pid in pids}
+        ended = [pid for pid in pids if memory[pid] is None and pid in self._living]
+        self._living.difference_update(ended)
+        self._living.update(pid for pid in pids if memory[pid] is not None)
+        processes = [process for process in memory.values() if process is not None]
+        self._write_memory(processes + [_no_memory(pid) for pid in ended], now)
+        for pid in ended:
+            self._end_cpu(pid, now)
         for pid in pids:
-            self._write_cpu(pid, now)
+            if pid not in ended:
+                self._write_cpu(pid, now)
 
-    def _write_memory(self, pids: list[int], now: int) -> None:
-        processes = [process for pid in pids if (process := _memory(pid))]
+    def _write_memory(self, processes: list[ProcessStats.Process], now: int) -> None:
         if processes:
             stats = ProcessStats(processes=processes, collection_end_timestamp=stretto.now())
             self.write(TracePacket(timestamp=now, process_stats=stats))
+
+    def _end_cpu(self, pid: int, now: int) -> None:
+        usage = self._usage.pop(pid, None)
+        if usage is not None and usage.written:
+            self._describe(pid, usage.uuid)
+            self._write_use(usage, 0.0, now)
 
     def _write_cpu(self, pid: int, now: int) -> None:
         cpu = _cpu(pid)
@@ -125,11 +154,12 @@ class ProcessCounters(stretto.DataSource):
             self._usage[pid] = _Usage(pid, start, cpu_ns, now)
             return
         self._describe(pid, usage.uuid)
-        event = TrackEvent(
-            type=_COUNTER,
-            track_uuid=usage.uuid ^ _CPU_TRACK,
-            double_counter_value=usage.percent(cpu_ns, now),
-        )
+        self._write_use(usage, usage.percent(cpu_ns, now), now)
+
+    def _write_use(self, usage: _Usage, percent: float, now: int) -> None:
+        usage.written = True
+        track = usage.uuid ^ _CPU_TRACK
+        event = TrackEvent(type=_COUNTER, track_uuid=track, double_counter_value=percent)
         self.write(TracePacket(timestamp=now, track_event=event))
 
     def _describe(self, pid: int, uuid: int) -> None:

@@ -85,3 +85,29 @@ def test_processes_that_have_gone_are_passed_over(counters):
     os.waitpid(pid, 0)
     counters.sample([pid])
     assert counters.take() == []
+
+
+def test_counters_of_a_process_that_has_ended_become_zero(counters):
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(write_end)
+        os.read(read_end, 1)
+        os._exit(0)
+    counters.sample([pid])
+    counters.sample([pid])
+    assert counters.living == {pid}
+    counters.take()
+    os.close(write_end)
+    os.close(read_end)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    counters.sample([pid])  # a zombie
+    os.waitpid(pid, 0)
+    memory, cpu = counters.take()
+    (process,) = memory.process_stats.processes
+    assert (process.pid, process.vm_rss_kb, process.vm_size_kb) == (pid, 0, 0)
+    assert process.has("vm_rss_kb")
+    assert cpu.track_event.double_counter_value == 0
+    assert counters.living == set()
+    counters.sample([pid])
+    assert counters.take() == [], "it ends once"

@@ -63,7 +63,7 @@ class Recorder:
         self._starts: PythonStarts | None = None
         self._name = f"{MARK}record-{os.getpid()}"
         self._recording = self._make_recording()
-        self._counters = Counters(self._recording.offer) if options.counters else None
+        self._counters = Counters(self._runner, self._recording.offer) if options.counters else None
         self._snapshots = Snapshots(self._recording, output, self._say)
         self._program = Program(self._runner, self._snapshots.take)
         self._progress = Progress(quiet=options.quiet)
@@ -163,7 +163,7 @@ class Recorder:
     def _on_process(self, pid: int) -> None:
         self._descendants.on_connected(pid)
         if self._counters is not None:
-            self._counters.sample([pid])
+            self._counters.follow(pid)
 
     def _tick(self) -> None:
         if self._program.ended or self._recording.ended:
@@ -190,6 +190,8 @@ class Recorder:
             self._look()
         seconds = self._seconds()
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
+        if self._counters is not None:
+            self._counters.close()
         self._recording.stop()
         self._progress.clear()
         written = self._write()
