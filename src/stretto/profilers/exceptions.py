@@ -11,6 +11,7 @@ import sys
 
 import stretto
 from stretto.client.track_event import slots
+from stretto.profilers.exception_text import frames_of, message_of, type_name
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -19,33 +20,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"])
-
-
-def _type_name(kind: type[BaseException]) -> str:
-    module = kind.__module__
-    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
-
-
-def _where(trace: TracebackType | None) -> str:
-    """The frames, outermost first, without the `traceback` module.
-
-    Importing that here would run code from strings, upon which the interpreter forgets that
-    Ctrl-C is what it has to die of: the exit status would change.
-    """
-    lines = ["Traceback (most recent call last):"]
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        name = code.co_qualname
-        lines.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {name}')
-        trace = trace.tb_next
-    return "\n".join(lines)
-
-
-def _message(error: BaseException | None) -> str:
-    try:
-        return str(error)
-    except Exception as another:  # noqa: BLE001  # the program's own method
-        return f"<{type(another).__name__} in str>"
 
 
 _seen = 0  # id of the last one
@@ -59,9 +33,9 @@ def _on_uncaught(
         _seen = id(error)
         category.instant(
             "uncaught exception",
-            type=_type_name(kind),
-            message=_message(error),
-            traceback=_where(trace),
+            type=type_name(kind),
+            message=message_of(error),
+            traceback=frames_of(trace),
         )
 
 

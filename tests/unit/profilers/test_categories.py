@@ -17,6 +17,13 @@ from stretto.profilers import gc as gc_profiler
 from tests.support.call_slices import BEGIN, END, INSTANT, recorded
 
 
+class Odd(Exception):  # noqa: N818
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 @pytest.fixture(autouse=True)
 def installed() -> None:
     for profiler in (asyncio_tasks, exceptions, gc_profiler, log):
@@ -76,6 +83,89 @@ class TestLogRecords:
         assert second.args["message"] == "plain"
         assert output.getvalue() == "not this\nhello world\nplain\n"
 
+    def test_an_exception_is_recorded_with_type_message_and_frames(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, output = logger
+
+        def fails() -> None:
+            raise ConnectionError("no route")
+
+        with recorded("python.log") as result:
+            try:
+                fails()
+            except ConnectionError as error:
+                log_.exception("lost %s", "it")
+                log_.warning("again", exc_info=error)
+                log_.info("without")
+        first, second, third = result.events
+        for event, message in ((first, "lost it"), (second, "again")):
+            assert event.args["message"] == message
+            assert event.args["exception_type"] == "ConnectionError"
+            assert event.args["exception_message"] == "no route"
+            lines = event.args["traceback"].splitlines()
+            assert lines[0] == "Traceback (most recent call last):"
+            assert [line.rpartition(" ")[2] for line in lines[1:]] == [
+                sys._getframe().f_code.co_qualname, fails.__qualname__,
+            ]  # fmt: skip
+            assert f'File "{__file__}", line ' in lines[-1]
+        assert set(third.args) == {"logger", "message", "file", "line"}
+        assert output.getvalue().count("ConnectionError: no route") == 2
+
+    def test_records_without_an_exception_object(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        with recorded("python.log") as result:
+            log_.error("none", exc_info=True)
+            log_.error("stack", stack_info=True)
+            made = {"name": "app", "levelno": 40, "levelname": "ERROR", "exc_text": "elsewhere"}
+            log_.handle(logging.makeLogRecord(made))
+        nothing, stack, elsewhere = result.events
+        assert "traceback" not in nothing.args
+        assert stack.args["stack"].startswith("Stack (most recent call last):")
+        assert elsewhere.args["traceback"] == "elsewhere"
+
+    def test_an_exception_without_a_text_or_with_a_wrong_exc_info_is_recorded(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        log_.handlers[0].setFormatter(logging.Formatter("", validate=False))
+        log_.handlers[0].handle = lambda _record: True  # type: ignore[method-assign]
+        odd = logging.makeLogRecord({"levelno": 40, "levelname": "ERROR", "exc_info": ("x",)})
+        with recorded("python.log") as result:
+            try:
+                raise Odd
+            except Odd:
+                log_.exception("odd")
+            log_.handle(odd)
+        first, second = result.events
+        assert first.args["exception_type"] == f"{__name__}.Odd"
+        assert first.args["exception_message"] == "<RuntimeError in str>"
+        assert "traceback" not in second.args
+
+    def test_of_a_deep_traceback_both_ends_are_recorded(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        def deep(n: int) -> None:
+            if n == 0:
+                raise ValueError("x" * 100_000)
+            deep(n - 1)
+
+        with recorded("python.log") as result:
+            try:
+                deep(300)
+            except ValueError:
+                logger[0].exception("deep")
+        (event,) = result.events
+        text = event.args["traceback"]
+        assert len(text.encode()) <= 4096
+        lines = text.splitlines()
+        assert len(lines) == 1 + 4 + 1 + 12
+        assert lines[5] == "  ... 286 more ..."
+        assert f"line {deep.__code__.co_firstlineno + 2}," in lines[-1]
+        assert len(event.args["exception_message"].encode()) <= 4096
+
     def test_a_record_that_cannot_be_formatted_is_the_program_s_affair(
         self, logger: tuple[logging.Logger, io.StringIO], capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -126,10 +216,6 @@ class TestUncaughtExceptions:
         assert [given.exc_type for given in seen] == [ValueError, SystemExit]
 
     def test_in_the_main_thread(self, capsys: pytest.CaptureFixture[str]) -> None:
-        class Odd(Exception):  # noqa: N818
-            def __str__(self) -> str:
-                raise RuntimeError
-
         original = sys.excepthook
         with recorded("python.exceptions") as result:
             assert sys.excepthook is not original
@@ -140,7 +226,7 @@ class TestUncaughtExceptions:
                     sys.excepthook(type(caught), caught, caught.__traceback__)
         assert [(event.args["type"], event.args["message"]) for event in result.events] == [
             ("KeyError", "'x'"),
-            (f"{__name__}.{Odd.__qualname__}", "<RuntimeError in str>"),
+            (f"{__name__}.Odd", "<RuntimeError in str>"),
         ]
         assert "KeyError: 'x'" in capsys.readouterr().err
         assert sys.excepthook is original

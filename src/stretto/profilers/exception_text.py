@@ -1,0 +1,54 @@
+"""An exception as text: its type, its message and its frames, of bounded size.
+
+The module `traceback` isn't used: importing it runs code from strings, upon which the interpreter
+forgets that Ctrl-C is what it has to die of, and the exit status would change.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+OUTER_FRAMES, INNER_FRAMES = 4, 12
+LONGEST_PATH, LONGEST_NAME = 120, 90
+
+
+def type_name(kind: type) -> str:
+    """The type's qualified name, with its module unless that is `builtins`."""
+    module = kind.__module__
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+def message_of(error: BaseException | None) -> str:
+    """The exception's own text."""
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  # the program's own method
+        return f"<{type(another).__name__} in str>"
+
+
+def _line(trace: TracebackType) -> str:
+    code = trace.tb_frame.f_code
+    path, name = code.co_filename, code.co_qualname
+    if len(path) > LONGEST_PATH:
+        path = "..." + path[-LONGEST_PATH:]
+    if len(name) > LONGEST_NAME:
+        name = name[:LONGEST_NAME] + "..."
+    return f'  File "{path}", line {trace.tb_lineno}, in {name}'
+
+
+def frames_of(trace: TracebackType | None) -> str:
+    """The frames, outermost first; of many the middle ones are left out, and counted."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    left_out = len(frames) - OUTER_FRAMES - INNER_FRAMES
+    lines = ["Traceback (most recent call last):"]
+    if left_out > 0:
+        lines += map(_line, frames[:OUTER_FRAMES])
+        lines.append(f"  ... {left_out} more ...")
+        frames = frames[-INNER_FRAMES:]
+    lines += map(_line, frames)
+    return "\n".join(lines)
