@@ -106,11 +106,22 @@ struct st_chunk_copy st_endpoint_read_header(
   };
 }
 
+/* A registered writer writes to the buffer that it was registered for. */
+static bool is_writer_of(struct st_producer_endpoint* e, uint16_t writer_id,
+                         uint64_t buffer) {
+  if (!st_is_writer_id(writer_id))
+    return false;
+  pthread_mutex_lock(&e->mutex);
+  uint16_t registered = e->writer_buffer[writer_id];
+  pthread_mutex_unlock(&e->mutex);
+  return !registered || registered == buffer;
+}
+
 void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
                             const struct st_chunk_copy* copy,
                             uint64_t target_buffer) {
   struct st_trace_buffer* buffer =
-      st_is_writer_id(copy->writer_id)
+      is_writer_of(e, copy->writer_id, target_buffer)
           ? st_endpoint_acquire_buffer(e, target_buffer)
           : NULL;
   if (!buffer) {

@@ -36,7 +36,9 @@
 #include "trace_buffer.h"
 
 struct st_endpoint_stats {
-  uint64_t chunks_discarded; /* forbidden or unknown buffer, bad indices */
+  /* Forbidden or unknown buffer, not the buffer that the writer was registered
+   * for, bad indices. */
+  uint64_t chunks_discarded;
   uint64_t patches_discarded;
   uint64_t malformed_requests;
 };

@@ -148,6 +148,31 @@ static void frees_a_refused_chunk(void) {
   tear_down();
 }
 
+static void discards_chunks_for_another_buffer_than_registered(void) {
+  set_up();
+  st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
+  CHECK(st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER));
+  for (uint32_t i = 0; i < 3; i++) {
+    const uint32_t targets[] = {OTHER, BUFFER, OTHER};
+    if (i == 2)
+      st_producer_endpoint_unregister_writer(&f.endpoint, 5);
+    struct st_chunk c = write_chunk(0, 5, i, i == 0 ? "a" : "b", 0);
+    complete(&c);
+    new_request();
+    put_move(0, c.index, targets[i]);
+    CHECK(send_request());
+    CHECK_EQ(st_page_bitmap(&f.shm, 0), 0);
+    CHECK_EQ(f.endpoint.stats.chunks_discarded, 1);
+  }
+  begin_read(f.buffer);
+  expect(f.buffer, 20, 'b');
+  expect_nothing(f.buffer);
+  begin_read(f.other);
+  expect(f.other, 20, 'b');
+  expect_nothing(f.other);
+  tear_down();
+}
+
 static void skips_what_is_not_complete(void) {
   set_up();
   struct st_chunk c = write_chunk(1, 5, 0, "a", 0);
@@ -478,6 +503,7 @@ static void threads_and_scrapes(void) {
 int main(void) {
   RUN(moves_complete_chunks);
   RUN(frees_a_refused_chunk);
+  RUN(discards_chunks_for_another_buffer_than_registered);
   RUN(skips_what_is_not_complete);
   RUN(refuses_writer_ids_out_of_range);
   RUN(patches_after_all_moves);

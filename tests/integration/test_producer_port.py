@@ -335,7 +335,7 @@ class TestCommands:
         client.sync(synced.set)
         assert synced.wait(10)
         assert service.call(lambda: list(service.endpoints[0].log)) == [
-            ("update_data_source", DataSourceDescriptor(name="test", id=1)),
+            ("update_encoded_data_source", DataSourceDescriptor(name="test", id=1).encode()),
             ("notify_data_source_started", 1),
             ("activate_triggers", ["a", "b"]),
             ("unregister_data_source", "test"),

@@ -26,6 +26,7 @@ GREETER = ServiceDescriptor(
         Method("GiveFd", Raw, Raw),
         Method("Strict", SyncRequest, SyncRequest),
         Method("NotImplemented", Raw, Raw),
+        Method("Fail", Raw, Raw),
     ),
 )
 
@@ -44,6 +45,7 @@ class Greeter:
                 "ReadFd": self._read_fd,
                 "GiveFd": self._give_fd,
                 "Strict": self._strict,
+                "Fail": self._fail,
             },
         )
         self.calls: list[bytes] = []
@@ -65,6 +67,9 @@ class Greeter:
 
     def _refuse(self, _request: Raw, _deferred: Deferred) -> None:
         raise ConfigError("no")
+
+    def _fail(self, _request: Raw, _deferred: Deferred) -> None:
+        raise ZeroDivisionError("a bug")
 
     def _read_fd(self, _request: Raw, deferred: Deferred) -> None:
         fd = self.take_fd()

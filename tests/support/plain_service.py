@@ -17,14 +17,13 @@ from stretto.base.network_socket import NetworkListener
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.sockets import listen
 from stretto.ports.producer_host import ProducerHost
-from stretto.protos.config import DataSourceConfig
+from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protos.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.ports.endpoints import RemoteProducer
-    from stretto.protos.config import DataSourceDescriptor
     from stretto.protos.trace import TracePacket
 
 T = TypeVar("T")
@@ -47,7 +46,7 @@ class PlainEndpoint:
         self.flushed = 0
         self.log: list[tuple[Any, ...]] = []
 
-    def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
+    def register_encoded_data_source(self, descriptor: bytes) -> None:
         if self.emulated:
             if not self.instances:
                 self.core.allow_buffer(BUFFER, True)
@@ -58,7 +57,9 @@ class PlainEndpoint:
             self.core.allow_buffer(BUFFER, True)
             self.producer.on_shared_memory(self.memory, self.service.shm_size, PAGE_SIZE)
         self.instances += 1
-        config = DataSourceConfig(name=descriptor.name, target_buffer=BUFFER)
+        config = DataSourceConfig(
+            name=DataSourceDescriptor.decode(descriptor).name, target_buffer=BUFFER
+        )
         self.producer.setup_data_source(self.instances, config)
         self.producer.start_data_source(self.instances, config)
 

@@ -29,7 +29,8 @@ HIGH_FD = 768
 """Where connections to a service lie: out of the way of programs that close or count the low
 numbers, and below the usual limit of 1024."""
 
-BACKLOG = 128
+BACKLOG = 4096
+"""Connections that may wait to be accepted; the kernel allows at most `net.core.somaxconn`."""
 
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)

@@ -3,6 +3,8 @@
 Rules
 - Nothing blocks: what the socket doesn't take waits in the outbox, which is
   bounded; a peer that makes it overflow is hung up on.
+- A frame whose handling fails (a bug) delays none of those behind it: they are handled first,
+  and the exception leaves the task runner from a task of its own.
 - A callback of the machine may call anything here, `close` too; the machine
   hears of the end exactly once, and afterwards nothing is sent.
 """
@@ -223,8 +225,26 @@ class Connection:
     def _dispatch(self, machine: Machine) -> None:
         while self._end is not None:
             if self._fast_path is not None:
-                self._reader.consume(self._fast_path(self._reader.pending()))
+                self._reader.consume(self._take_fast_path(self._fast_path))
             payload = self._reader.next_payload()
             if payload is None or self._end is None:
                 return
-            machine.receive(payload)
+            try:
+                machine.receive(payload)
+            except (RemoteProtocolError, TransportError):
+                raise
+            except Exception as error:  # noqa: BLE001  # raised again, by a task
+                self._raise_soon(error)
+
+    def _take_fast_path(self, fast_path: Callable[[memoryview], int]) -> int:
+        try:
+            return fast_path(self._reader.pending())
+        except Exception as error:  # noqa: BLE001  # raised again, by a task
+            self._raise_soon(error)
+            return 0
+
+    def _raise_soon(self, error: Exception) -> None:
+        def fail() -> None:
+            raise error
+
+        self._runner.post(fail)

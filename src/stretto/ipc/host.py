@@ -5,7 +5,9 @@
 
 A handler may answer later, or (a stream) several times; it owes exactly one
 last answer. Whatever a client sends that makes no sense gets an error, if it
-waits for an answer at all, and changes nothing.
+waits for an answer at all, and changes nothing; the host's log is told once per
+method and connection. A handler that fails for a reason of its own is a bug:
+its request is rejected, and the exception goes on to the caller of `receive`.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
@@ -15,7 +17,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.base.errors import LocalProtocolError, StrettoError
+from stretto.base.errors import (
+    DecodeError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    StrettoError,
+)
 from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.ipc.frames import decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
@@ -32,6 +39,10 @@ if TYPE_CHECKING:
 
 _BindReply = IPCFrame.BindServiceReply
 _InvokeReply = IPCFrame.InvokeMethodReply
+
+
+def _nothing(_reason: str) -> None:
+    pass
 
 
 class Deferred:
@@ -113,9 +124,14 @@ class HostConnection:
         on_refused: The outbox took a frame no more; the connection should end.
         on_identity: Gets what a client says of itself (SetPeerIdentity).
         end: The socket, where flows may derive the connection's name from it.
+        on_senseless: Called with the reason, for the first request of each method that is
+            rejected because it can't be decoded or breaks the protocol.
     """
 
-    __slots__ = ("_on_identity", "_on_refused", "_outbox", "_parked_fd", "_services", "channel")
+    __slots__ = (
+        "_on_identity", "_on_refused", "_on_senseless", "_outbox", "_parked_fd", "_reported",
+        "_services", "channel",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -124,6 +140,8 @@ class HostConnection:
         on_refused: Callable[[], object],
         on_identity: Callable[[IPCFrame.SetPeerIdentity], object] | None = None,
         end: End | None = None,
+        *,
+        on_senseless: Callable[[str], object] = _nothing,
     ) -> None:
         self.channel = RpcChannel(end, is_server=True, numbered=True)
         self._services: tuple[HostedService, ...] = tuple(services)
@@ -131,6 +149,8 @@ class HostConnection:
         self._on_refused = on_refused
         self._parked_fd = ParkedFd()
         self._on_identity = on_identity
+        self._on_senseless = on_senseless
+        self._reported: set[str] = set()
 
     def park_fd(self, fd: int) -> None:
         """A descriptor arrived (-1: none)."""
@@ -144,6 +164,7 @@ class HostConnection:
         """Handle the payload of one frame."""
         frame = decode_payload(payload)
         if frame is None:
+            self._report("frame", f"{len(payload)} bytes that are no message")
             return
         if frame.set_peer_identity is not None:
             if self._on_identity is not None:
@@ -195,10 +216,38 @@ class HostConnection:
             data = call.args_proto
             span = hooks.received(self.channel, traced, kind, request_id, len(data), 0, 0, data)
         if span is None:
-            _handle(service, method, call, deferred)
+            self._handle(service, method, call, deferred)
         else:
             with span:
-                _handle(service, method, call, deferred)
+                self._handle(service, method, call, deferred)
+
+    def _handle(
+        self,
+        service: HostedService,
+        method: Method,
+        call: IPCFrame.InvokeMethod,
+        deferred: Deferred,
+    ) -> None:
+        handler = service.handlers.get(method.name)
+        if handler is None:
+            deferred.reject()
+            return
+        try:
+            handler(method.request.decode(call.args_proto), deferred)
+        except (DecodeError, RemoteProtocolError) as error:
+            deferred.reject()
+            self._report(method.name, str(error))
+        except StrettoError:  # The service refuses it, which is its to say.
+            deferred.reject()
+        except Exception:
+            deferred.reject()
+            raise
+
+    def _report(self, what: str, reason: str) -> None:
+        """Say why something was rejected: once, for a peer may send it for ever."""
+        if what not in self._reported:
+            self._reported.add(what)
+            self._on_senseless(f"{what}: {reason}")
 
     def _find(self, service_id: int, method_id: int) -> tuple[HostedService, Method] | None:
         if not 1 <= service_id <= len(self._services):
@@ -207,20 +256,6 @@ class HostConnection:
         if not 1 <= method_id <= len(service.descriptor.methods):
             return None
         return service, service.descriptor.methods[method_id - 1]
-
-
-def _handle(
-    service: HostedService, method: Method, call: IPCFrame.InvokeMethod, deferred: Deferred
-) -> None:
-    handler = service.handlers.get(method.name)
-    if handler is None:
-        deferred.reject()
-        return
-    try:
-        handler(method.request.decode(call.args_proto), deferred)
-    except StrettoError:
-        # Undecodable or senseless: the client's fault, and only it shall learn of it.
-        deferred.reject()
 
 
 def _bind_reply(service_id: int, descriptor: ServiceDescriptor) -> IPCFrame.BindServiceReply:

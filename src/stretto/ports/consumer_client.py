@@ -30,9 +30,9 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.encoded_message import field_bytes
+from stretto.ports.service_state import decode_state
 from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
-from stretto.protos.trace import TracingServiceState
 from stretto.protozero.wire import bytes_field
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from stretto.ipc.client import ServiceProxy
     from stretto.ipc.service import Message
     from stretto.ports.endpoints import Consumer
+    from stretto.protos.trace import TracingServiceState
 
     OnReply = Callable[[Any, bool], object]
 
@@ -357,7 +358,7 @@ class ConsumerClient:
             if len(state) > MAX_STATE_BYTES:
                 raise DecodeError(f"a state of more than {MAX_STATE_BYTES} bytes")
             if not has_more:
-                callback(TracingServiceState.decode(bytes(state)))
+                callback(decode_state(bytes(state)))
 
         request = ipc.QueryServiceStateRequest(sessions_only=sessions_only)
         self._invoke("QueryServiceState", request, on_part)

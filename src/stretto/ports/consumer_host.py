@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostConnection, HostedService
 from stretto.ipc.listener import ignore
@@ -30,6 +31,7 @@ from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.encoded_message import split_message, without_field
 from stretto.ports.peer_rule import PeerRule
 from stretto.ports.port_host import PortHost
+from stretto.ports.service_state import split_state
 from stretto.ports.trace_slices import pack_slices
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
     from stretto.ports.endpoints import Consumer, HostedConsumerEndpoint
-    from stretto.protos.trace import TracingServiceState
 
     class ConnectConsumer(Protocol):
         """`TracingService.connect_consumer`."""
@@ -59,6 +60,8 @@ MAX_PART_BYTES = MAX_FRAME_BYTES - 128
 _CONFIG = _STATS = _STATE = 1
 """Numbers of the only field of their replies."""
 _WRITER_STATS = 18
+
+SHOWN_NAME = 60
 
 NOBODY = 65534
 """The user of consumers over a network."""
@@ -112,10 +115,18 @@ class ConsumerHost(PortHost):
             streams.close()
             consumer.disconnected()
 
-        connection = self._connection(end, "consumer", peer.pid if peer else 0, on_closed)
+        pid = peer.pid if peer else 0
+        connection = self._connection(end, "consumer", pid, on_closed)
         streams = ReplyStreams(self._runner, connection)
-        consumer = HostedConsumer(self._connect, peer.uid if peer else NOBODY, streams)
-        machine = HostConnection([consumer.service], connection, connection.give_up, end=connection)
+        uid = peer.uid if peer else NOBODY
+        consumer = HostedConsumer(self._connect, uid, streams, self._on_error)
+        machine = HostConnection(
+            [consumer.service],
+            connection,
+            connection.give_up,
+            end=connection,
+            on_senseless=self._on_senseless("consumer", pid),
+        )
         consumer.take_fd = machine.take_fd
         connection.start(machine, on_drained=streams.resume)
 
@@ -127,15 +138,23 @@ class HostedConsumer:
         connect: Makes the service's endpoint.
         uid: Whose process it is.
         streams: Send it what is large.
+        on_error: Told what can't be sent to it.
 
     Attributes:
         take_fd: Gives the descriptor that came with a request, or -1.
     """
 
-    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_streams", "take_fd")
+    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_on_error", "_streams", "take_fd")
 
-    def __init__(self, connect: ConnectConsumer, uid: int, streams: ReplyStreams) -> None:
+    def __init__(
+        self,
+        connect: ConnectConsumer,
+        uid: int,
+        streams: ReplyStreams,
+        on_error: Callable[[StrettoError], object],
+    ) -> None:
         self._streams = streams
+        self._on_error = on_error
         self._enabling: Deferred | None = None
         self._ended: str | None = None  # An end that nobody has asked for yet.
         self._events: Deferred | None = None
@@ -268,11 +287,17 @@ class HostedConsumer:
     def _query_service_state(
         self, request: ipc.QueryServiceStateRequest, deferred: Deferred
     ) -> None:
-        def on_state(state: TracingServiceState) -> None:
-            parts = split_message(state.encode(), MAX_PART_BYTES)
-            self._streams.add((Raw(bytes_field(_STATE, part)) for part in parts), deferred)
+        state = self._endpoint.encoded_service_state(sessions_only=request.sessions_only)
+        parts = split_state(state, MAX_PART_BYTES, self._on_shortened)
+        self._streams.add((Raw(bytes_field(_STATE, part)) for part in parts), deferred)
 
-        self._endpoint.query_service_state(on_state, sessions_only=request.sessions_only)
+    def _on_shortened(self, name: str, size: int) -> None:
+        self._on_error(
+            RemoteProtocolError(
+                f"the descriptor of data source {name[:SHOWN_NAME]!r} has {size} bytes, which "
+                "don't fit into a frame: a consumer that asks gets only its name and flags"
+            )
+        )
 
     def _query_capabilities(
         self, _request: ipc.QueryCapabilitiesRequest, deferred: Deferred

@@ -84,6 +84,16 @@ class HostedProducerEndpoint(ProducerEndpoint, Protocol):
     producer_provided_shm: bool
     """Whether the memory that it brought was taken."""
 
+    def register_encoded_data_source(self, descriptor: bytes) -> None:
+        """`register_data_source` with a DataSourceDescriptor as its producer has encoded it.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+
+    def update_encoded_data_source(self, descriptor: bytes) -> None:
+        """`update_data_source`, likewise."""
+
     def on_commit(self, flush_request_id: int) -> None:
         """`core` has handled CommitData; `flush_request_id` is 0 if it carried none."""
 
@@ -167,6 +177,9 @@ class HostedConsumerEndpoint(ConsumerEndpoint, Protocol):
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
         """What `read_buffers` would deliver, at the caller's pace: trace bytes, and whether
         there are more; at least one such pair."""
+
+    def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
+        """What `query_service_state` tells, encoded: descriptors are as they came."""
 
 
 class RelayEndpoint(Protocol):

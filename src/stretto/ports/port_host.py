@@ -65,12 +65,21 @@ class PortHost:
             on_closed()
 
         def on_cut_off(reason: str) -> None:
-            who = f"process {pid}" if pid else "the network"
-            self._on_error(RemoteProtocolError(f"hung up on a {kind}, {who}: {reason}"))
+            self._on_error(RemoteProtocolError(f"hung up on a {kind}, {_who(pid)}: {reason}"))
 
         made = Connection(end, self._runner, self._make_queue(end.fileno()), closed, on_cut_off)
         self._connections.add(made)
         return made
+
+    def _on_senseless(self, kind: str, pid: int) -> Callable[[str], object]:
+        """What to call with the reason why a request of such a peer was rejected."""
+
+        def on_senseless(reason: str) -> None:
+            self._on_error(
+                RemoteProtocolError(f"rejected requests of a {kind}, {_who(pid)}: {reason}")
+            )
+
+        return on_senseless
 
     @property
     def connection_count(self) -> int:
@@ -84,6 +93,10 @@ class PortHost:
         self._listeners.clear()
         for connection in tuple(self._connections):
             connection.close()
+
+
+def _who(pid: int) -> str:
+    return f"process {pid}" if pid else "the network"
 
 
 def _native_queue(fd: int) -> SocketOutbox:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.host import HostConnection, HostedService
 from stretto.ipc.listener import ignore
+from stretto.ports.encoded_message import field_bytes
 from stretto.ports.peer import Peer, peer_of
 from stretto.ports.port_host import PortHost
 from stretto.ports.producer_port import PRODUCER_PORT
@@ -79,6 +80,9 @@ SERVICE_ID = 1
 COMMIT_DATA_ID = PRODUCER_PORT.method_id("CommitData")
 COMMIT_BYTES = 1024
 """Of frames that are handled at a time: some twenty, which move a chunk each."""
+
+_DESCRIPTOR = 1
+"""Of RegisterDataSourceRequest and UpdateDataSourceRequest."""
 
 _Command = ipc.GetAsyncCommandResponse
 _SCRAPING = {
@@ -145,7 +149,12 @@ class ProducerHost(PortHost):
         connection = self._connection(end, "producer", peer.pid, on_closed)
         services = [each.service for each in hosted]
         machine = HostConnection(
-            services, connection, connection.give_up, peer.introduce, connection
+            services,
+            connection,
+            connection.give_up,
+            peer.introduce,
+            connection,
+            on_senseless=self._on_senseless("producer", peer.pid),
         )
         producer.take_fd = machine.take_fd
         connection.start(machine, producer.commit_frames)
@@ -275,20 +284,12 @@ class HostedProducer:
         )
         self._has_memory = self._endpoint.producer_provided_shm
 
-    def _register_data_source(
-        self, request: ipc.RegisterDataSourceRequest, deferred: Deferred
-    ) -> None:
-        descriptor = request.data_source_descriptor
-        if descriptor is None:
-            raise RemoteProtocolError("RegisterDataSource without a descriptor")
-        self._connected().register_data_source(descriptor)
+    def _register_data_source(self, request: Raw, deferred: Deferred) -> None:
+        self._connected().register_encoded_data_source(_descriptor_in(request))
         deferred.resolve(ipc.RegisterDataSourceResponse())
 
-    def _update_data_source(self, request: ipc.UpdateDataSourceRequest, deferred: Deferred) -> None:
-        descriptor = request.data_source_descriptor
-        if descriptor is None:
-            raise RemoteProtocolError("UpdateDataSource without a descriptor")
-        self._connected().update_data_source(descriptor)
+    def _update_data_source(self, request: Raw, deferred: Deferred) -> None:
+        self._connected().update_encoded_data_source(_descriptor_in(request))
         deferred.resolve(ipc.UpdateDataSourceResponse())
 
     def _unregister_data_source(
@@ -401,3 +402,11 @@ class HostedProducer:
     def _command(self, command: ipc.GetAsyncCommandResponse, fd: int = -1) -> None:
         if self._commands is not None:
             self._commands.resolve(command, has_more=True, fd=fd)
+
+
+def _descriptor_in(request: Raw) -> bytes:
+    """The DataSourceDescriptor in a request to register or to update."""
+    descriptor = field_bytes(request.data, _DESCRIPTOR)
+    if not descriptor:
+        raise RemoteProtocolError("a data source without a descriptor")
+    return descriptor

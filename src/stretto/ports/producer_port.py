@@ -16,7 +16,8 @@ PRODUCER_PORT = ServiceDescriptor(
             ipc.InitializeConnectionRequest,
             ipc.InitializeConnectionResponse,
         ),
-        Method("RegisterDataSource", ipc.RegisterDataSourceRequest, ipc.RegisterDataSourceResponse),
+        # Descriptors are the producer's: the service hands their bytes on.
+        Method("RegisterDataSource", Raw, ipc.RegisterDataSourceResponse),
         Method(
             "UnregisterDataSource",
             ipc.UnregisterDataSourceRequest,
@@ -45,7 +46,7 @@ PRODUCER_PORT = ServiceDescriptor(
         ),
         Method("ActivateTriggers", ipc.ActivateTriggersRequest, ipc.ActivateTriggersResponse),
         Method("Sync", ipc.SyncRequest, ipc.SyncResponse),
-        Method("UpdateDataSource", ipc.UpdateDataSourceRequest, ipc.UpdateDataSourceResponse),
+        Method("UpdateDataSource", Raw, ipc.UpdateDataSourceResponse),
     ),
     ipc.PRODUCER_PORT_TRACE,
 )

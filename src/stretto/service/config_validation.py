@@ -7,11 +7,19 @@ Both raise, with a message for the user; the consumer gets it as the session's e
 from __future__ import annotations
 
 import string
+from collections import Counter
 
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 from stretto.service.trace_filter import compile_filter
-from stretto.service.triggers import CLONE_SNAPSHOT, NO_MODE, START_TRACING, STOP_TRACING
+from stretto.service.triggers import (
+    CLONE_SNAPSHOT,
+    NO_MODE,
+    START_TRACING,
+    STOP_TRACING,
+    wanted_triggers,
+)
+from stretto.service.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +75,7 @@ def _check_duration(config: TraceConfig) -> None:
 
 def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) -> None:
     mode, limit = triggers.trigger_mode, _longest_ms(config)
+    wanted_triggers(triggers)
     if mode > CLONE_SNAPSHOT:
         raise ConfigError(
             f"trigger_mode {mode} is unknown: use START_TRACING (1), STOP_TRACING (2) or "
@@ -90,10 +99,11 @@ def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) ->
             "write_into_file can't be combined with triggers that stop or clone: the file would "
             "be written before they come."
         )
-    names = [trigger.name for trigger in triggers.triggers]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"Trigger {name!r} is there twice: remove one.")
+    names: set[str] = set()
+    for trigger in triggers.triggers:
+        if trigger.name in names:
+            raise ConfigError(f"Trigger {trigger.name!r} is there twice: remove one.")
+        names.add(trigger.name)
 
 
 def _check_guardrails(config: TraceConfig) -> None:
@@ -142,6 +152,7 @@ def _check_data_sources(config: TraceConfig) -> None:
     for source in config.data_sources:
         if source.config is not None:
             buffer_index(source.config, config)
+    WantedDataSources(config)
 
 
 def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
@@ -241,15 +252,17 @@ def check_against_sessions(
 
 
 def _check_semaphores(config: TraceConfig, active: Sequence[TraceConfig]) -> None:
+    holders: Counter[str] = Counter()
+    allowed: dict[str, int] = {}
+    for other in active:
+        for held in other.session_semaphores:
+            most = held.max_other_session_count
+            holders[held.name] += 1
+            allowed[held.name] = min(allowed.get(held.name, most), most)
     for wanted in config.session_semaphores:
-        holders = [
-            held.max_other_session_count
-            for other in active
-            for held in other.session_semaphores
-            if held.name == wanted.name
-        ]
-        if len(holders) > min([wanted.max_other_session_count, *holders]):
+        count, most = holders[wanted.name], wanted.max_other_session_count
+        if count > min(most, allowed.get(wanted.name, most)):
             raise SessionError(
-                f"Semaphore {wanted.name!r}: {len(holders)} other sessions hold it, "
+                f"Semaphore {wanted.name!r}: {count} other sessions hold it, "
                 "which is the most; end one."
             )

@@ -7,6 +7,7 @@ act on does nothing. Callbacks reach the consumer as tasks.
 from __future__ import annotations
 
 from stretto.base.errors import StrettoError
+from stretto.ports.service_state import decode_state
 from stretto.service.clone_session import start_clone
 from stretto.service.limits import READ_BYTES_PER_TASK
 from stretto.service.observable_events import Observer
@@ -236,8 +237,12 @@ class ConsumerEndpoint:
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
         """Who is connected and what runs; `sessions_only` leaves producers out."""
-        state = service_state(self._service, self.uid, sessions_only=sessions_only)
-        self._post(lambda: callback(state))
+        state = self.encoded_service_state(sessions_only=sessions_only)
+        self._post(lambda: callback(decode_state(state)))
+
+    def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
+        """The same at once and encoded; descriptors are as their producers have sent them."""
+        return service_state(self._service, self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """What this service can do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.ports.data_source_descriptor import DescriptorHeader
 from stretto.protos.config import DataSourceConfig
 
 TYPE_CHECKING = False
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from stretto.protos.config import DataSourceDescriptor, TraceConfig
+    from stretto.protos.config import TraceConfig
     from stretto.service.producer_endpoint import ProducerEndpoint
 
 # States of an instance.
@@ -19,63 +20,31 @@ STARTED: Final = 2
 STOPPING: Final = 3
 STOPPED: Final = 4
 
-_HOST: Final = "host"
-"""Selects the machine of the service in a `machine_name_filter`, whatever its name."""
-
 
 class RegisteredDataSource:
-    """A data source that a producer offers."""
+    """A data source that a producer offers.
 
-    __slots__ = ("descriptor", "producer")
+    Attributes:
+        descriptor: As the producer has encoded it; consumers get these very bytes.
+        header: What the service itself reads of it.
+    """
 
-    def __init__(self, producer: ProducerEndpoint, descriptor: DataSourceDescriptor) -> None:
+    __slots__ = ("descriptor", "header", "producer")
+
+    def __init__(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
+        """Raises DecodeError."""
         self.producer = producer
         self.descriptor = descriptor
+        self.header = DescriptorHeader(descriptor)
 
     @property
     def name(self) -> str:
-        return self.descriptor.name
+        return self.header.name
 
-    def matches(self, entry: TraceConfig.DataSource, *, all_machines: bool) -> bool:
-        """Whether an entry of a config wants this data source of this producer.
-
-        Args:
-            entry: One of the config's `data_sources`.
-            all_machines: Whether an entry that names no machine means all of them.
-        """
-        config = entry.config
-        return (
-            config is not None
-            and config.name == self.name
-            and _machine_matches(entry, self.producer, all_machines)
-            and _producer_matches(entry, self.producer.name)
-        )
-
-
-def _machine_matches(
-    entry: TraceConfig.DataSource, producer: ProducerEndpoint, all_machines: bool
-) -> bool:
-    names = entry.machine_name_filter
-    if not names:
-        return all_machines or not producer.machine_id
-    return producer.machine_name in names or (not producer.machine_id and _HOST in names)
-
-
-def _producer_matches(source: TraceConfig.DataSource, name: str) -> bool:
-    exact, patterns = source.producer_name_filter, source.producer_name_regex_filter
-    if not exact and not patterns:
-        return True
-    return name in exact or any(full_match(pattern, name) for pattern in patterns)
-
-
-def full_match(pattern: str, name: str) -> bool:
-    """Whether the whole of `name` matches a regular expression of a config."""
-    import re
-
-    try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error:  # A filter that can't be read selects nothing.
-        return False
+    def update(self, descriptor: bytes, header: DescriptorHeader) -> None:
+        """Replace the descriptor by another one of the same name."""
+        self.descriptor = descriptor
+        self.header = header
 
 
 class DataSourceInstance:
@@ -88,9 +57,9 @@ class DataSourceInstance:
         instance_id: int,
         source: RegisteredDataSource,
         config: DataSourceConfig,
-        on_state: Callable[[DataSourceInstance], object],
+        on_state: Callable[[DataSourceInstance, int], object],
     ) -> None:
-        """`on_state` is told of each new state."""
+        """`on_state` is called after each change, with the state before it."""
         self.instance_id = instance_id
         self.source = source
         self.config = config
@@ -107,10 +76,11 @@ class DataSourceInstance:
         return self.producer.name, self.source.name
 
     def move_to(self, state: int) -> None:
-        """Enter a state; whoever wants to know is told."""
-        if state != self.state:
+        """Enter a state."""
+        before = self.state
+        if state != before:
             self.state = state
-            self._on_state(self)
+            self._on_state(self, before)
 
     def set_up(self) -> None:
         """Tell the producer to prepare."""
@@ -118,7 +88,7 @@ class DataSourceInstance:
 
     def start(self) -> None:
         """Tell the producer to start; it may have to confirm."""
-        self.move_to(STARTING if self.source.descriptor.will_notify_on_start else STARTED)
+        self.move_to(STARTING if self.source.header.will_notify_on_start else STARTED)
         self.producer.start_data_source(self.instance_id, self.config)
 
     def stop(self, *, immediate: bool) -> None:
@@ -127,7 +97,7 @@ class DataSourceInstance:
             if immediate:
                 self.move_to(STOPPED)
             return
-        waits = self.source.descriptor.will_notify_on_stop and not immediate
+        waits = self.source.header.will_notify_on_stop and not immediate
         self.move_to(STOPPING if waits else STOPPED)
         self.producer.stop_data_source(self.instance_id)
 

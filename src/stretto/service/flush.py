@@ -11,6 +11,8 @@ answer several at once.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from stretto.service import limits
 from stretto.service.service_packets import (
     ALL_DATA_SOURCES_FLUSHED,
@@ -48,11 +50,13 @@ class _PendingFlush:
 class Flushes:
     """The flushes that a session waits for, and how many there were."""
 
-    __slots__ = ("_pending", "_session", "failed", "requested", "succeeded")
+    __slots__ = ("_asked", "_pending", "_session", "failed", "requested", "succeeded")
 
     def __init__(self, session: TracingSession) -> None:
         self._session = session
         self._pending: dict[int, _PendingFlush] = {}
+        self._asked: dict[ProducerEndpoint, dict[int, None]] = {}
+        """The flushes that each producer is still to answer, in ascending order."""
         self.requested = 0
         self.succeeded = 0
         self.failed = 0
@@ -83,8 +87,9 @@ class Flushes:
         targets = self._targets(buffers)
         self._pending[request_id] = _PendingFlush(set(targets), flags, done)
         timeout = self._timeout(timeout_ms) if targets else 0
-        session.timers.once(_timer(request_id), timeout, lambda: self._finish(request_id))
+        session.timers.once(_timer(request_id), timeout, lambda: self._finish([request_id]))
         for producer, instance_ids in targets.items():
+            self._asked.setdefault(producer, {})[request_id] = None
             producer.flush(request_id, instance_ids, flags)
 
     def _targets(self, buffers: Collection[int] | None) -> dict[ProducerEndpoint, list[int]]:
@@ -92,7 +97,7 @@ class Flushes:
         for instance in self._session.instances:
             if buffers is not None and instance.config.target_buffer not in buffers:
                 continue
-            if not instance.source.descriptor.no_flush:
+            if not instance.source.header.no_flush:
                 targets.setdefault(instance.producer, []).append(instance.instance_id)
             elif instance.producer.scrapes_itself:
                 targets.setdefault(instance.producer, [])
@@ -110,32 +115,41 @@ class Flushes:
 
     def ack(self, producer: ProducerEndpoint, request_id: int) -> None:
         """`producer` has answered all flushes up to `request_id`."""
-        for pending_id in [ident for ident in self._pending if ident <= request_id]:
-            self._answered(producer, pending_id)
+        asked = self._asked.get(producer, {})
+        self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
 
     def producer_gone(self, producer: ProducerEndpoint) -> None:
         """`producer` won't answer any more: what it left was scraped."""
-        for pending_id in list(self._pending):
-            self._answered(producer, pending_id)
+        self._answered(producer, list(self._asked.get(producer, ())))
 
-    def _answered(self, producer: ProducerEndpoint, request_id: int) -> None:
-        waiting = self._pending[request_id].waiting
-        if producer in waiting:
-            waiting.remove(producer)
-            if not waiting:
-                self._finish(request_id)
+    def _answered(self, producer: ProducerEndpoint, request_ids: list[int]) -> None:
+        for request_id in request_ids:
+            self._pending[request_id].waiting.remove(producer)
+            self._forget(producer, request_id)
+        self._finish([each for each in request_ids if not self._pending[each].waiting])
 
-    def _finish(self, request_id: int) -> None:
-        flush = self._pending.pop(request_id)
+    def _forget(self, producer: ProducerEndpoint, request_id: int) -> None:
+        asked = self._asked[producer]
+        del asked[request_id]
+        if not asked:
+            del self._asked[producer]
+
+    def _finish(self, request_ids: list[int]) -> None:
+        """End flushes; what producers have in hand is copied once for all of them."""
         session = self._session
-        session.timers.cancel(_timer(request_id))
-        success = not flush.waiting
-        self.succeeded += success
-        self.failed += not success
-        session.scrape()
-        self._note_slow(flush)
-        session.note(ALL_DATA_SOURCES_FLUSHED)
-        self._report(flush, success=success)
+        if request_ids:
+            session.scrape()
+        for request_id in request_ids:
+            flush = self._pending.pop(request_id)
+            session.timers.cancel(_timer(request_id))
+            for producer in flush.waiting:
+                self._forget(producer, request_id)
+            success = not flush.waiting
+            self.succeeded += success
+            self.failed += not success
+            self._note_slow(flush)
+            session.note(ALL_DATA_SOURCES_FLUSHED)
+            self._report(flush, success=success)
 
     def _report(self, flush: _PendingFlush, *, success: bool) -> None:
         self._session.service.task_runner.post(lambda: flush.done(success))
@@ -156,6 +170,7 @@ class Flushes:
             self._session.timers.cancel(_timer(request_id))
             self._report(flush, success=False)
         self._pending.clear()
+        self._asked.clear()
 
 
 def _timer(request_id: int) -> str:

@@ -8,6 +8,8 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
+
 from stretto.service import data_source
 from stretto.service.config_validation import buffer_index
 
@@ -15,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stretto.protos.config import TraceConfig
+    from stretto.protos.config import DataSourceConfig
     from stretto.service.data_source import DataSourceInstance, RegisteredDataSource
     from stretto.service.producer_endpoint import ProducerEndpoint
     from stretto.service.tracing_session import TracingSession
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 class Instances:
     """The instances of a session, in the order in which they were set up."""
 
-    __slots__ = ("_list", "_on_state", "_session")
+    __slots__ = ("_by_id", "_by_source", "_in_state", "_names", "_on_state", "_session")
 
     def __init__(
         self, session: TracingSession, on_state: Callable[[DataSourceInstance], object]
@@ -32,24 +34,26 @@ class Instances:
         """`on_state` is told whenever an instance enters a state."""
         self._session = session
         self._on_state = on_state
-        self._list: list[DataSourceInstance] = []
+        self._by_id: dict[int, DataSourceInstance] = {}
+        self._by_source: dict[RegisteredDataSource, list[DataSourceInstance]] = {}
+        self._names: Counter[tuple[ProducerEndpoint, str]] = Counter()
+        self._in_state: Counter[int] = Counter()
 
     def __iter__(self) -> Iterator[DataSourceInstance]:
-        return iter(self._list)
+        return iter(self._by_id.values())
 
     def __len__(self) -> int:
-        return len(self._list)
+        return len(self._by_id)
 
-    def add(self, source: RegisteredDataSource, entry: TraceConfig.DataSource) -> None:
+    def add(self, source: RegisteredDataSource, wanted: DataSourceConfig) -> None:
         """Set up `source` for an entry of the config; start it if the session runs."""
-        assert entry.config is not None  # `source` matched it
         session = self._session
         if not source.producer.ensure_shared_memory(session.config):
             return
-        buffer_id = session.buffers[buffer_index(entry.config, session.config)]
+        buffer_id = session.buffers[buffer_index(wanted, session.config)]
         source.producer.allow_buffer(buffer_id)
         config = data_source.config_for_producer(
-            entry.config,
+            wanted,
             session.config,
             duration_ms=session.duration_ms,
             session_id=session.session_id,
@@ -57,38 +61,41 @@ class Instances:
             stop_ms=session.stop_timeout_ms,
         )
         instance_id = session.service.next_instance_id()
-        instance = data_source.DataSourceInstance(instance_id, source, config, self._on_state)
-        self._list.append(instance)
+        instance = data_source.DataSourceInstance(instance_id, source, config, self._moved)
+        self._by_id[instance_id] = instance
+        self._by_source.setdefault(source, []).append(instance)
+        self._names[source.producer, source.name] += 1
+        self._in_state[instance.state] += 1
         instance.set_up()
         if session.started:
             instance.start()
 
     def start(self) -> None:
         """Tell all to start."""
-        for instance in self._list:
+        for instance in self:
             instance.start()
 
     def stop(self, *, immediate: bool) -> None:
         """Tell all to stop; unless `immediate`, some have to confirm it."""
-        for instance in self._list:
+        for instance in self:
             instance.stop(immediate=immediate)
 
     def give_up(self) -> None:
         """Take all for stopped."""
-        for instance in self._list:
+        for instance in self:
             instance.move_to(data_source.STOPPED)
 
     @property
     def all_started(self) -> bool:
-        return all(instance.state == data_source.STARTED for instance in self._list)
+        return self._in_state[data_source.STARTED] == len(self)
 
     @property
     def all_stopped(self) -> bool:
-        return all(instance.state == data_source.STOPPED for instance in self._list)
+        return self._in_state[data_source.STOPPED] == len(self)
 
     def starting(self) -> list[tuple[str, str]]:
         """(producer, data source) of those that haven't confirmed their start."""
-        return [each.label for each in self._list if each.state == data_source.STARTING]
+        return [each.label for each in self if each.state == data_source.STARTING]
 
     def on_started(self, producer: ProducerEndpoint, instance_id: int) -> bool:
         """A producer confirms a start; return whether anybody waited for it."""
@@ -107,21 +114,29 @@ class Instances:
         return True
 
     def _find(self, producer: ProducerEndpoint, instance_id: int) -> DataSourceInstance | None:
-        for instance in self._list:
-            if instance.instance_id == instance_id and instance.producer is producer:
-                return instance
-        return None
+        instance = self._by_id.get(instance_id)
+        return instance if instance is not None and instance.producer is producer else None
 
     def has(self, producer: ProducerEndpoint, name: str) -> bool:
         """Whether a data source of this name of `producer` takes part."""
-        return any(each.producer is producer and each.source.name == name for each in self._list)
+        return self._names[producer, name] > 0
 
     def remove(self, source: RegisteredDataSource) -> None:
         """End what runs of a data source that goes away."""
-        for instance in [each for each in self._list if each.source is source]:
+        for instance in self._by_source.pop(source, ()):
             instance.stop(immediate=True)
-            self._list.remove(instance)
+            del self._by_id[instance.instance_id]
+            self._in_state[instance.state] -= 1
+            self._names[source.producer, source.name] -= 1
+            if not self._names[source.producer, source.name]:
+                del self._names[source.producer, source.name]
 
     def clear(self) -> None:
         """Forget all."""
-        self._list.clear()
+        for index in (self._by_id, self._by_source, self._names, self._in_state):
+            index.clear()
+
+    def _moved(self, instance: DataSourceInstance, before: int) -> None:
+        self._in_state[before] -= 1
+        self._in_state[instance.state] += 1
+        self._on_state(instance)

@@ -94,11 +94,19 @@ class ProducerEndpoint:
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
         """Offer a data source; sessions that wait for it set it up at once."""
+        self.register_encoded_data_source(descriptor.encode())
+
+    def register_encoded_data_source(self, descriptor: bytes) -> None:
+        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
         if self.connected:
             self._service.register_data_source(self, descriptor)
 
     def update_data_source(self, descriptor: DataSourceDescriptor) -> None:
         """Replace the descriptor of the data source with this name and id (not 0)."""
+        self.update_encoded_data_source(descriptor.encode())
+
+    def update_encoded_data_source(self, descriptor: bytes) -> None:
+        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
         if self.connected:
             self._service.update_data_source(self, descriptor)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.ports.service_state import encoded_data_source
 from stretto.protos.ipc import ObservableEvents, TracingServiceCapabilities
 from stretto.protos.trace import TracingServiceState
 
@@ -22,8 +23,8 @@ def may_clone(uid: int, session: TracingSession) -> bool:
     return uid in (ROOT, session.uid)
 
 
-def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> TracingServiceState:
-    """The state as a consumer of user `uid` may see it.
+def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> bytes:
+    """The state as a consumer of user `uid` may see it, encoded.
 
     Args:
         service: Whose.
@@ -38,15 +39,13 @@ def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> 
         supports_tracing_sessions=True,
         tracing_sessions=[_session(each) for each in sessions if may_clone(uid, each)],
     )
-    if not sessions_only:
-        state.producers = [_producer(producer) for producer in service.producers.values()]
-        state.data_sources = [
-            TracingServiceState.DataSource(
-                ds_descriptor=source.descriptor, producer_id=source.producer.producer_id
-            )
-            for source in service.data_sources
-        ]
-    return state
+    if sessions_only:
+        return state.encode()
+    state.producers = [_producer(producer) for producer in service.producers.values()]
+    return state.encode() + b"".join(
+        encoded_data_source(source.descriptor, source.producer.producer_id)
+        for source in service.data_sources
+    )
 
 
 def _producer(producer: ProducerEndpoint) -> TracingServiceState.Producer:

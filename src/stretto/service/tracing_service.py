@@ -12,10 +12,12 @@ import os
 
 from stretto.base.errors import SessionError
 from stretto.base.ids import MAX_PRODUCER_ID
+from stretto.ports.data_source_descriptor import DescriptorHeader
 from stretto.service import triggers
 from stretto.service.buffer_pool import BufferPool
 from stretto.service.consumer_endpoint import ConsumerEndpoint
 from stretto.service.data_source import RegisteredDataSource
+from stretto.service.data_source_registry import DataSourceRegistry
 from stretto.service.file_threads import FileThreads
 from stretto.service.id_allocator import IdAllocator
 from stretto.service.limits import (
@@ -31,6 +33,7 @@ from stretto.service.shm_geometry import DEFAULT_PAGE_SIZE, DEFAULT_SHM_SIZE
 from stretto.service.snapshot import take_snapshot
 from stretto.service.system_info import SystemInfo
 from stretto.service.tracing_session import TracingSession
+from stretto.service.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +43,9 @@ if TYPE_CHECKING:
     from stretto.base.errors import StrettoError
     from stretto.base.task_runner import TaskRunner
     from stretto.ports.endpoints import Consumer, Producer, RemoteProducer
-    from stretto.protos.config import DataSourceDescriptor, TraceConfig
+    from stretto.protos.config import TraceConfig
     from stretto.service.priority_boost import Scheduler
+    from stretto.service.wanted_data_sources import WantedDataSource
 
 MAX_WITHOUT_MEMORY = 1000
 
@@ -109,7 +113,7 @@ class TracingService:
         self.boosts = PriorityBoosts(scheduler)
         self.producers: dict[int, ProducerEndpoint] = {}
         self.producers_seen = 0
-        self.data_sources: list[RegisteredDataSource] = []
+        self.data_sources = DataSourceRegistry()
         self.data_sources_seen = 0
         self.sessions: dict[int, TracingSession] = {}
         self.unfinished: list[TracingSession] = []
@@ -120,7 +124,8 @@ class TracingService:
         self.without_memory: dict[int, str] = {}
         """Why producers take no part, by pid: the first thousand that got no shared memory."""
         self.next_session_id = 1
-        self.relays: list[RelayEndpoint] = []
+        self.relays: dict[RelayEndpoint, None] = {}
+        """In the order in which they came."""
         self.lockdown = False
         self.guarded_starts: dict[str, int] = {}
         self.trigger_history = triggers.TriggerHistory()
@@ -215,7 +220,7 @@ class TracingService:
             producer.adopt_writers()
         for session in self.sessions.values():
             producer.scrape(session.buffers)
-        for source in [each for each in self.data_sources if each.producer is producer]:
+        for source in self.data_sources.of_producer(producer):
             self._remove(source)
         for session in list(self.sessions.values()):
             session.flushes.producer_gone(producer)
@@ -250,7 +255,7 @@ class TracingService:
         wanted = session.triggers.wanted(name)
         if wanted is None or not session.active:
             return False
-        if not triggers.accepts(wanted, producer.name, count, self._random):
+        if not wanted.accepts(producer.name, count, self._random):
             return False
         now_ns = self.clock.boottime_ns()
         session.on_trigger(
@@ -265,38 +270,42 @@ class TracingService:
 
     # Data sources
 
-    def register_data_source(
-        self, producer: ProducerEndpoint, descriptor: DataSourceDescriptor
-    ) -> None:
-        """Add what a producer offers, and set it up where a session wants it."""
-        own = sum(source.producer is producer for source in self.data_sources)
-        if not descriptor.name or own >= MAX_DATA_SOURCES_PER_PRODUCER:
-            return
+    def register_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
+        """Add what a producer offers, and set it up where a session wants it.
+
+        Raises:
+            DecodeError: The descriptor is malformed.
+        """
         source = RegisteredDataSource(producer, descriptor)
-        self.data_sources.append(source)
+        own = self.data_sources.count_of(producer)
+        if not source.name or own >= MAX_DATA_SOURCES_PER_PRODUCER:
+            return
+        self.data_sources.add(source)
         self.data_sources_seen += 1
         for session in self.sessions.values():
             if session.accepts_data_sources:
-                for entry in session.config.data_sources:
+                for entry in session.wanted.named(source.name):
                     self._set_up(session, source, entry)
 
-    def update_data_source(
-        self, producer: ProducerEndpoint, descriptor: DataSourceDescriptor
-    ) -> None:
-        """Replace a descriptor; one without an id, or of an unknown source, is ignored."""
-        for source in self.data_sources:
-            known = source.descriptor
-            same = known.id == descriptor.id and known.name == descriptor.name
-            if source.producer is producer and descriptor.id and same:
-                source.descriptor = descriptor
+    def update_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
+        """Replace a descriptor; one without an id, or of an unknown source, is ignored.
+
+        Raises:
+            DecodeError: The descriptor is malformed.
+        """
+        header = DescriptorHeader(descriptor)
+        for source in self.data_sources.of(producer, header.name):
+            if header.id and source.header.id == header.id:
+                source.update(descriptor, header)
 
     def unregister_data_source(self, producer: ProducerEndpoint, name: str) -> None:
         """Remove what a producer offers under `name`; its instances end."""
-        for source in list(self.data_sources):
-            if source.producer is producer and source.name == name:
-                for session in self.sessions.values():
-                    producer.scrape(session.buffers)
-                self._remove(source)
+        sources = self.data_sources.of(producer, name)
+        if sources:
+            for session in self.sessions.values():
+                producer.scrape(session.buffers)
+        for source in sources:
+            self._remove(source)
 
     def _remove(self, source: RegisteredDataSource) -> None:
         self.data_sources.remove(source)
@@ -307,12 +316,12 @@ class TracingService:
         self,
         session: TracingSession,
         source: RegisteredDataSource,
-        entry: TraceConfig.DataSource,
+        entry: WantedDataSource,
     ) -> None:
         if self.lockdown and (source.producer.uid != self.uid or source.producer.shm_emulation):
             return
-        if source.matches(entry, all_machines=session.config.trace_all_machines):
-            session.instances.add(source, entry)
+        if entry.matches(source):
+            session.instances.add(source, entry.config)
 
     # Consumers and sessions
 
@@ -348,8 +357,8 @@ class TracingService:
     def set_up_session(self, session: TracingSession) -> None:
         """Set up every data source that the session wants, in the order of its config."""
         self.on_session_state(session)
-        for entry in session.config.data_sources:
-            for source in list(self.data_sources):
+        for entry in session.wanted.entries:
+            for source in self.data_sources.named(entry.config.name):
                 self._set_up(session, source, entry)
 
     def change_filters(self, session: TracingSession, config: TraceConfig) -> None:
@@ -357,15 +366,12 @@ class TracingService:
 
         Producers that match now, and had nothing of that name in the session, join it.
         Everything else in the new config is left aside.
+
+        Raises:
+            ConfigError: A filter can't be used; nothing has changed.
         """
-        filters = {entry.config.name: entry for entry in config.data_sources if entry.config}
-        for entry in session.config.data_sources:
-            new = filters.get(entry.config.name) if entry.config else None
-            if new is None:
-                continue
-            entry.producer_name_filter = new.producer_name_filter
-            entry.producer_name_regex_filter = new.producer_name_regex_filter
-            for source in list(self.data_sources):
+        for entry in session.wanted.take_filters_of(WantedDataSources(config)):
+            for source in self.data_sources.named(entry.config.name):
                 if not session.instances.has(source.producer, source.name):
                     self._set_up(session, source, entry)
 
@@ -440,13 +446,12 @@ class TracingService:
     def connect_relay(self, machine_id: int) -> RelayEndpoint:
         """Take in the relay of another machine."""
         relay = RelayEndpoint(self, machine_id)
-        self.relays.append(relay)
+        self.relays[relay] = None
         return relay
 
     def disconnect_relay(self, relay: RelayEndpoint) -> None:
         """The relay goes (called by its endpoint). Harmless if it has gone."""
-        if relay in self.relays:
-            self.relays.remove(relay)
+        self.relays.pop(relay, None)
 
     # Ids that are unique in this service
 

@@ -36,6 +36,7 @@ from stretto.service.service_packets import (
 )
 from stretto.service.timers import Timers
 from stretto.service.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
+from stretto.service.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class TracingSession:
         "triggers",
         "uid",
         "uuid",
+        "wanted",
     )
 
     def __init__(
@@ -131,6 +133,7 @@ class TracingSession:
         self.uid = owner.uid
         self.uuid = uuid
         self.state = CONFIGURED
+        self.wanted = WantedDataSources(config)
         self.triggers = triggers.SessionTriggers(config.trigger_config)
         self.duration_ms = config.duration_ms
         if self.triggers.mode in (triggers.STOP_TRACING, triggers.CLONE_SNAPSHOT):
@@ -260,7 +263,7 @@ class TracingSession:
     def _clear_incremental_state(self) -> None:
         targets: dict[ProducerEndpoint, list[int]] = {}
         for instance in self.instances:
-            if instance.source.descriptor.handles_incremental_state_clear:
+            if instance.source.header.handles_incremental_state_clear:
                 targets.setdefault(instance.producer, []).append(instance.instance_id)
         for producer, instance_ids in targets.items():
             producer.clear_incremental_state(instance_ids)

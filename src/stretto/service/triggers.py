@@ -12,16 +12,17 @@ cloned by them is never read itself.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
 from stretto.service import limits
-from stretto.service.data_source import full_match
+from stretto.service.name_filter import RegexCompiler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Final
 
+    from stretto.base.regex import Regex
     from stretto.protos.config import TraceConfig
 
 # TriggerConfig.TriggerMode
@@ -46,6 +47,50 @@ class ReceivedTrigger:
         self.stop_delay_ms = stop_delay_ms
 
 
+class WantedTrigger:
+    """A trigger that a session waits for, as its config describes it."""
+
+    __slots__ = ("_max_per_24_h", "_producers", "_skip_probability", "stop_delay_ms")
+
+    def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
+        """`producers`: which of them may activate it; None for all."""
+        self.stop_delay_ms = trigger.stop_delay_ms
+        self._max_per_24_h = trigger.max_per_24_h
+        self._skip_probability = trigger.skip_probability
+        self._producers = producers
+
+    def accepts(self, producer_name: str, count: int, random: Callable[[], float]) -> bool:
+        """Whether an activation counts.
+
+        Args:
+            producer_name: The producer's that activates it.
+            count: How often it took effect in the last 24 hours.
+            random: Gives a number in [0, 1).
+        """
+        if self._producers is not None and not self._producers.full_match(producer_name):
+            return False
+        if self._skip_probability > 0 and random() < self._skip_probability:
+            return False
+        return not self._max_per_24_h or count < self._max_per_24_h
+
+
+def wanted_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
+    """The triggers of a config by name.
+
+    Raises:
+        ConfigError: A regular expression can't be used; it says which.
+    """
+    compiler = RegexCompiler()
+    wanted = {}
+    for index, trigger in enumerate(config.triggers):
+        pattern, producers = trigger.producer_name_regex, None
+        if pattern:
+            field = f"trigger_config.triggers[{index}].producer_name_regex"
+            producers = compiler.compile(pattern, field)
+        wanted[trigger.name] = WantedTrigger(trigger, producers)
+    return wanted
+
+
 class SessionTriggers:
     """What one session waits for, and what has come.
 
@@ -61,7 +106,7 @@ class SessionTriggers:
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []
-        self._wanted = {trigger.name: trigger for trigger in config.triggers} if config else {}
+        self._wanted = wanted_triggers(config) if config else {}
         self._emitted = 0
 
     @property
@@ -69,7 +114,7 @@ class SessionTriggers:
         """Whether a trigger has to come before there is anything to read."""
         return self.mode != NO_MODE and not self.received
 
-    def wanted(self, name: str) -> TraceConfig.TriggerConfig.Trigger | None:
+    def wanted(self, name: str) -> WantedTrigger | None:
         """What the config says of a trigger, or None if it is none of the session's."""
         return self._wanted.get(name) if self.mode != NO_MODE else None
 
@@ -93,45 +138,33 @@ def effective_mode(config: TraceConfig.TriggerConfig) -> int:
 
 
 class TriggerHistory:
-    """Which triggers took effect in the last 24 hours, in any session."""
+    """Which triggers took effect in the last 24 hours, in any session; the last 65536."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_counts", "_entries")
 
     def __init__(self) -> None:
-        self._entries: deque[tuple[int, str]] = deque(maxlen=limits.MAX_TRIGGER_HISTORY)
+        self._entries: deque[tuple[int, str]] = deque()
+        self._counts: Counter[str] = Counter()
 
     def count(self, name: str, now_ns: int) -> int:
         """How often `name` did."""
         oldest = now_ns - limits.TRIGGER_HISTORY_NS
         while self._entries and self._entries[0][0] < oldest:
-            self._entries.popleft()
-        return sum(entry == name for _, entry in self._entries)
+            self._forget_first()
+        return self._counts[name]
 
     def add(self, name: str, now_ns: int) -> None:
         """It did so now."""
+        if len(self._entries) >= limits.MAX_TRIGGER_HISTORY:
+            self._forget_first()
         self._entries.append((now_ns, name))
+        self._counts[name] += 1
 
-
-def accepts(
-    trigger: TraceConfig.TriggerConfig.Trigger,
-    producer_name: str,
-    count: int,
-    random: Callable[[], float],
-) -> bool:
-    """Whether an activation of a wanted trigger counts.
-
-    Args:
-        trigger: What the session's config says of it.
-        producer_name: Who activates it.
-        count: How often it took effect in the last 24 hours.
-        random: Gives a number in [0, 1).
-    """
-    pattern = trigger.producer_name_regex
-    if pattern and not full_match(pattern, producer_name):
-        return False
-    if trigger.skip_probability > 0 and random() < trigger.skip_probability:
-        return False
-    return not trigger.max_per_24_h or count < trigger.max_per_24_h
+    def _forget_first(self) -> None:
+        _, name = self._entries.popleft()
+        self._counts[name] -= 1
+        if not self._counts[name]:
+            del self._counts[name]
 
 
 def names_once(names: Iterable[str]) -> list[str]:

@@ -245,3 +245,19 @@ class TestTransfer:
 
     def test_is_not_inherited(self, pair: Pair) -> None:
         assert not os.get_inheritable(pair[0].fileno())
+
+
+def test_hundreds_of_connections_may_wait_to_be_accepted(tmp_path: Path) -> None:
+    most = int(Path("/proc/sys/net/core/somaxconn").read_text())
+    listener = UnixListener(str(tmp_path / "sock"))
+    ends = []
+    try:
+        for _ in range(min(300, most)):
+            end = socket.socket(socket.AF_UNIX)
+            ends.append(end)
+            end.setblocking(False)
+            end.connect(str(tmp_path / "sock"))
+    finally:
+        for end in ends:
+            end.close()
+        listener.close()

@@ -245,3 +245,40 @@ class TestListener:
         listener.close()
         for end in [client, *accepted]:
             end.close()
+
+
+class TestBugs:
+    """An exception while one frame is handled: the frames behind it don't wait."""
+
+    def test_frames_behind_one_that_fails_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        host.far.send(invoke("Fail", 1) + hello(b"a", 2) + invoke("Fail", 3) + hello(b"b", 4))
+        errors = 0
+        for _ in range(3):
+            try:
+                runner.run_until_idle()
+            except ZeroDivisionError:
+                errors += 1
+                assert host.greeter.calls == [b"a", b"b"]
+        assert errors == 2
+        host.connection.close()
+        host.far.close()
+
+    def test_a_fast_path_that_fails_leaves_its_frames_to_the_machine(
+        self, runner: FakeTaskRunner
+    ) -> None:
+        def fail(_data: memoryview) -> int:
+            raise ZeroDivisionError("a bug")
+
+        host = HostEnd(runner, fast_path=fail)
+        host.far.send(hello(b"a"))
+        with pytest.raises(ZeroDivisionError):
+            runner.run_until_idle()
+        assert host.greeter.calls == [b"a"]
+        host.connection.close()
+        host.far.close()
+
+
+def invoke(method: str, request_id: int) -> bytes:
+    call = IPCFrame.InvokeMethod(service_id=1, method_id=GREETER.method_id(method))
+    return encode_frame(IPCFrame(request_id=request_id, msg_invoke_method=call))

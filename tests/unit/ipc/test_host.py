@@ -21,7 +21,13 @@ class Host:
         self.greeter = Greeter()
         self.outbox = MemoryOutbox(FakeTaskRunner())
         self.refused = 0
-        self.connection = HostConnection([self.greeter.hosted], self.outbox, self._on_refused)
+        self.senseless: list[str] = []
+        self.connection = HostConnection(
+            [self.greeter.hosted],
+            self.outbox,
+            self._on_refused,
+            on_senseless=self.senseless.append,
+        )
         self.greeter.take_fd = self.connection.take_fd
 
     def _on_refused(self) -> None:
@@ -105,7 +111,9 @@ class TestInvoke:
         deferred.reject()
         assert len(host.outbox.sent) == 1
 
-    @pytest.mark.parametrize(("service_id", "method"), [(0, 1), (2, 1), (1, 0), (1, 9), (1, 2**31)])
+    @pytest.mark.parametrize(
+        ("service_id", "method"), [(0, 1), (2, 1), (1, 0), (1, 10), (1, 2**31)]
+    )
     def test_nonexistent(self, host: Host, service_id: int, method: int) -> None:
         assert host.invoke(method, service_id=service_id) == [REJECTED]
         assert host.invoke(method, service_id=service_id, drop_reply=True) == []
@@ -167,6 +175,34 @@ class TestDescriptors:
         assert len(os.listdir("/proc/self/fd")) == before + 1
         host.connection.close()
         assert len(os.listdir("/proc/self/fd")) == before
+
+
+class TestLog:
+    def test_undecodable_requests_are_reported_once_per_method(self, host: Host) -> None:
+        for _ in range(3):
+            assert host.invoke("Strict", b"\xff") == [REJECTED]
+        (line,) = host.senseless
+        assert line.startswith("Strict: ")
+
+    def test_undecodable_requests_without_a_reply_are_reported_too(self, host: Host) -> None:
+        assert host.invoke("Strict", b"\xff", drop_reply=True) == []
+        assert len(host.senseless) == 1
+
+    def test_frames_that_are_no_message_are_reported_once(self, host: Host) -> None:
+        for _ in range(3):
+            host.connection.receive(b"\xff\xff")
+        assert host.senseless == ["frame: 2 bytes that are no message"]
+
+    def test_what_a_service_refuses_is_not_reported(self, host: Host) -> None:
+        assert host.invoke("Refuse") == [REJECTED]
+        assert host.senseless == []
+
+
+class TestBugs:
+    def test_a_handler_that_fails_rejects_its_request(self, host: Host) -> None:
+        with pytest.raises(ZeroDivisionError):
+            host.invoke("Fail")
+        assert [frame.msg_invoke_method_reply for frame in host.outbox.sent] == [REJECTED]
 
 
 class TestRefused:

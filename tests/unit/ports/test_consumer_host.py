@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 
 from stretto.base.unix_socket import PeerCredentials, UnixSocket
+from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.reply_streams import MAX_QUEUED_BYTES
+from stretto.ipc.service import Raw
 from stretto.ports.consumer_host import MAX_PART_BYTES, NOBODY, ConsumerHost
 from stretto.ports.consumer_port import CONSUMER_PORT
+from stretto.ports.encoded_message import field_bytes
+from stretto.ports.service_state import decode_state
 from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
-from stretto.protos.config import TraceConfig
+from stretto.protos.config import DataSourceDescriptor, TraceConfig
 from stretto.protos.ipc import ObservableEvents
 from stretto.protos.trace import TraceStats, TracingServiceState
+from stretto.protozero.wire import bytes_field
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.plain_queue import PlainQueue
 from tests.support.remote_consumer import RemoteConsumer, Replies
@@ -32,7 +37,10 @@ class World(Setup):
     def __init__(self) -> None:
         super().__init__()
         self.connected_as: list[int] = []
-        self.host = ConsumerHost(self.runner, self.connect)
+        self.errors: list[str] = []
+        self.host = ConsumerHost(
+            self.runner, self.connect, on_error=lambda error: self.errors.append(str(error))
+        )
         self.remotes: list[RemoteConsumer] = []
 
     def connect(self, consumer: Any, uid: int) -> Any:
@@ -407,6 +415,35 @@ class TestQuestions:
         state = TracingServiceState.decode(b"".join(part.encode() for part in parts if part))
         assert [source.ds_descriptor.name for source in state.data_sources] == names  # type: ignore[union-attr]
         assert state.supports_tracing_sessions
+
+    def test_a_descriptor_larger_than_a_frame_is_listed_by_its_header(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
+        large = DataSourceDescriptor(name="large", id=7, no_flush=True).encode()
+        large += bytes_field(100, bytes(MAX_FRAME_BYTES - 100))
+        small = DataSourceDescriptor(name="small").encode() + bytes_field(100, b"opaque")
+        endpoint: Any = world.producer().endpoint
+        for descriptor in (large, small):
+            endpoint.register_encoded_data_source(descriptor)
+        replies = world.call(remote, "QueryServiceState")
+        state = decode_state(b"".join(field_bytes(reply, 1) for reply in replies))
+        found = [each.ds_descriptor for each in state.data_sources]
+        assert found[0] == DataSourceDescriptor(name="large", id=7, no_flush=True)
+        assert found[1] is not None
+        assert found[1].encode() == small
+        (error,) = world.errors
+        assert "'large'" in error
+        assert str(len(large)) in error
+
+    def test_undecodable_requests_are_logged(self, world: World, remote: RemoteConsumer) -> None:
+        assert remote.proxy is not None
+        for _ in range(3):
+            remote.proxy.invoke("Flush", Raw(b"\xff"))
+        world.run()
+        (error,) = world.errors
+        assert "consumer" in error
+        assert f"process {os.getpid()}" in error
+        assert "Flush" in error
 
     def test_sessions_only(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote)

@@ -12,12 +12,14 @@ from stretto.base.errors import SessionError
 from stretto.base.memory import create_sealed_memfd
 from stretto.ipc.client import Client, ServiceProxy
 from stretto.ipc.host import HostConnection
+from stretto.ipc.service import Raw
 from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
 from stretto.ports.peer import Peer
 from stretto.ports.producer_host import COMMIT_DATA_ID, SERVICE_ID, HostedProducer
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
+from stretto.protozero.wire import bytes_field
 from stretto.testing.connection_pair import ConnectionPair
 from stretto.testing.fake_task_runner import FakeTaskRunner
 
@@ -117,12 +119,12 @@ REQUESTS = [
     (
         "RegisterDataSource",
         ipc.RegisterDataSourceRequest(data_source_descriptor=DESCRIPTOR),
-        ("register_data_source", DESCRIPTOR),
+        ("register_encoded_data_source", DESCRIPTOR.encode()),
     ),
     (
         "UpdateDataSource",
         ipc.UpdateDataSourceRequest(data_source_descriptor=DESCRIPTOR),
-        ("update_data_source", DESCRIPTOR),
+        ("update_encoded_data_source", DESCRIPTOR.encode()),
     ),
     (
         "UnregisterDataSource",
@@ -280,6 +282,14 @@ class TestRequests:
     def test_without_a_descriptor_is_rejected(self, talk: Talk, name: str) -> None:
         talk.initialize()
         assert talk.call(name, ipc.RegisterDataSourceRequest()) == [None]
+
+    @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
+    def test_descriptors_reach_the_endpoint_as_they_came(self, talk: Talk, name: str) -> None:
+        talk.initialize()
+        descriptor = bytes_field(1000, b"?") + b"\x0a\x81\x00a" + bytes_field(6, b"\xff")
+        (reply,) = talk.call(name, Raw(bytes_field(1, descriptor)))
+        assert reply is not None
+        assert talk.log[1][1:] == (descriptor,)
 
     def test_every_method_has_a_handler(self, talk: Talk) -> None:
         assert set(talk.hosted.service.handlers) == set(PRODUCER_PORT.by_name)

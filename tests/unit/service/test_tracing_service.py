@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stretto.base.errors import SessionError
-from stretto.protos.config import TraceConfig
+from stretto.protos.config import DataSourceDescriptor, TraceConfig
 from stretto.service.tracing_service import TracingService
 from tests.support.service_setup import UID, data_source, make_config
 
@@ -56,12 +56,12 @@ class TestRegistry:
         producer.register("ds", ident=1)
         other = setup.producer()
         other.register("ds", ident=1)
-        descriptor = setup.service.data_sources[0].descriptor
-        updated = type(descriptor)(name="ds", id=1, no_flush=True)
+        updated = DataSourceDescriptor(name="ds", id=1, no_flush=True)
         producer.endpoint.update_data_source(updated)
-        assert [source.descriptor.no_flush for source in setup.service.data_sources] == [1, 0]
-        producer.endpoint.update_data_source(type(descriptor)(name="ds", id=2))
-        assert setup.service.data_sources[0].descriptor is updated
+        assert [source.header.no_flush for source in setup.service.data_sources] == [True, False]
+        producer.endpoint.update_data_source(DataSourceDescriptor(name="ds", id=2))
+        producer.endpoint.update_data_source(DataSourceDescriptor(name="ds"))
+        assert next(iter(setup.service.data_sources)).descriptor == updated.encode()
 
     def test_sync_comes_after_everything_before_it(self, setup):
         producer = setup.producer("ds")
@@ -161,7 +161,7 @@ class TestSessions:
             TraceConfig.DataSource(
                 config=data_source("ds").config,
                 producer_name_filter=["one"],
-                producer_name_regex_filter=["t.o", "thre", "("],
+                producer_name_regex_filter=["t.o", "thre"],
             )
         ]
         setup.enable(config)

@@ -1,0 +1,183 @@
+r"""Regular expressions of configs: compiled once, matched in time linear in the text.
+
+Whoever writes a config chooses the expression, and a hostile producer the text. `re` tries
+alternatives one after the other, which takes exponential time for some pairs. Here all of
+them advance together, as in RE2::
+
+    pattern --parse--> tree --emit--> program --full_match--> sets of places in the program
+
+A set that a character leads to is remembered, so that most characters cost one look-up.
+Syntax: `regex_syntax`.
+"""
+
+from __future__ import annotations
+
+from stretto.base.character_set import WORD, CharacterSet
+from stretto.base.errors import ConfigError
+from stretto.base.regex_syntax import (
+    BEGIN,
+    END,
+    WORD_BOUNDARY,
+    Choice,
+    Place,
+    Repeat,
+    Sequence,
+    parse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final, TypeAlias
+
+    from stretto.base.regex_syntax import Node
+
+    Instruction: TypeAlias = tuple["CharacterSet | str | None", tuple[int, ...]]
+    """A set: read one of it. A kind of place: be there. None: nothing. Then go on at any
+    of these."""
+    State: TypeAlias = tuple[frozenset[int], str]
+    """Where in the program we are, and the character before: "" at the beginning."""
+
+MAX_PROGRAM: Final = 2000
+"""Instructions of one expression."""
+MAX_TEXT: Final = 512
+"""Characters. Longer texts match no expression."""
+MAX_KNOWN_STEPS: Final = 2000
+"""Steps that are remembered; then all are forgotten."""
+
+_MATCH: Final = 0
+"""Where every program ends."""
+
+
+class Regex:
+    """A regular expression.
+
+    Args:
+        pattern: In the syntax of `regex_syntax`.
+
+    Raises:
+        ConfigError: It is malformed, too large, or uses what isn't supported.
+
+    Attributes:
+        size: Instructions of its program.
+    """
+
+    __slots__ = ("_known", "_program", "_start")
+
+    def __init__(self, pattern: str) -> None:
+        tree = parse(pattern)
+        size = _size(tree)
+        if size > MAX_PROGRAM:
+            raise ConfigError(f"it is too large: {size} steps, at most {MAX_PROGRAM} are allowed")
+        self._program: list[Instruction] = [(None, ())]
+        self._start = _emit(tree, self._program, _MATCH)
+        self._known: dict[tuple[State, str], State] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._program)
+
+    def full_match(self, text: str) -> bool:
+        """Whether the whole text matches; False for one of more than MAX_TEXT characters."""
+        if len(text) > MAX_TEXT:
+            return False
+        state: State = (frozenset((self._start,)), "")
+        for character in text:
+            state = self._step(state, character)
+            if not state[0]:
+                return False
+        return _MATCH in self._reach(state, "")
+
+    def _step(self, state: State, character: str) -> State:
+        known = self._known.get((state, character))
+        if known is not None:
+            return known
+        if len(self._known) >= MAX_KNOWN_STEPS:
+            self._known.clear()
+        program = self._program
+        following: set[int] = set()
+        for at in self._reach(state, character):
+            condition, targets = program[at]
+            if isinstance(condition, CharacterSet) and character in condition:
+                following.update(targets)
+        # Of the character before only this counts: fewer states are to be remembered.
+        new = frozenset(following), "a" if character in WORD else " "
+        self._known[state, character] = new
+        return new
+
+    def _reach(self, state: State, following: str) -> set[int]:
+        """All places that can be reached without reading a character."""
+        places, before = state
+        reached = set(places)
+        waiting = list(places)
+        while waiting:
+            condition, targets = self._program[waiting.pop()]
+            if isinstance(condition, CharacterSet):
+                continue
+            if condition is not None and not _holds(condition, before, following):
+                continue
+            for target in targets:
+                if target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        return reached
+
+
+def _holds(kind: str, before: str, following: str) -> bool:
+    """Whether we are at a place of this kind, between two characters; "" is the text's end."""
+    if kind == BEGIN:
+        return not before
+    if kind == END:
+        return not following
+    boundary = (before in WORD) != (following in WORD)
+    return boundary == (kind == WORD_BOUNDARY)
+
+
+def _size(node: Node) -> int:
+    """Instructions that a tree takes; counts in braces multiply, so they come first."""
+    if isinstance(node, Sequence):
+        return sum(map(_size, node.parts))
+    if isinstance(node, Choice):
+        return 1 + sum(map(_size, node.parts))
+    if isinstance(node, Repeat):
+        part = _size(node.part)
+        if node.most is None:
+            return part * max(node.least, 1) + 1
+        return part * node.most + node.most - node.least
+    return 1
+
+
+def _emit(node: Node, program: list[Instruction], after: int) -> int:
+    """Append a tree's instructions, which go on at `after`; return where they begin."""
+    if isinstance(node, Sequence):
+        for part in reversed(node.parts):
+            after = _emit(part, program, after)
+        return after
+    if isinstance(node, Choice):
+        return _append(program, None, [_emit(part, program, after) for part in node.parts])
+    if isinstance(node, Repeat):
+        return _emit_repeat(node, program, after)
+    return _append(program, node.kind if isinstance(node, Place) else node, [after])
+
+
+def _emit_repeat(node: Repeat, program: list[Instruction], after: int) -> int:
+    end, least = after, node.least
+    if node.most is None:
+        loop = _append(program, None, [])
+        begin = _emit(node.part, program, loop)
+        program[loop] = None, (begin, end)
+        after = begin if least else loop
+        least = max(least - 1, 0)
+    else:
+        for _ in range(node.most - least):
+            after = _append(program, None, [_emit(node.part, program, after), end])
+    for _ in range(least):
+        after = _emit(node.part, program, after)
+    return after
+
+
+def _append(
+    program: list[Instruction], condition: CharacterSet | str | None, targets: Iterable[int]
+) -> int:
+    program.append((condition, tuple(targets)))
+    return len(program) - 1

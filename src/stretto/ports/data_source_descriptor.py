@@ -1,0 +1,79 @@
+"""DataSourceDescriptor as the service sees it: some flags, and bytes that are not its own.
+
+What a data source says of itself (categories, counters, what later versions add) is between
+its producer and those who ask for the service's state: the service hands the bytes on.
+"""
+
+from __future__ import annotations
+
+from stretto.protozero.wire import DELIMITED, VARINT, read_field
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final
+
+    from stretto.protozero.wire import RawField
+
+_NAME: Final = 1
+_WILL_NOTIFY_ON_STOP: Final = 2
+_WILL_NOTIFY_ON_START: Final = 3
+_HANDLES_INCREMENTAL_STATE_CLEAR: Final = 4
+_ID: Final = 7
+_NO_FLUSH: Final = 9
+_HEADER_FIELDS: Final = (
+    _NAME,
+    _WILL_NOTIFY_ON_STOP,
+    _WILL_NOTIFY_ON_START,
+    _HANDLES_INCREMENTAL_STATE_CLEAR,
+    _ID,
+    _NO_FLUSH,
+)
+
+
+class DescriptorHeader:
+    """What the service reads of a descriptor; see DataSourceDescriptor for each field.
+
+    Raises:
+        DecodeError: The descriptor isn't made of fields. What is in those that aren't read
+            here is not looked at.
+    """
+
+    __slots__ = (
+        "handles_incremental_state_clear",
+        "id",
+        "name",
+        "no_flush",
+        "will_notify_on_start",
+        "will_notify_on_stop",
+    )
+
+    def __init__(self, descriptor: bytes) -> None:
+        name = b""
+        flags: dict[int, int] = {}
+        for (number, wire_type, value, end), _ in _fields(descriptor):
+            if number == _NAME and wire_type == DELIMITED:
+                name = descriptor[value:end]
+            elif wire_type == VARINT:
+                flags[number] = value
+        self.name = name.decode("utf-8", "surrogateescape")
+        self.id = flags.get(_ID, 0)
+        self.will_notify_on_stop = bool(flags.get(_WILL_NOTIFY_ON_STOP))
+        self.will_notify_on_start = bool(flags.get(_WILL_NOTIFY_ON_START))
+        self.no_flush = bool(flags.get(_NO_FLUSH))
+        clears = flags.get(_HANDLES_INCREMENTAL_STATE_CLEAR)
+        self.handles_incremental_state_clear = bool(clears)
+
+
+def without_details(descriptor: bytes) -> bytes:
+    """A descriptor that says no more than its header. Raises DecodeError."""
+    return b"".join(field for raw, field in _fields(descriptor) if raw[0] in _HEADER_FIELDS)
+
+
+def _fields(encoded: bytes) -> Iterator[tuple[RawField, bytes]]:
+    """Each field, as `read_field` returns it and as it is encoded."""
+    at, end = 0, len(encoded)
+    while at < end:
+        raw = read_field(encoded, at, end)
+        yield raw, encoded[at : raw[3]]
+        at = raw[3]

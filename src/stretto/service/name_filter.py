@@ -1,0 +1,85 @@
+"""Regular expressions of a config over the names of producers.
+
+They are compiled when the config comes, so that what can't be used is refused there and
+then, and no producer's name takes long to look at.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError
+from stretto.base.regex import Regex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+MAX_TOTAL_SIZE: Final = 8000
+"""Of all expressions of a config, in instructions: some 8000 characters."""
+MAX_SHOWN: Final = 60
+"""Characters of an expression, in an error."""
+MAX_KNOWN_NAMES: Final = 1000
+"""Names whose answers are remembered; then all are forgotten."""
+
+
+class RegexCompiler:
+    """Compiles the expressions of one config, as long as together they aren't too large."""
+
+    __slots__ = ("_total",)
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def compile(self, pattern: str, field: str) -> Regex:
+        """Compile one expression.
+
+        Args:
+            pattern: The expression.
+            field: Where in the config it stands, for the error.
+
+        Raises:
+            ConfigError: It can't be used.
+        """
+        try:
+            regex = Regex(pattern)
+            self._total += regex.size
+            if self._total > MAX_TOTAL_SIZE:
+                raise ConfigError(f"with those before it, it has more than {MAX_TOTAL_SIZE} steps")
+        except ConfigError as error:
+            raise ConfigError(
+                f"{field}: the regular expression {_shown(pattern)} can't be used: {error}."
+            ) from error
+        return regex
+
+
+def _shown(pattern: str) -> str:
+    cut = pattern[:MAX_SHOWN]
+    return repr(cut) if cut == pattern else f"{cut!r}…"
+
+
+class NameFilter:
+    """Names that are listed, or match one of several expressions; all if there is neither.
+
+    Args:
+        exact: The names.
+        regexes: The expressions, for the whole name.
+    """
+
+    __slots__ = ("_exact", "_known", "_regexes")
+
+    def __init__(self, exact: Sequence[str], regexes: Sequence[Regex]) -> None:
+        self._exact = frozenset(exact)
+        self._regexes = tuple(regexes)
+        self._known: dict[str, bool] = {}
+
+    def matches(self, name: str) -> bool:
+        """Whether `name` passes."""
+        if not self._regexes:
+            return not self._exact or name in self._exact
+        known = self._known.get(name)
+        if known is None:
+            if len(self._known) >= MAX_KNOWN_NAMES:
+                self._known.clear()
+            known = name in self._exact or any(each.full_match(name) for each in self._regexes)
+            self._known[name] = known
+        return known

@@ -1,0 +1,47 @@
+"""How much work a call does, in bytecode and comparisons: the same on every machine."""
+
+from __future__ import annotations
+
+import sys
+
+
+def operations(call):
+    """Run `call`; return how many bytecode operations Stretto's own code executed in it."""
+    count = 0
+
+    def trace(frame, event, _arg):
+        nonlocal count
+        if event == "call" and not frame.f_globals.get("__name__", "").startswith("stretto."):
+            return None
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    sys._getframe().f_trace_opcodes = True  # CPython looks at it when tracing begins.
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+class CountedName(str):
+    """A name that counts how often names are compared, also where C code compares them."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other):
+        CountedName.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def comparisons(call):
+    """Run `call`; return how often a CountedName was compared."""
+    before = CountedName.comparisons
+    call()
+    return CountedName.comparisons - before
