@@ -1,5 +1,6 @@
 #include "trace_slices.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "wire.h"
@@ -66,17 +67,80 @@ static bool is_packet(const uint8_t* p, const uint8_t* end) {
          open_field(p, end, PACKET_TAG, &packet_end) && packet_end == end;
 }
 
+/* A slice, wherever it stands. */
+struct slice {
+  const uint8_t* data;
+  size_t size;
+  bool is_last;
+};
+
+/* Reads the content of a slice; false if it is encoded in another way than
+ * data and mark, of which Perfetto's service leaves out neither. */
+static bool read_slice(const uint8_t* p, const uint8_t* end,
+                       struct slice* slice) {
+  const uint8_t* data_end = p;
+  const uint8_t* data = open_field(p, end, PACKET_TAG, &data_end);
+  if (!data)
+    return false;
+  *slice = (struct slice){data, (size_t)(data_end - data), false};
+  if (data_end == end)
+    return true;
+  slice->is_last = end - data_end == LAST_MARK_SIZE && data_end[1] == 1;
+  return end - data_end == LAST_MARK_SIZE && data_end[0] == LAST_TAG &&
+         data_end[1] <= 1;
+}
+
+/* The end of the packet whose first slice is at p, and the packet's size; NULL
+ * if its last slice isn't here. */
+static const uint8_t* find_end(const uint8_t* p, const uint8_t* end,
+                               size_t* packet_size) {
+  struct slice slice = {0};
+  *packet_size = 0;
+  while (!slice.is_last) {
+    const uint8_t* next = p;
+    p = open_field(p, end, SLICE_TAG, &next);
+    if (!p || !read_slice(p, next, &slice))
+      return NULL;
+    *packet_size += slice.size;
+    p = next;
+  }
+  return p;
+}
+
+/* Writes the packet of the slices in [p, end), which find_end has found. */
+static uint8_t* put_packet(uint8_t* out, const uint8_t* p, const uint8_t* end,
+                           size_t packet_size) {
+  *out++ = PACKET_TAG;
+  out = st_put_varint(out, packet_size);
+  while (p != end) {
+    struct slice slice = {0};
+    const uint8_t* next = end;
+    p = open_field(p, end, SLICE_TAG, &next);
+    if (p && read_slice(p, next, &slice))
+      memcpy(out, slice.data, slice.size);
+    out += slice.size;
+    p = next;
+  }
+  return out;
+}
+
 size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
                       size_t* written) {
-  const uint8_t* p = reply;
+  const uint8_t *p = reply, *end = reply + size;
   const uint8_t* begin = out;
   const uint8_t *slice, *next = p;
-  while ((slice = open_field(p, reply + size, SLICE_TAG, &next))) {
-    if (!is_packet(slice, next))
-      break;
-    size_t field_size = (size_t)(next - slice) - LAST_MARK_SIZE;
-    memcpy(out, slice, field_size);
-    out += field_size;
+  while ((slice = open_field(p, end, SLICE_TAG, &next))) {
+    if (is_packet(slice, next)) {
+      size_t field_size = (size_t)(next - slice) - LAST_MARK_SIZE;
+      memcpy(out, slice, field_size);
+      out += field_size;
+    } else {
+      size_t packet_size;
+      next = find_end(p, end, &packet_size);
+      if (!next)
+        break;
+      out = put_packet(out, p, next, packet_size);
+    }
     p = next;
   }
   *written = (size_t)(out - begin);

@@ -6,11 +6,13 @@
  *
  * Problem: the traces of a busy machine are packets of some twenty bytes, and
  * each has to be taken out of one message and put into another.  A whole
- * packet is a slice as it stands, so that is a copy.
+ * packet is a slice as it stands, so that is a copy.  Perfetto's service sends
+ * every packet in two slices at least: what the producer wrote, and what the
+ * service has to say of it.
  *
- * Only that case is handled here.  Packets that need several slices, and
- * slices that are encoded in another way, stop both functions; the caller
- * handles one such and goes on: stretto.ports.trace_slices.
+ * A packet too large for a reply stops st_slices_pack; one that isn't whole in
+ * the reply, or a slice that is encoded in another way, st_slices_join.  The
+ * caller handles it and goes on: stretto.ports.trace_slices.
  *
  * Source: docs/formats/ipc.md, "ConsumerPort".
  */
@@ -31,8 +33,8 @@ enum {
 size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
                       uint8_t* out, size_t* written);
 
-/* Writes the packets of whole slices; `out` has room for `size` bytes.  Sets
- * *written, and returns how many bytes of the reply that took. */
+/* Writes the packets whose slices are all there; `out` has room for `size`
+ * bytes.  Sets *written, and returns how many bytes of the reply that took. */
 size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
                       size_t* written);
 

@@ -71,6 +71,7 @@ static void stops_at_what_is_no_packet(void) {
 static void stops_at_slices_of_another_form(void) {
   static const uint8_t cases[][16] = {
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 3, 0x0a, 1, 'b'},
+      {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 1, 'b', 0x10, 0},
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x10, 1, 0x0a, 1, 'b'},
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 1, 'b', 0x10, 2},
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 2, 'b', 0x10, 1},
@@ -78,13 +79,40 @@ static void stops_at_slices_of_another_form(void) {
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 1, 1},
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x1a, 5, 0x0a, 1, 'b', 0x10, 1},
   };
-  static const size_t sizes[] = {12, 14, 14, 14, 14, 10, 14};
+  static const size_t sizes[] = {12, 14, 14, 14, 14, 14, 10, 14};
   uint8_t out[16];
   size_t written;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     CHECK_EQ(st_slices_join(cases[i], sizes[i], out, &written), 7);
     CHECK_EQ(written, 3);
   }
+}
+
+static void joins_the_slices_of_a_packet(void) {
+  static const uint8_t reply[] = {0x12, 5,    0x0a, 1,    'a', 0x10, 0, 0x12, 3,
+                                  0x0a, 1,    'b',  0x12, 2,   0x0a, 0, 0x12, 5,
+                                  0x0a, 1,    'c',  0x10, 1,   0x12, 5, 0x0a, 1,
+                                  'd',  0x10, 1,    0x12, 3,   0x0a, 1, 'e'};
+  static const uint8_t expected[] = {0x0a, 3, 'a', 'b', 'c', 0x0a, 1, 'd'};
+  uint8_t out[sizeof reply];
+  size_t written;
+  CHECK_EQ(st_slices_join(reply, sizeof reply, out, &written),
+           sizeof reply - 5);
+  CHECK_EQ(written, sizeof expected);
+  CHECK_EQ(memcmp(out, expected, sizeof expected), 0);
+}
+
+static void many_slices_need_no_more_room_than_they_have(void) {
+  enum { SLICES = 200, SIZE = 7 };
+  static const uint8_t part[SIZE] = {0x12, 5, 0x0a, 1, 'x', 0x10, 0};
+  uint8_t reply[SLICES * SIZE], out[SLICES * SIZE];
+  for (size_t i = 0; i < SLICES; i++)
+    memcpy(reply + i * SIZE, part, SIZE);
+  reply[sizeof reply - 1] = 1;
+  size_t written;
+  CHECK_EQ(st_slices_join(reply, sizeof reply, out, &written), sizeof reply);
+  CHECK_EQ(written, 3 + SLICES);
+  CHECK_EQ(out[1], 0xc8);
 }
 
 int main(void) {
@@ -95,5 +123,7 @@ int main(void) {
   RUN(a_redundant_length_fits_too);
   RUN(stops_at_what_is_no_packet);
   RUN(stops_at_slices_of_another_form);
+  RUN(joins_the_slices_of_a_packet);
+  RUN(many_slices_need_no_more_room_than_they_have);
   return 0;
 }

@@ -5,7 +5,8 @@
 
 So a whole packet is a slice as it stands, between a length and a mark. One that is too
 large for a frame goes in several slices, each in a reply of its own; only the last has
-the mark. Slices of different packets never mix. What goes as it stands is native code's.
+the mark. Slices of different packets never mix. Perfetto's service sends each packet in two
+slices or more. Packets that are whole in a reply are native code's.
 
 Source: docs/formats/ipc.md, "ConsumerPort".
 """
@@ -61,11 +62,11 @@ def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
 class SliceJoiner:
     """Makes a trace of replies again."""
 
-    __slots__ = ("_begun", "_begun_bytes")
+    __slots__ = ("_begun", "_in_packet")
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []  # the slices of a packet that isn't complete
-        self._begun_bytes = 0
+        self._begun = bytearray()  # of a packet that isn't complete
+        self._in_packet = False
 
     def add(self, reply: bytes) -> bytes:
         """The packets that `reply` completes, each with its `0a` and length.
@@ -79,7 +80,7 @@ class SliceJoiner:
         trace = bytearray()
         at, end = 0, len(reply)
         while at < end:
-            if not self._begun:
+            if not self._in_packet:
                 packets, at = _native.join_slices(reply, at)
                 trace += packets
             if at < end:  # A part of a packet, or something that isn't a slice.
@@ -90,16 +91,14 @@ class SliceJoiner:
 
     def _add_slice(self, encoded: bytes) -> bytes:
         data, is_last = _parse(encoded)
-        if data:
-            self._begun.append(data)
-        self._begun_bytes += len(data)
-        if self._begun_bytes > MAX_PACKET_BYTES:
+        self._begun += data
+        if len(self._begun) > MAX_PACKET_BYTES:
             raise DecodeError(f"a packet of more than {MAX_PACKET_BYTES} bytes")
-        if not is_last:
+        self._in_packet = not is_last
+        if self._in_packet:
             return b""
-        packet = bytes_field(_DATA, b"".join(self._begun))
-        self._begun.clear()
-        self._begun_bytes = 0
+        packet = bytes_field(_DATA, bytes(self._begun))
+        self._begun = bytearray()
         return packet
 
 

@@ -87,6 +87,34 @@ class TestForeignEncodings:
         reply = ReadBuffersResponse(slices=[last, whole])
         assert joiner.add(reply.encode()) == b"\x0a\x0done two three\x0a\x04next"
 
+    @pytest.mark.parametrize("mark", [b"", b"\x10\x00"])
+    def test_packets_in_two_slices_are_joined_without_python(
+        self, monkeypatch: pytest.MonkeyPatch, mark: bytes
+    ) -> None:
+        """Perfetto's service appends a slice of its own to every packet."""
+
+        def refuse(encoded: bytes) -> None:
+            raise AssertionError("a slice went through Python")
+
+        monkeypatch.setattr(trace_slices, "_parse", refuse)
+        packet = bytes_field(2, bytes_field(1, b"packet ") + mark)
+        packet += bytes_field(2, bytes_field(1, b"trusted") + b"\x10\x01")
+        assert SliceJoiner().add(packet * 1000) == bytes_field(1, b"packet trusted") * 1000
+
+    def test_empty_slices_of_a_packet_without_end_take_linear_work(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = []
+
+        class Native:
+            def join_slices(self, reply: bytes, start: int) -> tuple[bytes, int]:
+                calls.append(start)
+                return b"", start
+
+        monkeypatch.setattr(trace_slices, "_native", Native())
+        assert SliceJoiner().add(b"\x12\x02\x0a\x00" * 1000) == b""
+        assert calls == [0]
+
     def test_a_packet_whose_bytes_look_like_a_mark(self) -> None:
         joiner = SliceJoiner()
         slice_ = ReadBuffersResponse.Slice(data=b"\x10\x01")
