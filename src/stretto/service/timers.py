@@ -5,9 +5,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from stretto.base.clock import Clock
     from stretto.base.task_runner import TaskRunner
+
+SUSPEND_CHECK_MS: Final = 1000
+"""How long a timer that counts suspended time may sleep before it looks at the clock."""
 
 
 class Timers:
@@ -29,6 +33,22 @@ class Timers:
             task()
 
         self._tokens[name] = self._runner.post_delayed(run, delay_ms)
+
+    def once_counting_suspend(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
+        """Run `task` once, in `delay_ms`; time for which the machine is suspended counts.
+
+        The task runner's clock stands still meanwhile, so the trace clock is read each second.
+        """
+        due_ns = self._clock.boottime_ns() + int(delay_ms * 1_000_000)
+
+        def check() -> None:
+            left_ms = (due_ns - self._clock.boottime_ns()) / 1_000_000
+            if left_ms > 0:
+                self.once(name, min(left_ms, SUSPEND_CHECK_MS), check)
+            else:
+                task()
+
+        self.once(name, min(delay_ms, SUSPEND_CHECK_MS), check)
 
     def every(self, name: str, period_ms: int, task: Callable[[], object]) -> None:
         """Run `task` at each multiple of `period_ms` of the wall time, until cancelled."""

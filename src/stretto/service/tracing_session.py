@@ -242,12 +242,20 @@ class TracingSession:
         self.reader.sync_due = self.reader.stats_due = True
         self.clocks.take()
         interval = self.builtin.snapshot_interval_ms or limits.DEFAULT_SNAPSHOT_INTERVAL_MS
-        self.timers.once("snapshot", interval, self._snapshot_periodically)
+        prefers_suspend_clock = self.builtin.prefer_suspend_clock_for_snapshot
+        self._timer(prefers_suspend_clock)("snapshot", interval, self._snapshot_periodically)
+
+    def _timer(
+        self, prefers_suspend_clock: bool
+    ) -> Callable[[str, float, Callable[[], object]], None]:
+        timers = self.timers
+        return timers.once_counting_suspend if prefers_suspend_clock else timers.once
 
     def _arm_timers(self) -> None:
         config, timers = self.config, self.timers
         if self.duration_ms:
-            timers.once("duration", self.duration_ms, self._on_duration)
+            timer = self._timer(config.prefer_suspend_clock_for_duration)
+            timer("duration", self.duration_ms, self._on_duration)
         if self.drain:
             self.drain.start()
         if flush_period_ms(config):

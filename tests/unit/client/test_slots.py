@@ -120,3 +120,30 @@ def test_observers_hear_of_the_last_change_last(
         assert heard[-1] is False
     finally:
         slots._observers[category].remove(heard.append)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "policy"),
+    [
+        (DataSourceConfig.BUFFER_EXHAUSTED_UNSPECIFIED, _native.DROP),
+        (DataSourceConfig.BUFFER_EXHAUSTED_DROP, _native.DROP),
+        (DataSourceConfig.BUFFER_EXHAUSTED_STALL_THEN_ABORT, _native.STALL_THEN_DROP),
+        (DataSourceConfig.BUFFER_EXHAUSTED_STALL_THEN_DROP, _native.STALL_THEN_DROP),
+    ],
+)
+def test_the_session_says_what_happens_when_memory_is_full(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, wanted: int, policy: int
+) -> None:
+    policies: list[object] = []
+    start_instance = _native.start_instance
+
+    def recorded(*arguments: object) -> object:
+        policies.append(arguments[3])
+        return start_instance(*arguments)
+
+    monkeypatch.setattr(source._native, "start_instance", recorded)
+    made = sessions.make("test.slots")
+    made.config.buffer_exhausted_policy = wanted
+    made.begin()
+    made.end()
+    assert policies == [policy]

@@ -119,6 +119,32 @@ class TestTimers:
         assert len(ran) == 3
         assert not runner.delayed_count
 
+    def test_time_of_suspension_counts_where_that_is_asked_for(self):
+        """The task runner's clock stands still while the machine is suspended."""
+        runner, clock, ran = FakeTaskRunner(), FakeClock(), []
+        timers = Timers(runner, clock)
+        timers.once_counting_suspend("t", 10_000, lambda: ran.append("done"))
+        clock.advance_ms(1000)
+        runner.advance(1000)
+        assert not ran
+        clock.advance_ms(9000)  # suspended, for the greater part
+        runner.advance(999)
+        assert not ran
+        runner.advance(1)
+        assert ran == ["done"]
+        assert not runner.delayed_count
+
+    def test_a_timer_that_counts_suspension_is_as_exact_as_another(self):
+        runner, ran = FakeTaskRunner(), []
+        timers = Timers(runner, runner.clock)
+        timers.once_counting_suspend("t", 2500, lambda: ran.append("done"))
+        timers.once_counting_suspend("u", 2500, lambda: ran.append("never"))
+        timers.cancel("u")
+        runner.advance(2499)
+        assert not ran
+        runner.advance(1)
+        assert ran == ["done"]
+
     def test_a_task_may_cancel_its_own_timer(self):
         runner = FakeTaskRunner()
         timers = Timers(runner, runner.clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TraceStats
+from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, chunk_to_patch
 from tests.support.service_setup import data_source, event, make_config
 
 THRESHOLDS = [8, 32, 128, 512, 1024, 2048, 4096, 8192, 12288, 16384]
@@ -58,3 +59,29 @@ def test_trace_provenance(setup):
         (p.for_testing.str, p.trusted_packet_sequence_id) for p in packets if p.has("for_testing")
     ]
     assert of_packets == [("one", 2), ("two", 3), ("three", 4)]
+
+
+def test_flushes_of_the_session(setup):
+    setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds", flush_timeout_ms=10))
+    consumer.flush()
+    setup.advance(10)
+    setup.producer("other")
+    answering = setup.enable(make_config("other"))
+    answering.flush()
+    setup.run()
+    for each, succeeded, failed in ((consumer, 0, 1), (answering, 1, 0)):
+        stats = TraceStats.decode(each.endpoint.trace_stats())
+        assert stats.flushes_requested == 1
+        assert (stats.flushes_succeeded, stats.flushes_failed) == (succeeded, failed)
+
+
+def test_chunks_and_patches_for_buffers_that_do_not_exist(setup):
+    producer = setup.producer("ds", in_process=False)
+    consumer = setup.enable(make_config("ds"))
+    producer.memory[:4096] = ChunkBuilder(1, 0).add(event("x")).page()
+    producer.endpoint.core.commit(chunk_to_move(0, 9999))
+    producer.endpoint.core.commit(chunk_to_patch(9999, 1, 0, [(0, bytes(4)), (4, bytes(4))]))
+    stats = TraceStats.decode(consumer.endpoint.trace_stats())
+    assert stats.chunks_discarded == 1
+    assert stats.patches_discarded == 2

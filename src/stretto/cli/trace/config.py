@@ -173,6 +173,10 @@ def _complaints(config: TraceConfig, options: TraceOptions) -> list[tuple[bool, 
         ),
         (bool(path) and options.out is not None, "the config has an output_path: leave -o out"),
         (
+            delay is not None and delay.min_delay_ms > delay.max_delay_ms,
+            "cmd_trace_start_delay has a min_delay_ms that is larger than its max_delay_ms",
+        ),
+        (
             bool(path) and os.path.exists(path),
             f"{path} exists, and the service writes over no file: remove it, or name another path",
         ),

@@ -9,6 +9,7 @@ import pytest
 from stretto.base.errors import CommandError
 from stretto.cli.trace import config as trace_config
 from stretto.cli.trace.options import TraceOptions, parse
+from stretto.cli.trace.session import start_delay_ms
 from stretto.protos.config import TraceConfig
 
 
@@ -49,6 +50,11 @@ def test_what_the_command_adds(tmp_path: Path) -> None:
         ('output_path: "/dev/null" write_into_file: true', [], "exists"),
         ("duration_ms: 1", ["-o", "x", "-t", "1s"], "one of them"),
         ("duration_ms: 1", ["--query"], "takes no config"),
+        (
+            "cmd_trace_start_delay { min_delay_ms: 2 max_delay_ms: 1 }",
+            ["-o", "x"],
+            "larger than its max_delay_ms",
+        ),
         ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "has a name"),
     ],
 )
@@ -83,3 +89,10 @@ def test_standard_input_in_binary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_builtin_one() -> None:
     assert session_config(parse(["-c", ":test", "-o", "x"])).duration_ms == 2000
+
+
+def test_start_delay_lies_between_its_limits() -> None:
+    delay = TraceConfig.CmdTraceStartDelay(min_delay_ms=5, max_delay_ms=7)
+    drawn = {start_delay_ms(TraceConfig(cmd_trace_start_delay=delay)) for _ in range(200)}
+    assert drawn == {5, 6, 7}
+    assert start_delay_ms(TraceConfig()) == 0
