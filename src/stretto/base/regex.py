@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_PROGRAM: Final = 2000
 """Instructions of one expression."""
-MAX_TEXT: Final = 512
+MAX_TEXT: Final = 256
 """Characters. Longer texts match no expression."""
 MAX_KNOWN_STEPS: Final = 2000
 """Steps that are remembered; then all are forgotten."""

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.host import HostConnection, HostedService
 from stretto.ipc.listener import ignore
+from stretto.ipc.service import Raw
 from stretto.ports.encoded_message import field_bytes
 from stretto.ports.peer import Peer, peer_of
 from stretto.ports.port_host import PortHost
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.ports.relay_host import HostedRelay
 from stretto.protos import ipc
+from stretto.protozero.wire import bytes_field, varint_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
     from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
-    from stretto.ipc.service import Raw
     from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
     from stretto.ports.relay_host import ConnectRelay
     from stretto.protos.config import DataSourceConfig
@@ -85,6 +86,11 @@ _DESCRIPTOR = 1
 """Of RegisterDataSourceRequest and UpdateDataSourceRequest."""
 
 _Command = ipc.GetAsyncCommandResponse
+_SETUP_DATA_SOURCE = _Command.LAYOUT.field("setup_data_source").number
+_START_DATA_SOURCE = _Command.LAYOUT.field("start_data_source").number
+_INSTANCE_ID = 1
+"""Of both commands, like the next."""
+_CONFIG = 2
 _SCRAPING = {
     ipc.InitializeConnectionRequest.SMB_SCRAPING_ENABLED: True,
     ipc.InitializeConnectionRequest.SMB_SCRAPING_DISABLED: False,
@@ -173,8 +179,8 @@ class HostedProducer:
     """
 
     __slots__ = (
-        "_commands", "_connect", "_endpoint", "_has_memory", "_peer", "_scrape_by_default",
-        "_setup", "take_fd",
+        "_commands", "_config", "_connect", "_endpoint", "_has_memory", "_peer",
+        "_scrape_by_default", "_setup", "take_fd",
     )  # fmt: skip
 
     def __init__(self, connect: ConnectProducer, peer: Peer, scrape_by_default: bool) -> None:
@@ -184,6 +190,8 @@ class HostedProducer:
         self._endpoint: HostedProducerEndpoint | None = None
         self._commands: Deferred | None = None
         self._has_memory = False
+        # The last one that was sent, and what it is encoded.
+        self._config: tuple[DataSourceConfig, bytes] | None = None
         # Memory that waits for the stream: (our descriptor, page size).
         self._setup: tuple[int, int] | None = None
         self.take_fd: Callable[[], int] = lambda: -1
@@ -366,12 +374,17 @@ class HostedProducer:
         self._send_setup()
 
     def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
-        setup = _Command.SetupDataSource(new_instance_id=instance_id, config=config)
-        self._command(_Command(setup_data_source=setup))
+        self._command(self._about_instance(_SETUP_DATA_SOURCE, instance_id, config))
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
-        start = _Command.StartDataSource(new_instance_id=instance_id, config=config)
-        self._command(_Command(start_data_source=start))
+        self._command(self._about_instance(_START_DATA_SOURCE, instance_id, config))
+
+    def _about_instance(self, command: int, instance_id: int, config: DataSourceConfig) -> Raw:
+        """A command to set up or start. Many in a row may have the same, long config."""
+        if self._config is None or self._config[0] is not config:
+            self._config = config, config.encode()
+        fields = varint_field(_INSTANCE_ID, instance_id) + bytes_field(_CONFIG, self._config[1])
+        return Raw(bytes_field(command, fields))
 
     def stop_data_source(self, instance_id: int) -> None:
         self._command(_Command(stop_data_source=_Command.StopDataSource(instance_id=instance_id)))
@@ -399,7 +412,7 @@ class HostedProducer:
             os.close(self._setup[0])
         self._setup = None
 
-    def _command(self, command: ipc.GetAsyncCommandResponse, fd: int = -1) -> None:
+    def _command(self, command: ipc.GetAsyncCommandResponse | Raw, fd: int = -1) -> None:
         if self._commands is not None:
             self._commands.resolve(command, has_more=True, fd=fd)
 

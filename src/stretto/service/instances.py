@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stretto.service.data_source import DataSourceInstance, RegisteredDataSource
     from stretto.service.producer_endpoint import ProducerEndpoint
     from stretto.service.tracing_session import TracingSession
+    from stretto.service.wanted_data_sources import WantedDataSource
 
 
 class Instances:
@@ -45,21 +46,15 @@ class Instances:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def add(self, source: RegisteredDataSource, wanted: DataSourceConfig) -> None:
+    def add(self, source: RegisteredDataSource, wanted: WantedDataSource) -> None:
         """Set up `source` for an entry of the config; start it if the session runs."""
         session = self._session
         if not source.producer.ensure_shared_memory(session.config):
             return
-        buffer_id = session.buffers[buffer_index(wanted, session.config)]
+        buffer_id = session.buffers[buffer_index(wanted.config, session.config)]
         source.producer.allow_buffer(buffer_id)
-        config = data_source.config_for_producer(
-            wanted,
-            session.config,
-            duration_ms=session.duration_ms,
-            session_id=session.session_id,
-            buffer_id=buffer_id,
-            stop_ms=session.stop_timeout_ms,
-        )
+        key = (session.duration_ms, buffer_id)
+        config = wanted.config_for_producers(key, lambda: self._make_config(wanted, buffer_id))
         instance_id = session.service.next_instance_id()
         instance = data_source.DataSourceInstance(instance_id, source, config, self._moved)
         self._by_id[instance_id] = instance
@@ -69,6 +64,17 @@ class Instances:
         instance.set_up()
         if session.started:
             instance.start()
+
+    def _make_config(self, wanted: WantedDataSource, buffer_id: int) -> DataSourceConfig:
+        session = self._session
+        return data_source.config_for_producer(
+            wanted.config,
+            session.config,
+            duration_ms=session.duration_ms,
+            session_id=session.session_id,
+            buffer_id=buffer_id,
+            stop_ms=session.stop_timeout_ms,
+        )
 
     def start(self) -> None:
         """Tell all to start."""

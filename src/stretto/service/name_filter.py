@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final
 
-MAX_TOTAL_SIZE: Final = 8000
-"""Of all expressions of a config, in instructions: some 8000 characters."""
+MAX_TOTAL_SIZE: Final = 4000
+"""Of all expressions of a config, in instructions: some 4000 characters."""
 MAX_SHOWN: Final = 60
 """Characters of an expression, in an error."""
 MAX_KNOWN_NAMES: Final = 1000

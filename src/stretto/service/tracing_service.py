@@ -321,7 +321,7 @@ class TracingService:
         if self.lockdown and (source.producer.uid != self.uid or source.producer.shm_emulation):
             return
         if entry.matches(source):
-            session.instances.add(source, entry.config)
+            session.instances.add(source, entry)
 
     # Consumers and sessions
 

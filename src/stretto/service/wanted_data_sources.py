@@ -11,7 +11,7 @@ from stretto.service.name_filter import NameFilter, RegexCompiler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from typing import Final
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
@@ -26,11 +26,11 @@ class WantedDataSource:
     """An entry of a config's `data_sources`.
 
     Attributes:
-        config: For the producer.
+        config: As the session's config has it.
         producers: Those that it is for.
     """
 
-    __slots__ = ("_all_machines", "_machines", "config", "producers")
+    __slots__ = ("_all_machines", "_machines", "_made", "config", "producers")
 
     def __init__(
         self, config: DataSourceConfig, machines: Sequence[str], *, all_machines: bool
@@ -39,6 +39,22 @@ class WantedDataSource:
         self.producers = NameFilter((), ())
         self._machines = frozenset(machines)
         self._all_machines = all_machines
+        self._made: tuple[Hashable, DataSourceConfig] | None = None
+
+    def config_for_producers(
+        self, key: Hashable, make: Callable[[], DataSourceConfig]
+    ) -> DataSourceConfig:
+        """The config as producers get it: one object for all of them, not to be changed.
+
+        A config may be long, and a producer register hundreds of data sources of its name.
+
+        Args:
+            key: What it depends on; it is made again when that has changed.
+            make: Makes it.
+        """
+        if self._made is None or self._made[0] != key:
+            self._made = key, make()
+        return self._made[1]
 
     def matches(self, source: RegisteredDataSource) -> bool:
         """Whether this entry wants a data source of its name."""

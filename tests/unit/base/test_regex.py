@@ -65,7 +65,7 @@ def test_matches_what_pythons_engine_matches(pattern: str, texts: list[str]) -> 
         (r"[\]]", "]", True),
         (r"[\b]", "\b", True),
         ("a{1000}", "a" * 1000, False),
-        ("a{500}", "a" * 500, True),
+        ("a{200}", "a" * 200, True),
         ("a.*", "a" + "b" * MAX_TEXT, False),
     ],
 )

@@ -379,6 +379,23 @@ class TestCommands:
         os.close(talk.client.take_fd())
         assert len(os.listdir("/proc/self/fd")) == before
 
+    def test_a_config_for_many_instances_is_encoded_once(
+        self, talk: Talk, stream: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        encoded = []
+        encode = DataSourceConfig.encode
+        monkeypatch.setattr(
+            DataSourceConfig, "encode", lambda self: encoded.append(self) or encode(self)
+        )
+        shared, other = DataSourceConfig(name="a"), DataSourceConfig(name="b")
+        for instance_id, config in enumerate([shared, shared, shared, other]):
+            talk.hosted.setup_data_source(instance_id, config)
+            talk.hosted.start_data_source(instance_id, config)
+        assert len(encoded) == 2
+        talk.runner.run_until_idle()
+        names = [reply.start_data_source.config.name for reply in stream if reply.start_data_source]
+        assert names == ["a", "a", "a", "b"]
+
     def test_nothing_after_the_end(self, talk: Talk, stream: list[Any]) -> None:
         talk.hosted.disconnected()
         talk.hosted.disconnected()

@@ -10,6 +10,7 @@ import pytest
 
 from stretto.base.errors import SessionError
 from stretto.protos.config import TraceConfig
+from stretto.service import data_source as data_source_module
 from stretto.service import limits
 from stretto.service.config_validation import check_against_sessions, check_config
 from stretto.service.triggers import TriggerHistory
@@ -198,6 +199,20 @@ def test_all_flushes_answered_at_once_scrape_once(setup, monkeypatch):
     setup.run()
     assert consumer.flushes == [True] * 50
     assert len(scrapes) == 1
+
+
+def test_a_long_config_is_copied_once_for_many_data_sources_of_its_name(setup, monkeypatch):
+    made = []
+    make = data_source_module.config_for_producer
+    monkeypatch.setattr(
+        data_source_module,
+        "config_for_producer",
+        lambda *args, **more: made.append(1) or make(*args, **more),
+    )
+    producer = setup.producer(*["ds"] * MANY)
+    setup.enable(make_config("ds"))
+    assert producer.calls.count(("start", "ds")) == MANY
+    assert len(made) == 1
 
 
 class TestComparisonsInC:
