@@ -1,4 +1,4 @@
-"""What FIDL raises, under one root."""
+"""The errors of FIDL, under one root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FidlError(StrettoError):
-    """Root of what the FIDL packages raise."""
+    """Root of the errors of `stretto_fidl`."""
 
 
 MAX_SHOWN = 20

@@ -1,4 +1,4 @@
-"""Python classes for what FIDL libraries define.
+"""Python classes for the definitions of FIDL libraries.
 
 `load` makes them of the compiler's IR; `stretto_fidl.bindings.generator` writes
 modules with the same classes. Values are encoded and decoded by

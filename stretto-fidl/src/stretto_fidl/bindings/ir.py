@@ -1,11 +1,10 @@
-"""The compiler's JSON IR of a library, as definitions that classes are made of.
+"""Reads the compiler's JSON IR of a library, for the definitions of its classes.
 
-Both what `stretto fidl compile` writes and what Fuchsia's compiler writes is
-understood, in its older forms too: client ends as plain identifiers, server
-ends as requests, payloads by name, attributes in CamelCase, protocols as
-interfaces.
+It reads the IR of `stretto fidl compile` and of Fuchsia's compiler, older forms
+included: client ends as plain identifiers, server ends as requests, payloads by
+name, attributes in CamelCase, protocols as interfaces.
 
-A document may come from anybody: `ir_checks`.
+The document is not trusted: `ir_checks`.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Recur
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn what a document that is no IR makes raise into an error.
+    """Turn any exception that a document without the form of an IR raises into a FidlError.
 
     Raises:
-        FidlError: It is none.
+        FidlError: The document is no IR.
     """
     try:
         yield
@@ -65,7 +64,7 @@ def reading() -> Iterator[None]:
 
 
 class MethodDefinition:
-    """What the constructor of `Method` takes."""
+    """The arguments of the constructor of `Method`."""
 
     __slots__ = ("attributes", "composed", "kind", "name", "ordinal", "strict", "types")
 
@@ -89,7 +88,7 @@ class LibraryReader:
 
     Args:
         ir: The JSON document.
-        dependencies: Libraries that it mentions.
+        dependencies: The libraries that it mentions.
     """
 
     def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
@@ -111,7 +110,7 @@ class LibraryReader:
         """The definitions of a kind, in the order of the document."""
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
-            found = self.ir.get("interface_declarations")  # Until 2020.
+            found = self.ir.get("interface_declarations")  # until 2020
         for declaration in found or []:
             checked_name(declaration["name"], full=True)
         return list(found or [])
@@ -126,7 +125,7 @@ class LibraryReader:
                 yield self._named(kind, declaration, self._is_sensitive), declaration
 
     def external_structs(self) -> Iterator[tuple[types.Named, IR]]:
-        """Structs of other libraries that the document repeats, as composed methods use them."""
+        """Structs of other libraries that the document repeats for composed methods."""
         for declaration in self.declarations("external_struct"):
             yield self._named("struct", declaration), declaration
 
@@ -156,7 +155,7 @@ class LibraryReader:
         return types.Struct(name, members, resource, sensitive)
 
     def _hidden_payloads(self) -> set[str]:
-        """The payloads of sensitive methods: those without names of their own count."""
+        """The payloads of sensitive methods, as far as they have no names of their own."""
         if self._payloads is None:
             mentions = (
                 method.get(key) or ""
@@ -179,13 +178,13 @@ class LibraryReader:
         return types.Member(name, self.type(ir["type"]), ordinal, sensitive, self._default(ir))
 
     def _default(self, member: IR) -> Any:
-        """The default of a struct's member, which FIDL has deprecated."""
+        """The default of a struct's member; deprecated in FIDL."""
         if not member.get("maybe_default_value"):
             return None
         return python_value(self.type(member["type"]), member["maybe_default_value"]["value"])
 
     def type(self, ir: IR, depth: int = 0) -> types.Type:
-        """Read the mention of a type, in which others may be: `depth` counts those around it."""
+        """Read the mention of a type, within `depth` other types."""
         if depth > MAX_DEPTH:
             raise FidlError(f"types in types go {MAX_DEPTH} levels deep: the document is broken")
         kind = ir.get("kind_v2") or ir["kind"]
@@ -220,7 +219,7 @@ class LibraryReader:
         return found
 
     def is_number(self, type_: types.Type) -> bool:
-        """Whether it is an enum or bits, of this library or of one that it depends on."""
+        """Whether a name is an enum or bits of this library or of a dependency."""
         if not isinstance(type_, types.Reference):
             return False
         numbers = ("bits", "enum")
@@ -249,7 +248,7 @@ class LibraryReader:
         return self.library.ref(name, optional)
 
     def protocol_attributes(self, protocol: IR) -> dict[str, Any]:
-        """Those of a protocol's definition; it is sensitive if its library or a part of it is."""
+        """The attributes of a protocol; it is sensitive if its library or a part of it is."""
         found = rpc_attributes(protocol)
         parts = protocol.get("composed_protocols") or []
         if self._is_sensitive or any("sensitive" in attributes(each) for each in parts):
@@ -269,7 +268,7 @@ class LibraryReader:
 
 
 def _may_hold_handles(ir: IR) -> bool:
-    """Of documents from before there were resources."""
+    """Whether a type may hold handles, for documents from before there were resources."""
     shape = ir.get("type_shape_v1") or {}
     return bool(shape.get("is_resource", shape.get("max_handles")))
 
@@ -298,9 +297,9 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
 
 
 def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
-    """The aliases and new types of a library that are sensitive, or mention one that is.
+    """The aliases and new types of a library that are sensitive, or mention a sensitive one.
 
-    They leave no types of their own: what mentions them has to know.
+    They are no types in the IR, so the definitions that mention them need this.
     """
     left = [*(ir.get("alias_declarations") or []), *(ir.get("new_type_declarations") or [])]
     if "sensitive" in attributes(ir):
@@ -318,7 +317,7 @@ def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
 
 
 def _mentions(ir: IR, names: set[str]) -> bool:
-    """Whether a member's or an alias's type, or one within, goes by one of these names."""
+    """Whether the type of a member or alias, or a type within it, has one of these names."""
     for _ in range(MAX_DEPTH):
         alias = ir.get("experimental_maybe_from_alias") or {}
         if alias.get("name") in names or ir.get("identifier") in names:
@@ -331,7 +330,7 @@ def _mentions(ir: IR, names: set[str]) -> bool:
 
 
 def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
-    """What each known name is, in this library and in those that it depends on."""
+    """The kind of each name of this library and of its dependencies."""
     scopes = [ir.get("declarations", {})]
     scopes += [library.get("declarations", {}) for library in ir.get("library_dependencies", [])]
     for scope in scopes:
@@ -340,7 +339,7 @@ def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
 
 
 def openness(protocol: IR) -> str:
-    """Of a protocol's definition: `open`, `ajar` or `closed`, which all were once."""
+    """The openness of a protocol: `open`, `ajar` or `closed`; `closed` in older documents."""
     found = protocol.get("openness", "closed")
     if found not in ("open", "ajar", "closed"):
         raise FidlError(f"{protocol['name']} is neither open nor ajar nor closed: {found!r:.99}")

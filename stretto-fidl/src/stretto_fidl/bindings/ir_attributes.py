@@ -1,4 +1,4 @@
-"""Attributes in the JSON IR, of its older forms, too."""
+"""Attributes in the JSON IR, older forms included."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def attributes(ir: IR) -> dict[str, Any]:
-    """Attributes by name, in snake_case: a value, several by name, or True for none.
+    """Attributes by name, in snake_case: a value, several values by name, or True without one.
 
-    Of one that stands there several times (`@trace`), the first counts.
+    The first of several attributes with one name (`@trace`) is taken.
     """
     found: dict[str, Any] = {}
     for attribute in ir.get("maybe_attributes") or []:
@@ -26,7 +26,7 @@ def attributes(ir: IR) -> dict[str, Any]:
             value = arguments["value"]
         name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
         if name == "trace" and attribute.get("value") == "":
-            value = ""  # Of others it means that there is none.
+            value = ""  # in other attributes it stands for no value
         found.setdefault(name, value)
     return found
 
@@ -35,7 +35,7 @@ def rpc_attributes(ir: IR) -> dict[str, Any]:
     """Attributes of a protocol or method, without its doc comment.
 
     Raises:
-        FidlError: `@trace` is there, but says no category: nothing would be traced.
+        FidlError: `@trace` has no category, so that nothing would be traced.
     """
     found = attributes(ir)
     found.pop("doc", None)

@@ -1,7 +1,8 @@
-"""What a JSON IR says is checked: it may come from anybody.
+"""Checks of a JSON IR, which is not trusted.
 
-A definition's names become names in Python, its numbers sizes and places in messages. What FIDL's
-compilers never write is an error here, not a surprise when the first message is sent.
+The names of a definition become names in Python, its numbers become sizes and places in messages.
+Whatever FIDL's compilers never write is an error when the IR is read, not when the first message is
+sent.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ IR = Mapping[str, Any]
 """A parsed JSON document, or a part of one."""
 
 MAX_COUNT: Final = (1 << 32) - 1
-"""Of elements."""
+"""The most elements of an array."""
 MAX_DEPTH: Final = 64
-"""Of types in types, as in our compiler."""
+"""The most types within types, as in the compiler."""
 MAX_TABLE_ORDINAL: Final = (1 << 16) // 8
-"""As many envelopes as there is room for in a message of 64 KiB."""
+"""The number of envelopes that a message of 64 KiB has room for."""
 MAX_ORDINAL: Final = (1 << 64) - 1
-"""Of a method, and of a member of a union."""
+"""The highest ordinal of a method, and of a member of a union."""
 
 
 def checked_name(name: str, full: bool = False) -> str:
-    """A name as FIDL has them.
+    """Check a name in FIDL.
 
     Args:
-        name: Of a member or method; of a declaration, `library/Name`, if `full`.
-        full: Which one.
+        name: The name of a member or method, or, if `full`, of a declaration: `library/Name`.
+        full: Whether the name has its library.
 
     Raises:
-        FidlError: It's none.
+        FidlError: It is none.
     """
     library, slash, short = name.rpartition("/")
     fits = NAME.fullmatch(short) and (not slash or LIBRARY.fullmatch(library))
@@ -44,10 +45,10 @@ def checked_name(name: str, full: bool = False) -> str:
 
 
 def checked_library(name: str) -> str:
-    """A name of a library.
+    """Check the name of a library.
 
     Raises:
-        FidlError: It's none.
+        FidlError: It is none.
     """
     if not LIBRARY.fullmatch(name):
         raise FidlError(f"{name[:100]!r} is no name of a library in FIDL")
@@ -55,10 +56,10 @@ def checked_library(name: str) -> str:
 
 
 def checked_declarations(library: str, names: Iterable[str]) -> None:
-    """Names of what a library defines: its own ones, each once.
+    """Check the names of a library's definitions: of this library, each once.
 
     Raises:
-        FidlError: They aren't.
+        FidlError: They are not.
     """
     seen: set[str] = set()
     for name in names:
@@ -70,16 +71,16 @@ def checked_declarations(library: str, names: Iterable[str]) -> None:
 
 
 def whole_number(value: object, low: int, high: int, what: str) -> int:
-    """A number, or the digits of one, in a range.
+    """Check a number, or the digits of one, against a range.
 
     Args:
-        value: What the document has.
-        low: The smallest.
-        high: The largest.
-        what: What it is, for the error.
+        value: The value in the document.
+        low: The smallest number.
+        high: The largest number.
+        what: The meaning of the number, for the error.
 
     Raises:
-        FidlError: It's none, or out of the range.
+        FidlError: It is no number, or out of the range.
     """
     digits = value if isinstance(value, str) and len(value) <= 20 else ""
     plain = isinstance(value, int) and not isinstance(value, bool)
@@ -92,14 +93,14 @@ def whole_number(value: object, low: int, high: int, what: str) -> int:
 
 
 def no_two(what: str, names: Iterable[object]) -> None:
-    """Things of which there can be one only.
+    """Check that no two things have one name.
 
     Args:
-        what: Who would have two, and of what: `S has two members of one name`.
-        names: What is theirs.
+        what: The message of the error: `S has two members of one name`.
+        names: The names.
 
     Raises:
-        FidlError: There are two.
+        FidlError: Two are equal.
     """
     found = list(names)
     if len(found) != len(set(found)):
@@ -107,10 +108,10 @@ def no_two(what: str, names: Iterable[object]) -> None:
 
 
 def integer_type(name: str, owner: str) -> types.Primitive:
-    """The type below an enum or bits.
+    """Check the type below an enum or bits.
 
     Raises:
-        FidlError: It's no type of integers.
+        FidlError: It is no type of integers.
     """
     found = types.PRIMITIVES.get(name)
     if found is None or found.low is None or found is types.BOOL:

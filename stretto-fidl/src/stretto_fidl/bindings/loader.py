@@ -1,9 +1,9 @@
-"""Classes made of a library's IR while the program runs.
+"""Makes the classes of a library from its IR at run time.
 
     namespace = load(json.loads(path.read_text()))
     message = namespace.Greeting(name="you")
 
-The same classes can be written as modules beforehand: `bindings.generator`.
+`bindings.generator` writes modules with the same classes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BASES: dict[type[types.Named], type] = {
     types.Table: Table,
     types.Union: Union,
 }
-"""Of the classes, by what they are."""
+"""The base classes by kind of definition."""
 
 
 class Namespace(SimpleNamespace):
@@ -50,16 +50,15 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
     """Make the classes of a library.
 
     Args:
-        ir: Its JSON IR, parsed.
-        dependencies: What `load` returned for the libraries that it uses, or their generated
-            modules.
+        ir: The parsed JSON IR.
+        dependencies: The namespaces or the generated modules of the libraries that it uses.
 
     Returns:
         The namespace with a class for each struct, table, union, enum, bits, protocol and
         service, and a value for each constant, by their names without the library.
 
     Raises:
-        FidlError: the IR has something that isn't known, or is none.
+        FidlError: The IR is none, or contains something unknown.
     """
     libraries = tuple(each.FIDL_LIBRARY for each in dependencies)
     with reading():
@@ -87,7 +86,7 @@ def _load(reader: LibraryReader) -> Namespace:
 
 
 def _of_its_class(type_: types.Type, value: Any) -> Any:
-    """A constant as its enum or bits; as a number if the library that has these isn't loaded."""
+    """A constant as its enum or bits; a number if the library of these isn't loaded."""
     try:
         found, _ = types.resolve(type_)
     except FidlError:
@@ -96,7 +95,7 @@ def _of_its_class(type_: types.Type, value: Any) -> Any:
 
 
 def short_name(name: str) -> str:
-    """A name without its library, that Python allows."""
+    """The Python name for a full name, without the library."""
     return python_name(name.rpartition("/")[2], OF_MODULES)
 
 

@@ -1,7 +1,7 @@
-"""Classes of enums and bits: ints that know their names.
+"""Classes of enums and bits: ints with names.
 
 Members are attributes of the class. A strict definition takes no other
-values, a flexible one does.
+values; a flexible one does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def number_name(name: str) -> str:
 
 
 class Enum(int):
-    """One of several values, or of any if it is flexible."""
+    """An enum: one of several values, or any value if it is flexible."""
 
     TYPE: ClassVar[types.Enum]
     _REFUSED = STRICT_ENUM_UNKNOWN_VALUE
@@ -44,7 +44,7 @@ class Enum(int):
 
     @property
     def name(self) -> str | None:
-        """What the definition calls it; None if it doesn't know the value."""
+        """The name of the value; None if the definition doesn't know the value."""
         for name, value in self.TYPE.values.items():
             if value == self:
                 return name
@@ -52,7 +52,7 @@ class Enum(int):
 
     @property
     def is_unknown(self) -> bool:
-        """A value that this definition doesn't know."""
+        """Whether the definition doesn't know the value."""
         return check_enum(_strict(self.TYPE), self) is not None
 
     def __repr__(self) -> str:
@@ -114,6 +114,6 @@ class Bits(Enum):
 
 
 class FrameworkError(Enum):
-    """Why a flexible method wasn't executed: FIDL's own error."""
+    """FIDL's own error: the reason why a flexible method wasn't executed."""
 
     TYPE = types.FRAMEWORK_ERROR

@@ -1,7 +1,7 @@
 """Objects behind handles: channels, memory, events.
 
-What Zircon's kernel has, as Linux has it: a channel is a pair of sockets that
-keep messages apart, a VMO is anonymous memory, an event is an eventfd.
+Zircon's objects on Linux: a channel is a pair of sockets that preserve message
+boundaries, a VMO is anonymous memory, an event is an eventfd.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class ChannelEnd(Handle):
     """One end of a channel.
 
     Args:
-        fd: As of every handle.
-        object_type: As of every handle.
-        rights: As of every handle.
-        used: Messages may have gone through it already, as far as its owner knows: it came in a
-            message, or was inherited. Who counts messages (flows) needs to know.
+        fd: As for `Handle`.
+        object_type: As for `Handle`.
+        rights: As for `Handle`.
+        used: Whether messages may have been sent through it before, as when it came in a message
+            or was inherited. Flow tracing counts messages and needs to know it.
     """
 
     __slots__ = ("used",)
@@ -55,12 +55,12 @@ class Vmo(Handle):
 
     @classmethod
     def create(cls, data: bytes = b"", *, size: int = 0, name: str = "fidl-vmo") -> Self:
-        """Make one.
+        """Create a VMO.
 
         Args:
-            data: What it begins with.
-            size: In bytes; at least that of the data.
-            name: In the listings of the system.
+            data: Its first contents.
+            size: Its size in bytes, at least that of the data.
+            name: Its name in the listings of the system.
         """
         vmo = cls(os.memfd_create(name, os.MFD_CLOEXEC))
         os.ftruncate(vmo.fd, max(size, len(data)))
@@ -69,16 +69,16 @@ class Vmo(Handle):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return os.fstat(self.fd).st_size
 
     def read(self, size: int | None = None, offset: int = 0) -> bytes:
-        """Read bytes, by default all from the offset on."""
+        """Read bytes; all from the offset on by default."""
         wanted = self.size - offset if size is None else size
         return os.pread(self.fd, max(wanted, 0), offset)
 
     def write(self, data: bytes, offset: int = 0) -> None:
-        """Write all bytes; the memory grows if need be."""
+        """Write all bytes; the memory grows if necessary."""
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self.fd, rest, offset)
@@ -86,7 +86,7 @@ class Vmo(Handle):
 
 
 class Event(Handle):
-    """Something that happens: it is signalled, or not yet."""
+    """An event, which is signalled or not."""
 
     __slots__ = ()
 
@@ -95,15 +95,15 @@ class Event(Handle):
 
     @classmethod
     def create(cls) -> Self:
-        """Make one that isn't signalled."""
+        """Create an event that isn't signalled."""
         return cls(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
 
     def signal(self) -> None:
-        """Signal it: its descriptor gets readable."""
+        """Signal the event: its descriptor becomes readable."""
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> bool:
-        """Take the signal back, and tell whether there was one."""
+        """Clear the signal, and return whether there was one."""
         try:
             return os.eventfd_read(self.fd) > 0
         except BlockingIOError:
@@ -111,10 +111,10 @@ class Event(Handle):
 
 
 def adopt(fd: int) -> Handle:
-    """Own a descriptor that came with a message, as the object that it seems to be.
+    """Make a handle of a descriptor that came in a message, by the type of its file.
 
-    Sockets are channels, memory files are VMOs, eventfds are events, anything else is a plain
-    handle of any type.
+    Sockets are channels, memory files are VMOs, eventfds are events, and any other file is a
+    `Handle` of any type.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):

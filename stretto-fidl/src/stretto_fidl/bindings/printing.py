@@ -1,7 +1,7 @@
-"""Values as text, or as plain values, without what the definition calls `@sensitive`.
+"""Values as text, or as plain values, without values that the definition calls `@sensitive`.
 
-That is also what `repr` says: texts of exceptions and log records end up in traces. Who wants to
-see a sensitive member looks at the attribute.
+`repr` returns the same text, because texts of exceptions and log records are in traces, too. The
+attribute of a sensitive member has its value.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ REDACTED = SENSITIVE
 
 
 def redacted(value: Any) -> str:
-    """Return a value's text with `<sensitive>` for each sensitive member, and for each value
-    of a sensitive type.
+    """The text of a value, with `<sensitive>` for each sensitive member and each value of a
+    sensitive type.
 
     Args:
-        value: Of a class of the bindings, or what their members hold.
+        value: An object of a class of the bindings, or the value of a member.
     """
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(redacted(element) for element in value)}]"
@@ -42,7 +42,7 @@ def redacted(value: Any) -> str:
 
 
 def excerpt_of(value: Any) -> Any:
-    """Return a value's excerpt (`stretto.base.excerpts`), never with what is sensitive."""
+    """The excerpt of a value (`stretto.base.excerpts`), without sensitive values."""
     return excerpt(value, _parts)
 
 
@@ -68,12 +68,12 @@ def _member(member: types.Member, value: Any) -> str:
 
 
 def is_hidden(member: types.Member) -> bool:
-    """Whether what a member holds is sensitive."""
+    """Whether the value of a member is sensitive."""
     return member.sensitive or _is_of_sensitive_type(member.type)
 
 
 def _is_of_sensitive_type(type_: types.Type) -> bool:
-    """Enums may be plain ints, and lists may be empty: the type says it."""
+    """Whether a type is sensitive. Its values may not show it: plain ints, empty lists."""
     if isinstance(type_, (types.Vector, types.Array)):
         return _is_of_sensitive_type(type_.element)
     type_, _ = types.resolve(type_)
@@ -115,7 +115,7 @@ def _union_parts(value: Any, type_: types.Union) -> Iterable[tuple[str, Any]] | 
 
 
 class _Secret:
-    """Stands where a sensitive value stood."""
+    """A placeholder for a sensitive value."""
 
     TYPE = types.Named("", sensitive=True)
 

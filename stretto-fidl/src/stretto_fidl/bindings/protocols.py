@@ -1,7 +1,7 @@
-"""Classes of protocols: what can be said on a channel.
+"""Classes that describe protocols.
 
-A class of a protocol isn't instantiated; it describes. Clients and servers
-(`stretto_fidl.transport`) are made of its methods.
+They aren't instantiated. Clients and servers (`stretto_fidl.transport`) are made
+of their methods.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Method:
     """One method or event of a protocol.
 
     Attributes:
-        name: As the definition has it.
-        ordinal: Which identifies it in messages.
+        name: The name in the definition.
+        ordinal: The number that identifies it in messages.
         kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
-        strict: A peer that doesn't know it closes the channel; flexible ones needn't.
-        attributes: Of the definition, by name: a string, a bool, or True for none.
-        composed: It comes from another protocol.
+        strict: Whether a peer that doesn't know the method closes the channel.
+        attributes: The attributes by name: a string, a bool, or True without a value.
+        composed: Whether it comes from another protocol.
     """
 
     __slots__ = (
@@ -104,16 +104,16 @@ def _cls(type_: Type | None) -> Any:
 
 
 class Protocol:
-    """Base of all protocols' classes.
+    """Base of the classes of protocols.
 
     Attributes:
-        NAME: With the library.
+        NAME: The name with its library.
         OPENNESS: `open`, `ajar` or `closed`: which unknown methods don't close the channel.
-        TRANSPORT: As in the attribute, `Channel` by default.
-        ATTRIBUTES: As those of `Method`.
-        METHODS: All of them, composed ones too.
-        BY_NAME: The same by their names.
-        BY_ORDINAL: The same by their ordinals.
+        TRANSPORT: The value of the attribute, `Channel` by default.
+        ATTRIBUTES: As `Method.attributes`.
+        METHODS: All methods and events, composed ones included.
+        BY_NAME: The methods by name.
+        BY_ORDINAL: The methods by ordinal.
     """
 
     NAME: ClassVar[str]
@@ -130,11 +130,11 @@ class Protocol:
 
 
 class Service:
-    """Base of all services' classes.
+    """Base of the classes of services.
 
     Attributes:
-        NAME: With the library.
-        MEMBERS: Full names of protocols by the members' names.
+        NAME: The name with its library.
+        MEMBERS: The full names of protocols by the names of members.
     """
 
     NAME: ClassVar[str]

@@ -1,11 +1,11 @@
 """Classes of structs, tables and unions.
 
 A class is defined by a class statement (generated code) or by a call of
-`type` (the loader), in the same way: it has its `TYPE` and, as `__slots__`, a
-place for each member. Everything else is added by its base class here.
+`type` (the loader), in the same way: it has its `TYPE` and, in `__slots__`, a name
+for each member. Its base class here adds everything else.
 
-Objects are made with keywords. The constructor looks at the types of what it is
-given, not into lists and other objects; the codec checks everything.
+Objects are made with keywords. The constructor checks the types of its arguments,
+but not the contents of lists and other objects; the codec checks everything.
 Objects are mutable, and equal if their members are.
 """
 
@@ -30,7 +30,7 @@ def _make({names}):
 
 
 class Record:
-    """Has members, each of which is an attribute."""
+    """An object with members, each of which is an attribute."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -42,7 +42,7 @@ class Record:
             _add_constructors(cls)
 
     def __eq__(self, other: object) -> bool:
-        """The same class, and all members are equal."""
+        """Whether both have the same class and equal members."""
         if other.__class__ is not self.__class__:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -54,13 +54,13 @@ class Record:
 
 
 class Struct(Record):
-    """All members are there, except optional ones that are None."""
+    """An object of a struct: every member is present; optional ones may be None."""
 
     __slots__ = ()
 
 
 class Table(Record):
-    """Members that aren't there are None."""
+    """An object of a table: absent members are None."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class Table(Record):
 def _add_constructors(cls: type[Record]) -> None:
     """Write `__init__`, which checks, and `_make`, which the decoder calls.
 
-    They are compiled, as a loop over the members' names costs several times as much.
+    They are compiled, because a loop over the names of members takes several times as long.
     """
     names = [member.python_name for member in cls.TYPE.members]
     is_table = isinstance(cls.TYPE, types.Table)
@@ -91,7 +91,7 @@ def _add_constructors(cls: type[Record]) -> None:
 
 
 def _may_be_left_out(member: types.Member) -> bool:
-    """Whether it is optional, without asking for what may be defined later."""
+    """Whether a type is optional, without resolving references to later definitions."""
     if isinstance(member.type, types.Reference):
         return member.type.optional
     return is_optional(member.type)
@@ -101,7 +101,7 @@ _Check = Callable[[tuple[Any, ...]], None]
 
 
 def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
-    """Return what checks the values of members; types are resolved at its first call."""
+    """A function that checks the values of members; its first call resolves their types."""
     checks: list[Callable[[Any], None]] = []
     is_table = isinstance(type_, types.Table)
 
@@ -122,14 +122,14 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
 
 
 class Union:
-    """One of several members; made with one keyword.
+    """An object of a union: one of several members; made with one keyword.
 
-    Each member is also an attribute, which is None if the union holds another one. Those
-    called like what unions have themselves get a `_`: `value_` (`python_names`).
+    Each member is also an attribute, which is None if the union holds another one. A member
+    with the name of a union's own attribute gets a `_`: `value_` (`python_names`).
 
     Attributes:
-        ordinal: Of the member.
-        value: What it holds; None for an unknown member, whose content isn't kept.
+        ordinal: The ordinal of the member.
+        value: Its value; None for an unknown member, whose contents are dropped.
     """
 
     __slots__ = ("ordinal", "value")
@@ -169,13 +169,13 @@ class Union:
 
     @property
     def which(self) -> str | None:
-        """The member's attribute; None for an unknown one."""
+        """The name of the member's attribute; None for an unknown member."""
         names = [m.python_name for m in self.TYPE.members if m.ordinal == self.ordinal]
         return names[0] if names else None
 
     @property
     def is_unknown(self) -> bool:
-        """It holds a member that this definition doesn't know."""
+        """Whether the definition doesn't know the member."""
         return self.which is None
 
     def __eq__(self, other: object) -> bool:

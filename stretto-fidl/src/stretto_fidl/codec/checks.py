@@ -1,8 +1,8 @@
-"""Values against types: is this what the type takes?
+"""Checks of values against types.
 
-Constructors of the bindings ask before a value is stored; the encoder asks
-when the struct module refused to pack, to say what it was about. What is
-inside of lists and objects is looked at by the encoder only.
+Constructors of the bindings check a value before they store it. The encoder
+checks after the struct module has refused to pack, to find the reason. Only the
+encoder looks into lists and objects.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ BYTES = (bytes, bytearray, memoryview)
 SEQUENCES = (list, tuple)
 
 MAX_DEPTH: Final = 32
-"""Steps out of line from the primary object."""
+"""The most steps out of line from the primary object."""
 
 FLOAT32_END = float.fromhex("0x1.ffffffp+127")
-"""From here on a float32 would be infinite."""
+"""The first number that is infinite as a float32."""
 
 
 def check_depth(depth: int) -> None:
-    """Raise if that is too deep."""
+    """Raise if an object lies too deep."""
     if depth > MAX_DEPTH:
         problem = f"more than {MAX_DEPTH} steps out of line"
         raise WireError(EXCEEDED_MAX_OUT_OF_LINE_DEPTH, problem)
 
 
 def absent(type_: str) -> WireError:
-    """For None where a value is needed."""
+    """The error for None in place of a required value."""
     return WireError(NON_NULLABLE_TYPE_WITH_NULL_VALUE, f"{type_} is required, and absent")
 
 
 def wrong_type(value: object, expected: str) -> WireError:
-    """For a value of the wrong Python type."""
+    """The error for a value of the wrong Python type."""
     if value is None:
         return absent(expected)
     return WireError(WRONG_TYPE, f"{expected} is expected, not a {type(value).__name__}")
@@ -88,22 +88,22 @@ def describe(type_: Type) -> str:
 
 
 def is_uint8(type_: Type) -> bool:
-    """Whether vectors of it are bytes."""
+    """Whether a type is uint8, whose vectors are bytes."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name == "uint8"
 
 
 def is_optional(type_: Type) -> bool:
-    """Whether None is a value of it."""
+    """Whether None is a value of a type."""
     _, optional = resolve(type_)
     return optional or getattr(type_, "optional", False)
 
 
 def check_primitive(type_: Primitive, value: Any) -> None:
-    """Make sure that it can be packed.
+    """Check that a value can be packed.
 
     Raises:
-        WireError: it can't.
+        WireError: It can't be packed.
     """
     if type_.name == "bool":
         if value is not True and value is not False:
@@ -121,10 +121,10 @@ def check_primitive(type_: Primitive, value: Any) -> None:
 
 
 def check_number(type_: Enum, value: Any) -> None:
-    """Make sure that it can be packed as an enum or bits.
+    """Check that a value can be packed as an enum or bits.
 
     Raises:
-        WireError: it can't.
+        WireError: It can't be packed.
     """
     try:
         check_primitive(type_.underlying, value)
@@ -135,7 +135,7 @@ def check_number(type_: Enum, value: Any) -> None:
 
 
 def checker(type_: Type) -> Callable[[Any], None]:
-    """Return what checks a value of a type, not what is inside; it raises `WireError`."""
+    """A function that checks a value of a type, but not its contents; it raises `WireError`."""
     if is_optional(type_):
         required = _required(type_)
 
@@ -179,7 +179,7 @@ def _instance(type_: Type, *kinds: type) -> Callable[[Any], None]:
 
 
 def check_enum(type_: Enum, value: int) -> str | None:
-    """Say what is wrong with a number as an enum or bits; None for nothing."""
+    """The error of a number as an enum or bits; None if it is valid."""
     if not type_.strict:
         return None
     if isinstance(type_, Bits):

@@ -1,10 +1,10 @@
-"""Handles: what a message carries besides its bytes.
+"""Handles, which a message carries besides its bytes.
 
-On Linux the object behind a handle is a file descriptor. A message holds only
-where handles are; they themselves travel in a side table, in the order in
-which the value is traversed. The sender says for each of them what type and
-rights it means to pass on (`HandleDisposition`), the receiver checks them
-against what it expects, drops rights in excess, and closes what it refuses.
+On Linux a handle is a file descriptor. The bytes of a message mark the places of
+its handles; the handles travel beside them, in the order in which the value is
+traversed. The sender names the type and the rights to transfer for each of them
+(`HandleDisposition`). The receiver compares them with its definition, drops
+excess rights, and closes the handles of a message that it refuses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stretto_fidl.codec.wire_error import (
 )
 
 SAME_RIGHTS: Final = 1 << 31
-"""All the rights that the handle has."""
+"""As rights: all that the handle has."""
 
 RIGHTS: Final = {
     name: 1 << bit
@@ -75,15 +75,14 @@ def type_name(object_type: int) -> str:
 class Handle:
     """Owns a file descriptor that FIDL messages can carry.
 
-    Whoever has it closes it, by `close`, by a `with` block, or by sending it:
-    a message that was sent owns its handles. One that is forgotten is closed
-    with its last reference.
+    Its owner closes it, by `close`, by a `with` block, or by sending it: a sent
+    message owns its handles. The end of its last reference closes it, too.
 
     Args:
-        fd: The descriptor, owned from now on.
+        fd: The descriptor; the handle closes it.
         object_type: One of `OBJECT_TYPES`.
-        rights: What its owner may do with it; advisory, as the kernel doesn't know of it.
-            None: what a fresh object of that type has.
+        rights: The rights of the owner, which the kernel does not enforce. None takes those of
+            a fresh object of the type.
     """
 
     __slots__ = ("_fd", "object_type", "rights")
@@ -98,7 +97,7 @@ class Handle:
         """The descriptor; still owned by the handle.
 
         Raises:
-            WireError: it is closed, or given away.
+            WireError: The handle is closed or detached.
         """
         if self._fd < 0:
             raise WireError(HANDLE_CLOSED, "the handle is closed, or was sent already")
@@ -106,15 +105,15 @@ class Handle:
 
     @property
     def is_open(self) -> bool:
-        """Neither closed nor given away."""
+        """Whether it is neither closed nor detached."""
         return self._fd >= 0
 
     def fileno(self) -> int:
-        """As `fd`, for selectors and the like."""
+        """As `fd`, for selectors."""
         return self.fd
 
     def detach(self) -> int:
-        """Give the descriptor away: the caller closes it."""
+        """Return the descriptor, which the caller closes."""
         fd, self._fd = self.fd, -1
         return fd
 
@@ -125,7 +124,7 @@ class Handle:
             os.close(fd)
 
     def duplicate(self) -> Handle:
-        """Make a second handle to the same object."""
+        """A second handle of the same object."""
         return type(self)(os.dup(self.fd), self.object_type, self.rights)
 
     def restrict(self, rights: int) -> None:
@@ -134,10 +133,10 @@ class Handle:
             self.rights = rights if self.rights & SAME_RIGHTS else self.rights & rights
 
     def check(self, object_type: int, rights: int) -> None:
-        """Make sure that it is what a message says it is, and drop rights in excess.
+        """Check that it has the type and the rights of its definition, and drop excess rights.
 
         Raises:
-            WireError: another type, or too few rights.
+            WireError: It has another type, or too few rights.
         """
         if object_type not in (ANY, self.object_type):
             expected, found = type_name(object_type), type_name(self.object_type)
@@ -169,12 +168,12 @@ class Handle:
 
 
 class HandleDisposition:
-    """A handle to be sent, and what the message says of it.
+    """A handle to send, with the type and the rights to transfer.
 
     Args:
-        handle: Owned by its message once that was sent.
-        object_type: What the receiver expects.
-        rights: What the receiver gets; `SAME_RIGHTS` leaves them.
+        handle: The handle; its message owns it once sent.
+        object_type: The type that the receiver expects.
+        rights: The rights that the receiver gets; `SAME_RIGHTS` keeps them.
     """
 
     __slots__ = ("handle", "object_type", "rights")
@@ -185,10 +184,10 @@ class HandleDisposition:
         self.rights = rights
 
     def transfer(self) -> Handle:
-        """Check it, as a transport does before sending, and return the handle.
+        """Check the handle, as a transport does before sending, and return it.
 
         Raises:
-            WireError: the handle has another type, or too few rights.
+            WireError: The handle has another type, or too few rights.
         """
         self.handle.check(self.object_type, self.rights)
         return self.handle

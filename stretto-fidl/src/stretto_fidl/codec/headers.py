@@ -1,4 +1,4 @@
-"""Headers of messages, and the last message of a channel.
+"""Headers of messages, and epitaphs.
 
     transaction     0 txid: 4 bytes   4 at-rest flags: 2   6 dynamic flags: 1   7 magic: 1
     (16 bytes)      8 ordinal: 8
@@ -9,9 +9,9 @@
     epitaph         the header of a transaction with txid 0 and the ordinal of all ones,
                     then the status: int32 and 4 bytes of padding
 
-The at-rest flag 2 says that what follows is in wire format v2, else it is in v1.
-The dynamic flag 0x80 says that the interaction is flexible: a receiver that
-doesn't know the ordinal needs not close the channel.
+The at-rest flag 2 says that the body is in wire format v2; else it is in v1. The
+dynamic flag 0x80 says that the interaction is flexible: a receiver need not close
+the channel if it doesn't know the ordinal.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class TransactionHeader:
     """The header of a message in a channel.
 
     Args:
-        txid: What a reply has in common with its request; 0: none is expected.
-        ordinal: Which method.
+        txid: The id that a reply shares with its request; 0 where there is no reply.
+        ordinal: The ordinal of the method.
         flexible: Whether a receiver may go on if it doesn't know the method.
         wire: `V2` or `V1`.
     """
@@ -63,10 +63,10 @@ class TransactionHeader:
         self.txid, self.ordinal, self.flexible, self.wire = txid, ordinal, flexible, wire
 
     def encode(self) -> bytes:
-        """Return the 16 bytes; what is encoded by us is always v2.
+        """The 16 bytes of the header; encoding is in v2 only.
 
         Raises:
-            WireError: Another wire format is wanted, or a number has too many bits.
+            WireError: The wire format isn't v2, or a number has too many bits.
         """
         if self.wire != V2:
             raise WireError(UNSUPPORTED_WIRE_FORMAT, "only wire format v2 can be written")
@@ -79,7 +79,7 @@ class TransactionHeader:
 
     @property
     def is_epitaph(self) -> bool:
-        """The channel's last message."""
+        """Whether the message is an epitaph, the last one of a channel."""
         return self.ordinal == EPITAPH_ORDINAL
 
     def __eq__(self, other: object) -> bool:
@@ -98,7 +98,7 @@ def decode_header(data: bytes) -> TransactionHeader:
     """Decode the header of a message.
 
     Raises:
-        WireError: it is too short, of another magic number, or has no ordinal.
+        WireError: The header is too short, has another magic number, or no ordinal.
     """
     if len(data) < HEADER_SIZE:
         problem = f"{len(data)} bytes, a header takes {HEADER_SIZE}"
@@ -111,7 +111,7 @@ def decode_header(data: bytes) -> TransactionHeader:
 
 
 def encode_epitaph(status: int) -> bytes:
-    """Return the message that says why a server closes a channel: a status of Zircon."""
+    """The last message of a server, with the status (Zircon's) for which it closes the channel."""
     return TransactionHeader(0, EPITAPH_ORDINAL).encode() + _STATUS.pack(status)
 
 
@@ -119,7 +119,7 @@ def decode_epitaph(data: bytes) -> int:
     """Return the status of an epitaph.
 
     Raises:
-        WireError: it isn't a whole epitaph.
+        WireError: The bytes are no whole epitaph.
     """
     header = decode_header(data)
     if not header.is_epitaph or header.txid or len(data) != HEADER_SIZE + _STATUS.size:
@@ -131,15 +131,15 @@ def decode_epitaph(data: bytes) -> int:
 
 
 def encode_at_rest_header() -> bytes:
-    """Return what goes before a value in a file."""
+    """The header before a value in a file."""
     return _AT_REST.pack(0, MAGIC, AT_REST_V2, 0)
 
 
 def decode_at_rest_header(data: bytes) -> int:
-    """Return the wire format of what follows.
+    """The wire format of the value behind a header.
 
     Raises:
-        WireError: it isn't a header of data at rest.
+        WireError: The bytes are no header of data at rest.
     """
     if len(data) < AT_REST_HEADER_SIZE:
         problem = f"{len(data)} bytes, a header takes {AT_REST_HEADER_SIZE}"

@@ -1,4 +1,4 @@
-"""Where things lie in line: sizes, alignments, padding, and their format for the struct module.
+"""Layouts in line: sizes, alignments, padding, and formats for the struct module.
 
 A type's part in line is a row of items of `struct.Struct`, so that a whole
 object is packed and unpacked by one call:
@@ -8,10 +8,10 @@ object is packed and unpacked by one call:
     string, vector, table        2 items, count and presence
     box                          1 item, presence
     union                        ordinal and envelope: 2 items in v2, 4 in v1
-    struct, array                the items of what they hold
+    struct, array                the items of their members or elements
 
-The wire formats differ in envelopes only: 8 bytes in v2, which hold values of
-up to 4 bytes themselves, and 16 bytes in v1.
+The wire formats differ in envelopes only: 8 bytes in v2, where values of up to 4
+bytes are inlined, and 16 bytes in v1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ALIGNMENT: Final = 8
 PRESENT: Final = 0xFFFFFFFFFFFFFFFF
 HANDLE_PRESENT: Final = 0xFFFFFFFF
 INLINE_SIZE: Final = 4
-"""What an envelope of v2 can hold itself."""
+"""The largest value that an envelope of v2 inlines."""
 
 _UNION_FORMATS = {V1: "QIIQ", V2: "QQ"}
 
@@ -55,8 +55,8 @@ class Layout:
     """The part of a type that lies in line.
 
     Attributes:
-        format: For the struct module, without byte order.
-        items: How many values that packs.
+        format: The format for the struct module, without byte order.
+        items: The number of values in the format.
         size: In bytes, a multiple of the alignment.
         alignment: In bytes.
         padding: Offset and length of each gap.
@@ -79,7 +79,7 @@ class Layout:
 
 
 def layout(type_: Type, wire: int = V2) -> Layout:
-    """Lay a type out in a wire format, `V1` or `V2`."""
+    """The layout of a type in a wire format, `V1` or `V2`."""
     type_, optional = resolve(type_)
     key = "layout", wire, optional
     found: Layout | None = type_.plans.get(key)

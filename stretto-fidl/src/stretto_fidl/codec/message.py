@@ -46,7 +46,7 @@ def type_of(what: Any) -> Type:
     """Return the type of a class, or a type itself.
 
     Raises:
-        TypeError: it is none of both.
+        TypeError: It is neither.
     """
     found = what if isinstance(what, Type) else getattr(what, "TYPE", None)
     if not isinstance(found, Type):
@@ -59,15 +59,15 @@ def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition
     """Encode a value, without a header.
 
     Args:
-        value: What.
+        value: The value.
         type_: A class of the bindings, or a type; by default the value's own.
 
     Returns:
-        The bytes, and the handles in the order of the message. These stay the value's until
-        the message is sent.
+        The bytes, and the handles in the order of the message. The value owns them until the
+        message is sent.
 
     Raises:
-        WireError: the value breaks its type.
+        WireError: The value breaks its type.
     """
     encoder = Encoder()
     writer(type_of(value if type_ is None else type_))(value, encoder, 0)
@@ -99,12 +99,12 @@ def decode(
     Args:
         type_: A class of the bindings, or a type.
         data: The message.
-        handles: Those that came with it, owned from now on: by the value, or closed.
+        handles: The handles of the message. The value owns them, or they are closed.
         wire: `V2` or `V1`.
-        start: Where in the message the value begins, behind a header.
+        start: The offset of the value in the message, behind a header.
 
     Raises:
-        WireError: the message breaks the rules; all its handles are closed.
+        WireError: The message breaks the rules; all its handles are closed.
     """
     type_ = type_of(type_)
     decoder = Decoder(_bytes(data), handles, start)
@@ -122,20 +122,20 @@ def decode(
 
 
 def _bytes(data: Any) -> bytes:
-    """A copy that stays; an int or a list, of which `bytes` makes some too, is a mistake."""
+    """A copy of bytes; an int or a list, which `bytes` would accept, is refused."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"a message is bytes, not of {type(data).__qualname__}")
     return bytes(data)
 
 
 def close_all(handles: Sequence[Handle]) -> None:
-    """Close handles that nobody wants."""
+    """Close all handles."""
     for handle in handles:
         handle.close()
 
 
 def check_consumed(decoder: Decoder) -> None:
-    """Raise if anything is left over."""
+    """Raise if bytes or handles are left."""
     extra = len(decoder.data) - decoder.next
     if extra:
         problem = f"{extra} bytes after the value"
@@ -149,11 +149,11 @@ def encode_message(header: TransactionHeader, payload: Any = None) -> Message:
     """Encode a message of a channel.
 
     Args:
-        header: What goes first.
+        header: The header of the message.
         payload: An object of a struct, table or union; None if the method has none.
 
     Raises:
-        WireError: the payload breaks its type, or the message gets too large.
+        WireError: The payload breaks its type, or the message is too large.
     """
     encoder = Encoder()
     encoder.out += header.encode()
@@ -179,16 +179,16 @@ class Message:
 def decode_body(
     header: TransactionHeader, payload: Any, data: bytes, handles: Sequence[Handle] = ()
 ) -> Any:
-    """Decode what follows the header of a message, in the wire format that it tells.
+    """Decode the body of a message, in the wire format that its header names.
 
     Args:
-        header: That of this message, decoded.
+        header: The decoded header of the message.
         payload: The class of the payload; None if the method has none.
         data: The whole message.
-        handles: Its handles, owned from now on.
+        handles: Its handles. The value owns them, or they are closed.
 
     Raises:
-        WireError: the message breaks the rules; all its handles are closed.
+        WireError: The message breaks the rules; all its handles are closed.
     """
     if payload is not None:
         return decode(payload, data, handles, wire=header.wire, start=HEADER_SIZE)
@@ -205,7 +205,7 @@ def persist(value: Any) -> bytes:
     """Encode a value for a file: with the header of data at rest, and without handles.
 
     Raises:
-        WireError: the value breaks its type, or holds handles.
+        WireError: The value breaks its type, or holds handles.
     """
     data, handles = encode(value)
     if handles:
@@ -214,14 +214,14 @@ def persist(value: Any) -> bytes:
 
 
 def unpersist(payload: type[Payload], data: bytes) -> Payload:
-    """Decode what `persist` wrote.
+    """Decode the result of `persist`.
 
     Args:
         payload: The class of the value.
-        data: All of the file.
+        data: The contents of the file.
 
     Raises:
-        WireError: it breaks the rules.
+        WireError: The bytes break the rules.
     """
     data = _bytes(data)
     return decode(payload, data, wire=decode_at_rest_header(data), start=AT_REST_HEADER_SIZE)

@@ -1,9 +1,9 @@
-"""Types of FIDL, as the codec sees them.
+"""The types of FIDL for the codec.
 
-They are made from the compiler's JSON IR (`stretto_fidl.codec.ir`) or written
-down by generated code. Named types know the Python class of their values
-(`cls`), which `stretto_fidl.bindings` gives them. Types refer to named ones
-by `Reference`, as definitions may be recursive; a `Library` resolves them.
+They are made from the compiler's JSON IR (`stretto_fidl.bindings.ir`) or by
+generated code. A named type has the Python class of its values (`cls`), which
+`stretto_fidl.bindings` sets. Types refer to named types by `Reference`, because
+definitions may be recursive; a `Library` resolves references.
 
     FIDL                 values
     bool, int8 … float64 bool, int, float
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 UNBOUNDED: Final = 0xFFFFFFFF
-"""The bound of strings and vectors without one: counts have 32 bits."""
+"""The bound of strings and vectors without one, because counts have 32 bits."""
 
 
 class Type:
-    """Any type. Plans of the codec are kept here once they are made."""
+    """Any type. It stores the plans of the codec."""
 
     __slots__ = ("plans",)
 
@@ -43,11 +43,11 @@ class Primitive(Type):
     """A bool, an integer or a float.
 
     Args:
-        name: As FIDL calls it.
-        code: As the struct module calls it.
-        size: In bytes.
-        low: Smallest value; None for floats.
-        high: Largest value; None for floats.
+        name: The name in FIDL.
+        code: The format of the struct module.
+        size: The size in bytes.
+        low: The smallest value; None for floats.
+        high: The largest value; None for floats.
     """
 
     __slots__ = ("code", "high", "low", "name", "size")
@@ -73,7 +73,7 @@ PRIMITIVES: Final = {
     "float32": Primitive("float32", "f", 4, None, None),
     "float64": Primitive("float64", "d", 8, None, None),
 }
-"""By FIDL's names."""
+"""The primitive types by their names in FIDL."""
 
 BOOL, UINT8, INT32 = PRIMITIVES["bool"], PRIMITIVES["uint8"], PRIMITIVES["int32"]
 INT8, INT16, INT64 = PRIMITIVES["int8"], PRIMITIVES["int16"], PRIMITIVES["int64"]
@@ -147,7 +147,7 @@ class Endpoint(HandleType):
 
 
 class Reference(Type):
-    """A named type of a library or of what that depends on."""
+    """A named type of a library or of its dependencies."""
 
     __slots__ = ("library", "name", "optional")
 
@@ -157,17 +157,17 @@ class Reference(Type):
 
 
 class Member:
-    """Of a struct, table or union.
+    """A member of a struct, table or union.
 
     Args:
-        name: As FIDL calls it.
-        type_: What it holds.
-        ordinal: In tables and unions.
-        sensitive: Not to be printed.
-        default: Of a struct's member that need not be told; None for none.
+        name: The name in FIDL.
+        type_: The type of its value.
+        ordinal: The ordinal, in tables and unions.
+        sensitive: Whether the value is left out of texts.
+        default: The default of a struct's member; None if there is none.
 
     Attributes:
-        python_name: What Python calls it (`python_names`); unions call some otherwise.
+        python_name: The name in Python (`python_names`); unions change some.
     """
 
     __slots__ = ("default", "name", "ordinal", "python_name", "sensitive", "type")
@@ -186,7 +186,7 @@ class Member:
 
 
 class Named(Type):
-    """A definition: it has a name, and a class for its values."""
+    """A definition with a name, and with a class for its values."""
 
     __slots__ = ("cls", "name", "sensitive")
 
@@ -197,12 +197,12 @@ class Named(Type):
 
     @property
     def short_name(self) -> str:
-        """Without the library."""
+        """The name without the library."""
         return self.name.rpartition("/")[2]
 
 
 class Enum(Named):
-    """Values by name; a flexible one takes others too."""
+    """Values by name; a flexible enum takes other values, too."""
 
     __slots__ = ("strict", "underlying", "values")
 
@@ -219,7 +219,7 @@ class Enum(Named):
 
 
 class Bits(Enum):
-    """Flags by name; a flexible one takes others too."""
+    """Flags by name; flexible bits take other flags, too."""
 
     __slots__ = ()
 
@@ -233,7 +233,7 @@ class Bits(Enum):
 
 
 FRAMEWORK_ERROR: Final = Enum("fidl/FrameworkError", INT32, {"UNKNOWN_METHOD": -2}, strict=True)
-"""What a receiver answers that doesn't know a flexible method."""
+"""The error of a receiver that doesn't know a flexible method."""
 
 
 class Struct(Named):
@@ -253,7 +253,7 @@ class Struct(Named):
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The names of sensitive members: of all, if the struct itself is."""
+        """The names of sensitive members; of all members if the struct is sensitive."""
         return frozenset(each.name for each in self.members if self.sensitive or each.sensitive)
 
 
@@ -264,7 +264,7 @@ class Table(Struct):
 
 
 class Union(Struct):
-    """One of its members; a flexible one may hold an unknown one."""
+    """One of several members; a flexible union may hold an unknown one."""
 
     __slots__ = ("strict",)
 
@@ -289,9 +289,9 @@ class Library:
     """Named types, and the libraries that they depend on.
 
     Args:
-        name: As FIDL calls it.
-        dependencies: Libraries whose types its own may mention.
-        sensitive: Its aliases and new types that are; what they stand for doesn't say it.
+        name: The name in FIDL.
+        dependencies: The libraries whose types it may mention.
+        sensitive: Its sensitive aliases and new types, whose types are not marked themselves.
     """
 
     __slots__ = ("dependencies", "name", "sensitive", "types")
@@ -308,19 +308,19 @@ class Library:
         self.types: dict[str, Named] = {}
 
     def add(self, named: AnyNamed) -> AnyNamed:
-        """Take in a definition, and return it."""
+        """Add a definition, and return it."""
         self.types[named.name] = named
         return named
 
     def ref(self, name: str, optional: bool = False) -> Reference:
-        """Mention a definition, which may come later."""
+        """A reference to a definition, which may be added later."""
         return Reference(self, name, optional)
 
     def find(self, name: str) -> Named:
-        """Look a definition up by its full name.
+        """The definition of a full name.
 
         Raises:
-            FidlError: there is none.
+            FidlError: There is none.
         """
         for library in (self, *self.dependencies):
             if name in library.types:
@@ -332,7 +332,7 @@ class Library:
 
 
 def resolve(type_: Type) -> tuple[Type, bool]:
-    """What a reference stands for, and whether it may be absent."""
+    """The type of a reference, and whether the reference is optional."""
     if isinstance(type_, Reference):
         return type_.library.find(type_.name), type_.optional
     return type_, False

@@ -1,9 +1,8 @@
-"""What is wrong with a message, or with a value that should become one.
+"""The error of the codec, with a code for each kind of failure.
 
-One exception, a code for each kind of failure. The codes up to
-`VECTOR_COUNT_EXCEEDS_32_BIT_LIMIT` are those that FIDL's conformance suite
-(GIDL) knows; the others name what its typed languages can't get wrong, and
-what concerns headers.
+The codes up to `VECTOR_COUNT_EXCEEDS_32_BIT_LIMIT` are those of FIDL's conformance
+suite (GIDL). The others are for mistakes that typed languages don't permit, and
+for headers.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ WRONG_TYPE: Final = "WRONG_TYPE"
 CODES: Final = frozenset(
     value for name, value in list(globals().items()) if name.isupper() and name == value
 )
-"""All of them."""
+"""All codes."""
 
 
 _QUOTING: Final = (
@@ -70,7 +69,7 @@ _QUOTING: Final = (
     STRICT_BITS_UNKNOWN_BIT,
     STRICT_ENUM_UNKNOWN_VALUE,
 )
-"""Those whose problem tells the value."""
+"""The codes whose `problem` quotes the value."""
 
 
 class WireError(FidlError, ValueError):
@@ -78,9 +77,9 @@ class WireError(FidlError, ValueError):
 
     Attributes:
         code: One of the constants of this module.
-        problem: What was wrong, without the place.
-        path: Names, ordinals and indexes from the outermost value to the culprit.
-        offset: Where in the message, in bytes; None while encoding.
+        problem: The mistake, without its place.
+        path: Names, ordinals and indexes from the outermost value to the wrong one.
+        offset: The offset in the message, in bytes; None while encoding.
     """
 
     def __init__(self, code: str, problem: str, offset: int | None = None) -> None:
@@ -92,12 +91,12 @@ class WireError(FidlError, ValueError):
         self._anchored = offset is not None
 
     def inside(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
-        """Tell that it happened in a member, at an offset in what holds it.
+        """Add the member in which it happened, at an offset in its object.
 
         Args:
             step: The member's name, or `[index]`.
-            offset: In bytes; None while encoding.
-            hidden: The member is sensitive.
+            offset: The offset in bytes; None while encoding.
+            hidden: Whether the member is sensitive.
         """
         self.path.insert(0, step)
         if hidden:
@@ -106,19 +105,19 @@ class WireError(FidlError, ValueError):
             self.offset = (self.offset or 0) + offset
 
     def hide(self) -> None:
-        """Don't quote the value, which is sensitive."""
+        """Remove the value, which is sensitive, from the text."""
         if self.code in _QUOTING:
             self.problem = "a sensitive value is wrong"
             self.args = (self.code, self.problem)
 
     def anchor(self, start: int) -> None:
-        """Tell where in the message the object starts that offsets counted from."""
+        """Add the offset in the message of the object from which offsets were counted."""
         if not self._anchored:
             self.offset = (self.offset or 0) + start
             self._anchored = True
 
     def __str__(self) -> str:
-        """Say what, where in the value, and where in the message."""
+        """The mistake, its place in the value, and its place in the message."""
         path = ".".join(self.path).replace(".[", "[")
         where = f"{path}: " if path else ""
         offset = "" if self.offset is None else f", at byte {self.offset}"

@@ -1,11 +1,10 @@
-"""Modules with a library's classes, written beforehand: the same as `bindings.load` makes.
+"""Generates modules with the same classes of a library as `bindings.load` makes.
 
     for path, text in generate(ir).items():
         (folder / path).write_text(text)
 
 A library a.b becomes the module `a_b.py` and its stub `a_b.pyi`. With
-`trace="strip"` attributes `@trace` leave no mark: the text is that of a
-definition without them, byte by byte.
+`trace="strip"` the text is, byte by byte, that of a definition without `@trace`.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ def generate(ir: IR, *, prefix: str = "", trace: str = KEEP) -> dict[str, str]:
     """Write the modules of a library.
 
     Args:
-        ir: Its JSON IR, parsed.
-        prefix: The package that modules of libraries are in; "" for none.
-        trace: `keep` or `strip`: what becomes of attributes `@trace`.
+        ir: The parsed JSON IR.
+        prefix: The package of the modules; "" for none.
+        trace: Whether to `keep` or to `strip` the attributes `@trace`.
 
     Returns:
-        Text by file name: a module and its stub.
+        The texts of a module and its stub, by file name.
 
     Raises:
-        FidlError: the IR has something that isn't known, or is none, or there is no such
-            `prefix` or `trace`.
+        FidlError: The IR is none or contains something unknown, or `prefix` or `trace` is
+            invalid.
     """
     if trace not in (KEEP, STRIP):
         raise FidlError(f"trace is {KEEP} or {STRIP}, not {trace}")

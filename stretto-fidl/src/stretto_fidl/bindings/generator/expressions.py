@@ -1,4 +1,4 @@
-"""Expressions of Python for types."""
+"""Python expressions for types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def type_expression(type_: types.Type) -> str:
-    """Write what makes a mention of a type."""
+    """The expression for a mention of a type."""
     match type_:
         case types.Primitive():
             return f"_t.{type_.name.upper()}"
@@ -28,7 +28,7 @@ def type_expression(type_: types.Type) -> str:
 
 
 def _maybe_optional(type_: types.Type) -> tuple[str, list[str]]:
-    """The function and the arguments for types of which some may be absent."""
+    """The function and the arguments for a type that may be optional."""
     match type_:
         case types.String():
             return "_t.String", _bound(type_)
@@ -48,11 +48,11 @@ def _bound(type_: types.String | types.Vector) -> list[str]:
 
 
 def call(function: str, arguments: Sequence[str]) -> str:
-    """Write a call, with one argument a line if it gets long.
+    """The text of a call, with one argument in a line if it is long.
 
     Args:
-        function: What is called.
-        arguments: Expressions.
+        function: The function.
+        arguments: The expressions of the arguments.
     """
     line = f"{function}({', '.join(arguments)})"
     if len(line) < 80 and "\n" not in line:

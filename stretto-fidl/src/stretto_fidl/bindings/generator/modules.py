@@ -35,12 +35,12 @@ FIDL_LIBRARY: _Final = _t.Library({library!r}, ({dependencies}){sensitive})
 
 
 def module_text(reader: LibraryReader, names: Names, hidden: frozenset[str]) -> str:
-    """Write a module.
+    """The text of a module.
 
     Args:
         reader: The library.
-        names: What things are called.
-        hidden: Names of attributes to leave out.
+        names: The names in the module.
+        hidden: The attributes to leave out.
     """
     imports = "".join(f"{line}\n" for line in names.imports())
     libraries = [f"{names.alias(name)}.FIDL_LIBRARY," for name in names.dependencies]
@@ -77,9 +77,9 @@ def doc_literal(doc: str) -> str:
 
 
 _ENDS_A_LITERAL = re.compile(r'"(?=""|\Z)')
-"""Quotes that end one, or begin the end."""
+"""Quotes that end a docstring, or begin its end."""
 _NOT_IN_SOURCE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
-"""Control characters and halves of characters: a module can't have them as they are."""
+"""Control characters and surrogates, which must be escaped in a module."""
 
 
 def _named(named: types.Named, ir: IR) -> str:

@@ -1,10 +1,11 @@
 """Names in generated modules: of other libraries' modules, and of classes.
 
-No name of FIDL's starts with a `_`, so these can't collide with definitions; nor with each other:
+No name in FIDL starts with a `_`, so these names can't collide with definitions, nor with each
+other:
 
-    _b, _t, _py, _Final …   what every module imports: no second `_`
+    _b, _t, _py, _Final …   the imports of every module: no second `_`
     _lib_a_b                the module of the library a.b
-    _cls_Name               in stubs, the class `Name` where a member is called so
+    _cls_Name               in stubs, the class `Name` where a member has this name
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 
 
 class Names:
-    """What a module calls things.
+    """The names in a module.
 
     Attributes:
-        dependencies: Libraries whose types this one mentions.
+        dependencies: The libraries whose types this one mentions.
 
     Args:
-        reader: Of the module's library.
+        reader: The reader of the library.
         prefix: The package of all modules; "" for none.
 
     Raises:
-        FidlError: There can be no such package, or a module would need one.
+        FidlError: The package's name is invalid, or a module needs a package.
     """
 
     def __init__(self, reader: LibraryReader, prefix: str = "") -> None:
@@ -49,7 +50,7 @@ class Names:
             _check_is_free([self._library, *self.dependencies])
 
     def alias(self, library: str) -> str:
-        """What another library's module is called here."""
+        """The name of another library's module."""
         return f"_lib_{module_name(library)}"
 
     def imports(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Texts of stubs: what type checkers and editors know of a library's classes."""
+"""Texts of stubs, for type checkers and editors."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FIDL_LIBRARY: _Final[_t.Library]
 
 
 class _Annotations:
-    """Types of Python for types of FIDL.
+    """Python annotations for types of FIDL.
 
     Attributes:
-        aliases: Other names for classes, which the stub is to define.
+        aliases: Other names for classes, to be defined in the stub.
     """
 
     def __init__(self, reader: LibraryReader, names: Names) -> None:
@@ -52,7 +52,7 @@ class _Annotations:
         self.aliases: dict[str, str] = {}
 
     def within(self, named: types.Named | None) -> None:
-        """Go on in a class, where members hide what the module calls alike; None: outside."""
+        """Enter a class, whose members hide names of the module; None leaves it."""
         self._members = frozenset()
         match named:
             case types.Enum():
@@ -68,11 +68,11 @@ class _Annotations:
         return self.aliases.setdefault(found, f"_cls_{found}")
 
     def read(self, type_: types.Type) -> str:
-        """What an attribute holds."""
+        """The type of an attribute."""
         return self._optional(type_, self._annotation(type_, "_py.list", self.read))
 
     def write(self, type_: types.Type) -> str:
-        """What a constructor takes."""
+        """The type of a constructor's argument."""
         found = self._annotation(type_, "_Sequence", self.write)
         if isinstance(type_, types.Reference) and type_.name in self._numbers:
             found = f"{found} | _py.int"
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 
 
 def stub_text(reader: LibraryReader, names: Names) -> str:
-    """Write the stub of a library's module."""
+    """The text of the stub of a library's module."""
     annotations = _Annotations(reader, names)
     imports = "".join(f"{line}\n" for line in names.imports())
     head = _HEAD.format(library=reader.ir["name"], imports=f"\n{imports}" if imports else "")

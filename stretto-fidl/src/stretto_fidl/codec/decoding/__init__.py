@@ -1,4 +1,4 @@
-"""Bytes to values: importing this package makes the plans of all types known."""
+"""Bytes to values: importing this package registers the plans of all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and unions, and what their envelopes hold."""
+"""Decoding of tables and unions, and of the contents of their envelopes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from stretto_fidl.codec.wire_error import (
 )
 
 Envelope = Callable[[Sequence[Any], int, Decoder, int], Any]
-"""Read what an envelope holds, from its items on at an index; it isn't the absent one."""
+"""Reads the contents of an envelope that is present, whose items begin at an index."""
 
 
 def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
-    """Make sure that the bytes out of line and the handles of an envelope can be there."""
+    """Check that the message has enough bytes and handles left for an envelope."""
     if num_bytes % 8:
         problem = f"{num_bytes} bytes in an envelope: not a multiple of 8"
         raise WireError(INVALID_NUM_BYTES_IN_ENVELOPE, problem)
@@ -49,7 +49,7 @@ def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
 
 
 def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Bytes, handles, and whether it holds its value itself: never."""
+    """Bytes, handles, and whether the value is inlined, which it never is in v1."""
     num_bytes, num_handles, presence = items[index : index + 3]
     if presence != PRESENT:
         if presence:
@@ -65,7 +65,7 @@ def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int,
 
 
 def _header_v2(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Bytes, handles, and whether it holds its value itself."""
+    """Bytes, handles, and whether the value is inlined."""
     envelope = items[index]
     flags, num_handles, num_bytes = envelope >> 48, envelope >> 32 & 0xFFFF, envelope & 0xFFFFFFFF
     if flags > 1:
@@ -109,7 +109,7 @@ def _envelope(type_: Type, wire: int) -> Envelope:
 
 
 def _unknown(resource: bool, wire: int) -> Envelope:
-    """Skip what an envelope holds."""
+    """Skip the contents of an envelope."""
     header = _header_v2 if wire == V2 else _header_v1
 
     def envelope(items: Sequence[Any], index: int, decoder: Decoder, depth: int) -> None:
@@ -126,10 +126,10 @@ def _unknown(resource: bool, wire: int) -> Envelope:
 
 
 class _Envelopes:
-    """Those of a table's or union's members, made when first needed.
+    """The readers of the members of a table or union, made at their first use.
 
     Attributes:
-        items: Of an envelope.
+        items: The number of items of an envelope.
     """
 
     __slots__ = ("_hidden", "_made", "_members", "_resource", "_wire", "items")
@@ -143,7 +143,7 @@ class _Envelopes:
     def read(
         self, ordinal: int, items: Sequence[Any], index: int, decoder: Decoder, depth: int
     ) -> Any:
-        """Read one that isn't absent; None if the ordinal is unknown."""
+        """Read an envelope that is present; None if the ordinal is unknown."""
         member = self._members.get(ordinal)
         envelope = self._made.get(ordinal)
         if envelope is None:

@@ -1,12 +1,12 @@
 """Bytes to values, wire formats v2 and v1.
 
-The mirror of `encoder`: a type is compiled once to closures. An object is
-claimed (do its bytes remain? is the padding after it zero?), unpacked by one
-call, its own padding compared with zero, and then each member makes its
-value of its items, in order, reading what lies out of line on the way.
+The reverse of `encoding`: a type is compiled once to closures. An object is
+claimed (enough bytes remain, the padding after it is zero), unpacked by one
+call, and its own padding is compared with zero. Then the values of its members
+are made of their items, in order, and their objects out of line are read.
 
-The peer is hostile: nothing is allocated for a count before the bytes are
-known to be there, depth is bounded, and whatever is left over is an error.
+The peer is hostile: nothing is allocated for a count before that many bytes are
+there, the depth is bounded, and remaining bytes are an error.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Decoder:
     """A message being read.
 
     Attributes:
-        data: All of it.
-        next: Where the next object starts.
-        handles: All of them.
-        next_handle: How many are taken.
+        data: The whole message.
+        next: The offset of the next object.
+        handles: All handles.
+        next_handle: The number of handles taken.
     """
 
     __slots__ = ("data", "handles", "next", "next_handle")
@@ -48,7 +48,7 @@ class Decoder:
         self.next_handle = 0
 
     def claim(self, size: int) -> int:
-        """Take the next object, and return where it starts."""
+        """Take the next object, and return its offset."""
         start, data = self.next, self.data
         end = start + (size + 7 & -8)
         if end > len(data):
@@ -76,13 +76,13 @@ class Decoder:
 
 
 Value = Callable[[Sequence[Any], int, Decoder, int], Any]
-"""Make a value of the items from an index on, at a depth; reads what is out of line."""
+"""Makes a value of the items from an index on, at a depth; reads its objects out of line."""
 Read = Callable[[Decoder, int], Any]
-"""Read the next object, at a depth."""
+"""Reads the next object, at a depth."""
 
 
 def reader(type_: Type, wire: int = V2) -> Read:
-    """Return what reads a value of a type from the next object."""
+    """A function that reads a value of a type from the next object."""
     type_, _ = resolve(type_)
     key = "read", wire
     found: Read | None = type_.plans.get(key)
@@ -92,7 +92,7 @@ def reader(type_: Type, wire: int = V2) -> Read:
 
 
 def primary(type_: Type, wire: int) -> tuple[int, Read]:
-    """Return what reads a value of a type as the first object, and how many bytes that takes."""
+    """A function that reads a value of a type as the first object, and the size of that object."""
     key = "primary", wire
     found: tuple[int, Read] | None = type_.plans.get(key)
     if found is None:
@@ -101,7 +101,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """As `reader`, made when first used."""
+    """As `reader`, made at the first use."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:
@@ -139,13 +139,13 @@ def check_padding(data: bytes, shape: Layout) -> None:
 
 
 Maker = Callable[[Any, bool, int], Value]
-"""Makes a plan for a type, told if it may be absent where it is mentioned, and the wire format."""
+"""Makes a plan for a type, from whether its mention is optional and from the wire format."""
 
 MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Say that a function makes the plans of these kinds of types."""
+    """Register a function for the plans of these kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -155,7 +155,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def value_of(type_: Type, wire: int) -> Value:
-    """Return what makes a value of a type in line."""
+    """A function that makes a value of a type in line."""
     type_, optional = resolve(type_)
     key = "value", wire, optional
     found: Value | None = type_.plans.get(key)

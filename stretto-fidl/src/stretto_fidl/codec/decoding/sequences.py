@@ -1,4 +1,4 @@
-"""Arrays and vectors."""
+"""Decoding of arrays and vectors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _array(type_: Array, _optional: bool, wire: int) -> Value:
 
 
 Body = Callable[[int, Decoder, int], Any]
-"""Read that many elements, at a depth."""
+"""Reads a number of elements, at a depth."""
 
 
 @makes(Vector)

@@ -1,4 +1,4 @@
-"""Values that aren't sequences and have no envelopes."""
+"""Decoding of values that are no sequences and have no envelopes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _handle(type_: HandleType, _optional: bool, _wire: int) -> Value:
 
 
 def is_present(presence: int, what: str, optional: bool) -> bool:
-    """Whether that is there; raise if it may not be as it is."""
+    """Whether a value is present; raise if the presence is invalid for its type."""
     if presence == PRESENT:
         return True
     if presence:
@@ -159,7 +159,7 @@ def _box(type_: Struct, wire: int) -> Value:
 
 
 def maker(type_: Type) -> Callable[..., Any] | None:
-    """What makes a struct of its items, where these are its members' values; else None."""
+    """A function that makes a struct of its items, if these are its members' values; else None."""
     type_, optional = resolve(type_)
     if optional or not isinstance(type_, Struct) or isinstance(type_, (Table, Union)):
         return None

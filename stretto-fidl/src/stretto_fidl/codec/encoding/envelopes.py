@@ -1,4 +1,4 @@
-"""Items of tables and unions, and what their envelopes hold."""
+"""Encoding of tables and unions, and of the contents of their envelopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stretto_fidl.codec.wire_error import (
 _WORD: Final = struct.Struct("<Q")
 
 Envelope = Callable[[Any, Encoder, int], int]
-"""Write what an envelope holds, unless it fits in; return the envelope."""
+"""Writes the contents of an envelope, unless they are inlined, and returns the envelope."""
 
 
 def _envelope(type_: Type) -> Envelope:
@@ -61,7 +61,7 @@ def _outside(type_: Type) -> Envelope:
 
 
 class _Envelopes:
-    """Those of a table's or union's members, made when first needed."""
+    """The writers of the members of a table or union, made at their first use."""
 
     __slots__ = ("_hidden", "_made")
 

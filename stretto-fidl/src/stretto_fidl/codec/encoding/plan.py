@@ -1,16 +1,16 @@
 """Values to bytes, wire format v2.
 
-A type is compiled once to a plan of closures. An object (the value itself, or
-what lies out of line) is packed by one call of a `struct.Struct`, from the
-items of its members (see `layout`); making these items writes what lies out of
-line, member by member, so that both bytes and handles come in the order of a
-depth-first traversal:
+A type is compiled once to a plan of closures. An object (the value itself, or a
+part of it out of line) is packed by one call of a `struct.Struct`, from the
+items of its members (see `layout`). The objects out of line are written while
+these items are made, member by member, so that bytes and handles are in the order
+of a depth-first traversal:
 
     write(object)    reserve room ─▶ items of each member ─▶ pack
                                          │ out of line: write(object), deeper
 
-Plans of what lies out of line are made when first needed: types may be
-recursive, objects in line can't be.
+Plans of objects out of line are made at their first use: types may be recursive,
+objects in line can't be.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stretto_fidl.codec.handle import HandleDisposition
 
 PADS: Final = [bytes(-size % 8) for size in range(8)]
-"""What fills an object up, by its size modulo 8."""
+"""The padding after an object, by its size modulo 8."""
 
 
 class Encoder:
@@ -45,13 +45,13 @@ class Encoder:
 
 
 Items = Callable[[Any, Encoder, int], Sequence[Any]]
-"""Of a value in line, at a depth: what is packed for it. Writes what is out of line."""
+"""Returns the items of a value in line, at a depth, and writes its objects out of line."""
 Write = Callable[[Any, Encoder, int], None]
-"""Append a value as an object at a depth."""
+"""Appends a value as an object, at a depth."""
 
 
 def writer(type_: Type) -> Write:
-    """Return what appends a value of a type as an object."""
+    """A function that appends a value of a type as an object."""
     type_, _ = resolve(type_)
     found: Write | None = type_.plans.get("write")
     if found is None:
@@ -60,7 +60,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """As `writer`, made when first used."""
+    """As `writer`, made at the first use."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
@@ -91,7 +91,7 @@ def _object(type_: Type) -> Write:
 
 
 def refused(type_: Type, value: Any) -> WireError:
-    """Find out what the struct module didn't like."""
+    """The reason why the struct module has refused to pack."""
     try:
         _search(type_, value)
     except WireError as error:
@@ -100,7 +100,7 @@ def refused(type_: Type, value: Any) -> WireError:
 
 
 def _search(type_: Type, value: Any) -> None:
-    """Check what is in line."""
+    """Check the parts in line."""
     checker(type_)(value)
     type_, _ = resolve(type_)
     if value is None:
@@ -121,13 +121,13 @@ def _search(type_: Type, value: Any) -> None:
 
 
 Maker = Callable[[Any, bool], Items]
-"""Makes a plan for a type, told if it may be absent where it is mentioned."""
+"""Makes a plan for a type, from whether its mention is optional."""
 
 MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Say that a function makes the plans of these kinds of types."""
+    """Register a function for the plans of these kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -137,7 +137,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def items_of(type_: Type) -> Items:
-    """Return what makes the items of a value in line."""
+    """A function that returns the items of a value in line."""
     type_, optional = resolve(type_)
     key = "items", optional
     found: Items | None = type_.plans.get(key)
@@ -147,6 +147,6 @@ def items_of(type_: Type) -> Items:
 
 
 def is_plain(type_: Type) -> bool:
-    """The value itself is the item, and packing checks it."""
+    """Whether the value itself is the item, which packing checks."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name != "bool"

@@ -1,4 +1,4 @@
-"""Items of arrays and vectors, and what vectors hold."""
+"""Encoding of arrays and vectors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _elements(values: Sequence[Any], inner: Items, encoder: Encoder, depth: int)
 
 
 def _bytes(value: Any, expected: str) -> bytes:
-    """What a sequence of uint8 is."""
+    """The bytes of a sequence of uint8."""
     if isinstance(value, BYTES):
         return bytes(value)
     if not isinstance(value, SEQUENCES):
@@ -72,7 +72,7 @@ def _bytes(value: Any, expected: str) -> bytes:
 
 
 Body = Callable[[Any, Encoder, int], None]
-"""Append the elements of a vector, which are not more than it may have."""
+"""Appends the elements of a vector, whose number has been checked."""
 
 
 @makes(Vector)

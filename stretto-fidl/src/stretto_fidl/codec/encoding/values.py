@@ -1,4 +1,4 @@
-"""Items of values that aren't sequences and have no envelopes."""
+"""Encoding of values that are no sequences and have no envelopes."""
 
 from __future__ import annotations
 
