@@ -1,7 +1,9 @@
 """Makes and removes the private folder, and the environment that leads to it.
 
 A recorder holds a lock on its folder. One that is killed leaves the folder behind, unlocked:
-the next recorder removes it.
+the next recorder removes it. One that is killed before it has its lock leaves a folder without
+one: that is removed when it is older than any folder in the making. Only folders of the same user
+are removed, and no link is followed.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
+import time
 
 from stretto.base.errors import CommandError
 from stretto.base.unix_socket import MAX_PATH_BYTES
@@ -17,6 +21,8 @@ from stretto.cli.record.workspace import VARIABLE, Options, Workspace
 
 PREFIX = "stretto-"
 LOCK = "lock"
+MAKING_S = 60
+"""Far more than it takes from a new folder to its lock."""
 
 
 def _temporary_folder() -> str:
@@ -53,9 +59,14 @@ def _make() -> str:
 def _is_left_behind(folder: str) -> bool:
     """Whether it is ours, and its recorder is no more."""
     try:
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return False
         fd = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return _is_unfinished(folder)
     except OSError:
-        return False  # another user's, or just being made
+        return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(fd).st_uid == os.geteuid()
@@ -63,6 +74,14 @@ def _is_left_behind(folder: str) -> bool:
         return False
     finally:
         os.close(fd)
+
+
+def _is_unfinished(folder: str) -> bool:
+    """Whether it has been without a lock for too long."""
+    try:
+        return time.time() - os.lstat(folder).st_mtime > MAKING_S
+    except OSError:
+        return False  # another recorder was faster
 
 
 def sweep() -> None:

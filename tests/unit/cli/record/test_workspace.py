@@ -76,6 +76,46 @@ def test_what_a_killed_recorder_left_is_removed(workspace, tmp_path):
     assert (tmp_path / "another").exists()
 
 
+def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+    old, new = tmp_path / "stretto-old", tmp_path / "stretto-new"
+    for each in (old, new):
+        each.mkdir(mode=0o700)
+        (each / f"{folder.LOCK}.new").write_text("")
+    os.utime(old, (0, 0))
+    folder.sweep()
+    assert not old.exists()
+    assert new.exists(), "it may be about to get its lock"
+
+
+def test_sweep_follows_no_link(tmp_path, monkeypatch):
+    place, target = tmp_path / "place", tmp_path / "stretto-target"
+    place.mkdir()
+    monkeypatch.setattr(folder, "_candidates", lambda: [str(place)])
+    target.mkdir()
+    (target / "precious").write_text("")
+    os.utime(target, (0, 0))
+    (place / "stretto-link").symlink_to(target)
+    (place / "stretto-locked").mkdir()
+    (place / "stretto-locked" / folder.LOCK).symlink_to(target / "precious")
+    os.utime(place / "stretto-locked", (0, 0))
+    folder.sweep()
+    assert (target / "precious").exists()
+    assert (place / "stretto-link").is_symlink()
+    assert (place / "stretto-locked").exists()
+
+
+def test_folder_of_another_user_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+    left = tmp_path / "stretto-left"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    mine = os.geteuid()
+    monkeypatch.setattr(folder.os, "geteuid", lambda: mine + 1)
+    folder.sweep()
+    assert left.exists()
+
+
 def test_one_in_the_making_is_left_alone(tmp_path, monkeypatch):
     """At each step of its making another recorder looks what to remove."""
     monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
