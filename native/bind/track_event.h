@@ -179,14 +179,14 @@ struct thread_state {
   struct task_track tasks[TASK_TRACKS];
   PyObject* context; /* borrowed, compared only */
   uint64_t context_version;
-  PyObject* traced_code; /* borrowed, compared only: see slice.c */
-  uint32_t traced_mask;
   struct bytes_builder scratch;       /* used as a stack: events may nest */
   struct bytes_builder interned;      /* entries of the event being written */
   PyObject* discarded[MAX_DISCARDED]; /* released after the event */
   unsigned discarded_count;
   struct thread_sequence* done; /* freed after the event */
   unsigned converting;          /* events whose arguments are being converted */
+  PyObject* traced_code;        /* borrowed, compared only: see slice.c */
+  uint32_t traced_mask;
   bool busy; /* writing; it may wait in a stalling policy without the GIL */
 
   struct thread_state *next, *prev; /* list of all, under the GIL */
