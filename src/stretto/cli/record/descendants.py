@@ -18,6 +18,7 @@ PATIENCE_S = 1.0
 """A Python that lives so long without connecting isn't just starting."""
 
 NEVER = "it never connected"
+MAX_COMMAND = 60
 
 
 def _read(path: str) -> bytes:
@@ -53,6 +54,13 @@ def _is_python(pid: int) -> bool:
     except OSError:
         return False
     return program.startswith(("python", "pypy"))
+
+
+def short_command(arguments: list[str]) -> str:
+    """A command line for a message: one line, and the program without its folder, which may be
+    longer than all that tells one command from another."""
+    words = [os.path.basename(arguments[0]), *arguments[1:]] if arguments else []
+    return " ".join(" ".join(words).split())[:MAX_COMMAND]
 
 
 def isolating_option(arguments: list[str]) -> str:
@@ -112,7 +120,7 @@ class _Stranger:
     def __init__(self, pid: int, now: float) -> None:
         words = _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
         arguments = [word for word in words if word]
-        self.command = " ".join(arguments)[:60]
+        self.command = short_command(arguments)
         self.reason = _reason(pid, arguments)
         self.since = now
         self.lived_s = 0.0

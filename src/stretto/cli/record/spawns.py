@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from stretto.cli.record.descendants import isolating_option
+from stretto.cli.record.descendants import isolating_option, short_command
 from stretto.cli.record.workspace import VARIABLE
 from stretto.profilers.patch import Patch
 
@@ -82,7 +82,7 @@ class Spawns:
         if not _is_python(program):
             return None
         why = reason(words, rest[4], self._workspace.site)
-        return (popen, f"{why} ({' '.join(' '.join(words).split())[:60]})") if why else None
+        return (popen, f"{why} ({short_command(words)})") if why else None
 
     def _after(self, token: tuple[Popen[Any], str], _result: object) -> None:
         popen, why = token
