@@ -5,14 +5,14 @@
 
 The steps, a module each: text to words (`lexer`), words to a syntax tree
 (`parser`, which knows today's syntax and the one before RFC-0050), tree to
-declarations (`consume`), names to what they mean (`scope`), written types to
+declarations (`consume`), names to declarations (`scope`), written types to
 types (`type_resolver`), constants to values (`constants`), rules (`layouts`,
 `protocols`, `resourceness`), sizes (`shapes`), order (`dependencies`), and the
 IR (`ir_writer`). `workspace` puts libraries together; a `build` is one version
 of them, `timeline` checks the others, and `replacements` each against the next.
 
-What is wrong raises `stretto_fidl.errors.CompileError`, with file, line and
-column. Untrusted text is safe: nesting, sizes and chains are bounded.
+A mistake raises `stretto_fidl.errors.CompileError`, with file, line and column.
+Untrusted text is safe: nesting, sizes and chains are bounded.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def compile_files(
 
     Args:
         paths: All files of the library.
-        dependencies: Files of the libraries that it uses, and that they use.
-        versions: Which version of a platform to compile; see `compile_sources`.
+        dependencies: The files of the libraries that it uses, directly or not.
+        versions: The version of each platform to compile; see `compile_sources`.
         experiments: Named in the IR; nothing else depends on them.
 
     Returns:
@@ -71,10 +71,10 @@ def compile_sources(
     """Compile texts, without files.
 
     Args:
-        sources: Text by filename, of one library.
-        dependencies: The same, of other libraries.
-        versions: By platform: a number, `NEXT` or `HEAD`. What `@available`
-            says isn't there is left out. Without: HEAD.
+        sources: The texts of one library by file name.
+        dependencies: The texts of other libraries by file name.
+        versions: A number, `NEXT` or `HEAD` by platform, HEAD by default. Elements that
+            `@available` excludes from the version are left out.
         experiments: Named in the IR; nothing else depends on them.
 
     Returns:

@@ -1,10 +1,10 @@
-"""Attributes: which there are, where they may stand, what they take.
+"""The attributes: their names, the elements that may have them, their arguments.
 
-Names that aren't known are attributes of your own: they take strings and
-bools, and go to the IR as they are. `@trace` and `@sensitive` are two of them to
-Fuchsia's compiler. Here they are known, as what they can't mean would be lost in
-silence, and names that nearly are theirs are errors (`sensitive`). `@trace` alone
-may stand there several times: the first one is the category, and all are kept.
+Attributes with unknown names take strings and bools, and are copied to the IR.
+`@trace` and `@sensitive` are unknown to Fuchsia's compiler. They are checked here,
+because a mistake in them would have no effect and no error; names that are close
+to theirs are errors (`sensitive`). Only `@trace` may be repeated: the first one
+is the category, and all are kept.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _STRING, _VERSION = "string", "version"
 
 
 class Schema:
-    """What is known of an attribute.
+    """The rules of an attribute.
 
     Attributes:
-        arguments: Names, and what they take.
-        required: One argument, by any name or none, must be there.
-        places: Kinds of elements it may stand on; empty for all.
+        arguments: The types of arguments by name.
+        required: Whether it needs one argument, with any name or none.
+        places: The kinds of elements that may have it; empty for all.
     """
 
     __slots__ = ("arguments", "places", "required")
@@ -100,12 +100,12 @@ def compile_attributes(
     """Check attributes and evaluate their arguments.
 
     Args:
-        attributes: Of one element.
-        place: What the element is: a kind of declaration, `X member`, `method`…
-        evaluator: Of the library.
+        attributes: The attributes of one element.
+        place: The kind of the element: a kind of declaration, `X member`, `method`…
+        evaluator: The evaluator of the library.
 
     Raises:
-        CompileError: One is wrong.
+        CompileError: An attribute is wrong.
     """
     seen: dict[str, Attribute] = {}
     for attribute in attributes:
@@ -120,7 +120,7 @@ def compile_attributes(
 
 
 def _check_literals(attributes: list[Attribute]) -> None:
-    """A library's attributes come before its names."""
+    """Check that a library's attributes have literals only: its names aren't known yet."""
     for attribute in attributes:
         for argument in attribute.arguments:
             if isinstance(argument.value, Identifier) and attribute.name != "available":
@@ -195,7 +195,7 @@ def _name(attribute: Attribute, argument: AttributeArgument, schema: Schema) -> 
 
 
 def _version(argument: AttributeArgument) -> Value:
-    """Checked already, by `availability`."""
+    """Accept a version, which `availability` has checked."""
     value = argument.value
     assert isinstance(value, Identifier | Literal)
     if isinstance(value, Literal):

@@ -1,10 +1,10 @@
-"""`@available`: which elements a version of a platform has.
+"""`@available`: the elements of a version of a platform.
 
-One version is compiled: what was added later, or removed before, is left out
-before anything else happens, so that a name that was replaced is no clash.
+One version is compiled. Elements that were added later or removed before are left
+out first, so that two elements that replace each other don't collide.
 
-Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and has all that
-wasn't removed.
+Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and has every element
+that wasn't removed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ARGUMENTS = ("platform", "added", "deprecated", "removed", "replaced", "renamed
 _PLATFORM = re.compile("[a-z][a-z0-9]*")
 _NUMBER = re.compile("0x[0-9a-f]{1,8}|0b[01]{1,32}|[0-9]{1,10}", re.IGNORECASE)
 UNVERSIONED = "unversioned"
-"""What the IR calls the platform of libraries without versions."""
+"""The name in the IR for the platform of libraries without versions."""
 
 
 class Availability:
-    """From when to when an element exists, and when it was deprecated."""
+    """The versions in which an element exists, and the one that deprecated it."""
 
     __slots__ = ("added", "deprecated", "removed")
 
@@ -51,13 +51,13 @@ ALWAYS = Availability()
 
 
 class Ending:
-    """How an element says that it ends: `removed=5`, `replaced=5, renamed="other"`.
+    """The end of an element by its own attribute: `removed=5`, `replaced=5, renamed="other"`.
 
     Attributes:
         word: `removed` or `replaced`.
-        version: The first one without it.
-        renamed: Its name from then on; None if it has no other.
-        span: Of the attribute.
+        version: The first version without it.
+        renamed: Its name from then on; None if it keeps its name.
+        span: The place of the attribute.
     """
 
     __slots__ = ("renamed", "span", "version", "word")
@@ -70,7 +70,7 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """What the attributes of one element say; None if it inherits its end, or has none."""
+    """The end that an element's attributes state; None if it inherits its end, or has none."""
     attribute = find(attributes)
     given = {argument.name: argument for argument in attribute.arguments} if attribute else {}
     for word in ("removed", "replaced"):
@@ -83,7 +83,7 @@ def ending_of(attributes: list[Attribute]) -> Ending | None:
 
 
 def version_name(version: int) -> str:
-    """As people write it."""
+    """The text of a version."""
     names = {number: name for name, number in _SPECIAL.items()}
     return names.get(version, str(version))
 
@@ -107,7 +107,7 @@ def platform_of(library: str, attribute: Attribute | None) -> str | None:
     """The platform of a library; None for one without versions.
 
     Raises:
-        CompileError: The name is none.
+        CompileError: The name is invalid.
     """
     if attribute is None:
         return None
@@ -123,15 +123,15 @@ def platform_of(library: str, attribute: Attribute | None) -> str | None:
 
 
 def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availability:
-    """What an attribute says, in the frame of its parent's.
+    """The availability that an attribute states, within that of its parent.
 
     Args:
         attribute: `@available`.
-        parent: Of the element around.
-        is_library: It stands on the library.
+        parent: The availability of the enclosing element.
+        is_library: Whether it is the attribute of the library.
 
     Raises:
-        CompileError: It's malformed, or contradicts itself or the parent.
+        CompileError: The attribute is malformed, or contradicts itself or the parent.
     """
     versions = _versions(attribute, is_library)
     removed = versions.get("removed", versions.get("replaced", parent.removed))
@@ -178,7 +178,7 @@ def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
 
 
 def version_maybe_in(argument: AttributeArgument) -> int | None:
-    """The version that an argument names; None if it names none, as it may in other attributes."""
+    """The version that an argument names; None if it names none."""
     value = argument.value
     if isinstance(value, Literal) and value.kind == "numeric":
         return parse_version(value.text)
@@ -189,7 +189,7 @@ def version_in(argument: AttributeArgument) -> int:
     """The version that an argument names.
 
     Raises:
-        CompileError: It names none.
+        CompileError: It names no version.
     """
     version = version_maybe_in(argument)
     if version is None:

@@ -25,7 +25,7 @@ class Build:
 
     Attributes:
         libraries: Those that are compiled, by name.
-        versions: As given.
+        versions: The versions by platform.
     """
 
     def __init__(self, files: Mapping[str, list[File]], versions: Mapping[str, int]) -> None:
@@ -35,10 +35,10 @@ class Build:
         self._names = GeneratedNames()
 
     def compile(self, name: str) -> Library:
-        """Compile a library; those that it uses are compiled already.
+        """Compile a library. The libraries that it uses must be compiled.
 
         Raises:
-            CompileError: Something is wrong.
+            CompileError: The library is wrong.
         """
         files = self._files[name]
         library = self._empty(name, files)
@@ -55,7 +55,7 @@ class Build:
         return library
 
     def version_of(self, library: Library) -> int:
-        """The version in which it is compiled."""
+        """The version of a library to compile."""
         return self.versions.get(library.platform or "", availability.HEAD)
 
     def _empty(self, name: str, files: list[File]) -> Library:

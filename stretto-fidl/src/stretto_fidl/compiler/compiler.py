@@ -1,8 +1,8 @@
-"""Compiles one library: looks up its names, evaluates its constants, checks its rules.
+"""Compiles one library: finds its names, evaluates its constants, checks its rules.
 
-A declaration is compiled when it is first needed, be it by another one, so that
-the order in files doesn't matter. Where one is wrong, the others are compiled
-all the same: a run reports all errors that aren't consequences of others.
+A declaration is compiled at its first use, so that the order in files doesn't
+matter. If a declaration is wrong, the others are still compiled: a run reports all
+errors that aren't consequences of others.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.syntax_tree import Reference, TypeConstructor
 
 MAX_DEPTH = 100
-"""Of types in types, constants of constants, aliases of aliases, together."""
+"""The most steps through types in types, constants of constants and aliases of aliases."""
 
 
 class Consequence(Exception):  # noqa: N818 - no error of its own
-    """What was needed is wrong itself, and was reported."""
+    """A required declaration is wrong itself, which was reported."""
 
 
 class LibraryCompiler:
     """Args:
     library: As the consumer filled it.
-    builtin_handle: What `handle` means in the old syntax.
+    builtin_handle: The declaration of `handle` in the old syntax.
     """
 
     def __init__(self, library: Library, builtin_handle: ResourceDecl | None) -> None:
@@ -66,10 +66,10 @@ class LibraryCompiler:
         self._depth = 0
 
     def compile(self) -> None:
-        """Compile all of it.
+        """Compile the library.
 
         Raises:
-            CompileError: Something is wrong; it has all errors.
+            CompileError: The library is wrong; the error has all errors.
         """
         self._attempt(self._library_attributes)
         for decl in list(self.library.declarations.values()):
@@ -111,7 +111,7 @@ class LibraryCompiler:
         """One step further into types and constants.
 
         Raises:
-            CompileError: That are too many.
+            CompileError: There are too many steps.
         """
         if self._depth >= MAX_DEPTH:
             raise span.error(f"this needs more than {MAX_DEPTH} steps to be looked up: simplify it")
@@ -122,7 +122,7 @@ class LibraryCompiler:
             self._depth -= 1
 
     def unknown(self, reference: Reference) -> CompileError:
-        """An error: there is no such name."""
+        """The error for an unknown name."""
         if len(reference.parts) > 1:
             library = ".".join(reference.parts[:-1])
             return reference.span.error(
@@ -132,15 +132,15 @@ class LibraryCompiler:
         return reference.span.error(f"cannot find `{reference}` in library `{self.library.name}`")
 
     def require(self, decl: Decl, span: Span) -> None:
-        """See that a declaration is compiled.
+        """Compile a declaration if it isn't yet.
 
         Args:
-            decl: Of this library, or of one that is compiled already.
-            span: What needs it.
+            decl: A declaration of this library, or of a compiled one.
+            span: The place that needs it.
 
         Raises:
             CompileError: It needs itself.
-            Consequence: It's wrong.
+            Consequence: It is wrong.
         """
         if decl.state == COMPILED:
             return
@@ -159,7 +159,7 @@ class LibraryCompiler:
         decl.state = COMPILED
 
     def require_if_own(self, decl: Decl, span: Span) -> None:
-        """The same, for what is allowed to refer back: only attributes are needed of it."""
+        """As `require`, for uses that may be circular because they need attributes only."""
         if decl.state == NEW:
             self.require(decl, span)
 
@@ -237,7 +237,7 @@ class LibraryCompiler:
 
 
 def can_be_constant(type_: types.Type) -> bool:
-    """Whether there are constants of a type."""
+    """Whether constants may have a type."""
     if type_.nullable:
         return False
     if type_.kind in (types.PRIMITIVE, types.STRING):

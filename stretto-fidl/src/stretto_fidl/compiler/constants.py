@@ -1,4 +1,4 @@
-"""Constants: what a literal, name or `|` is worth for a type."""
+"""Constants: the value of a literal, a name or `|` for a type."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Value:
     """A constant's value.
 
     Attributes:
-        syntax: As written.
-        value: An int for enum and bits, too.
+        syntax: The node of the syntax tree.
+        value: The value; an int for enum and bits, too.
         type: `string`, or the name of a primitive type.
-        identifier: `library/NAME` or `library/Enum.MEMBER` where it is a name.
+        identifier: `library/NAME` or `library/Enum.MEMBER` if the constant is a name.
     """
 
     __slots__ = ("identifier", "syntax", "type", "value")
@@ -50,13 +50,13 @@ class Value:
 
     @property
     def integer(self) -> int:
-        """Of a value that was evaluated as one."""
+        """The value as an int; it was evaluated as one."""
         assert isinstance(self.value, int)
         return self.value
 
     @property
     def text(self) -> str:
-        """As the IR writes it."""
+        """The text in the IR."""
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
         if isinstance(self.value, float):
@@ -78,7 +78,7 @@ class Evaluator:
         """The value of a constant of a type.
 
         Raises:
-            CompileError: It isn't of that type, or doesn't fit.
+            CompileError: The constant isn't of the type, or out of its range.
         """
         with self._compiler.deeper(constant.span):
             if isinstance(constant, Literal):
@@ -91,7 +91,7 @@ class Evaluator:
         """The value of an attribute's argument: a string, a bool, or a constant of these.
 
         Raises:
-            CompileError: It is none of these.
+            CompileError: The argument is none of these.
         """
         if isinstance(constant, Literal) and constant.kind == "numeric":
             raise constant.span.error(
@@ -146,7 +146,7 @@ class Evaluator:
         return Value(constant, result, name)
 
     def _integer_type(self, type_: Type) -> str | None:
-        """The integer type that is behind a type; None if there is none."""
+        """The integer type below a type; None if there is none."""
         if type_.kind == types.PRIMITIVE and type_.subtype in _INTEGERS:
             return type_.subtype
         decl = type_.decl
@@ -189,7 +189,7 @@ class Evaluator:
         return self._converted(constant, member.value, type_, name)
 
     def _check_owner(self, constant: Identifier, owner: LayoutDecl, type_: Type) -> None:
-        """Values of an enum are values of that enum, or of an integer."""
+        """Check that the owner of an enum's value is that enum, or an integer type."""
         if type_.kind == types.IDENTIFIER and type_.decl is not owner:
             raise constant.span.error(
                 f"`{constant.reference}` is of type `{owner.full_name}`, not `{type_.text}`"

@@ -1,4 +1,4 @@
-"""Syntax tree to declarations: layouts in layouts get names, results get unions."""
+"""Turns a syntax tree into declarations: nested layouts get names, results get unions."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Consumer:
 
     Args:
         library: The library.
-        version: Of its platform, the one that is compiled.
-        names: Shared by all libraries of a run.
+        version: The version of its platform to compile.
+        names: The generated names, shared by all libraries of a run.
     """
 
     def __init__(self, library: Library, version: int, names: GeneratedNames) -> None:
@@ -65,7 +65,7 @@ class Consumer:
         """Add the declarations of a file.
 
         Raises:
-            CompileError: A name is taken, a modifier wrong.
+            CompileError: A name is taken, or a modifier is wrong.
         """
         if not self._library.present:
             return
@@ -75,7 +75,7 @@ class Consumer:
                 self._declaration(declaration, present)
 
     def _available(self, attributes: list[Attribute], parent: Availability) -> Availability | None:
-        """When an element exists; None if it doesn't in the version that is compiled."""
+        """The availability of an element; None if the compiled version lacks it."""
         attribute = availability.find(attributes)
         if attribute is None:
             return parent
@@ -87,7 +87,7 @@ class Consumer:
         return found if found.at(self._version) else None
 
     def _present(self, modifiers: list[Modifier], parent: Availability) -> list[Modifier]:
-        """The modifiers of the version that is compiled."""
+        """The modifiers in the compiled version."""
         found = []
         for modifier in modifiers:
             if not modifier.versions:
@@ -140,7 +140,7 @@ class Consumer:
         named: Declaration | None = None,
     ) -> LayoutDecl:
         """Args:
-        named: Its declaration, if it is one's right side.
+        named: The declaration whose right side the layout is, if any.
         """
         attributes = named.attributes if named else layout.attributes
         name = context.name if named else _generated_name(layout, context.name)
@@ -179,7 +179,7 @@ class Consumer:
     def _inline(
         self, type_: TypeConstructor, context: NamingContext, present: Availability
     ) -> None:
-        """Declare the layouts that stand in a type."""
+        """Declare the layouts within a type."""
         if isinstance(type_.target, Layout):
             self._layout(type_.target, context, present)
         for parameter in type_.parameters:
@@ -240,7 +240,7 @@ class Consumer:
         return payload.type
 
     def _result(self, method: MethodDecl, syntax: Method, present: Availability) -> None:
-        """The response becomes a union of success, error and unknown method."""
+        """Make the response a union of success, error and framework error."""
         names = (method.protocol.name, method.name)
         assert syntax.response is not None
         success = syntax.response.type
@@ -288,7 +288,7 @@ def _result_member(ordinal: int, name: str, line: int, type_: TypeConstructor) -
 
 
 def _generated_name(layout: Layout, default: str) -> str:
-    """`@generated_name` renames a layout that stands in another declaration."""
+    """The name from `@generated_name` of a layout within another declaration."""
     for attribute in layout.attributes:
         if attribute.name == "generated_name" and len(attribute.arguments) == 1:
             value = attribute.arguments[0].value

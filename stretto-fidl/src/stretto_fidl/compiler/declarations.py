@@ -1,8 +1,7 @@
 """Declarations of a library, after parsing and before the IR.
 
-The consumer makes them from the syntax tree, every layout in a layout being a
-declaration of its own; the compiler fills in what it finds out: types, values,
-shapes.
+The consumer makes them from the syntax tree; a layout within another one is a
+declaration of its own. The compiler adds types, values and shapes.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ KINDS = (
     ALIAS,
     NEW_TYPE,
 )
-"""As the IR names them, in its order."""
+"""The kinds of declarations by their keys in the IR, in its order."""
 
 NEW, COMPILING, COMPILED, FAILED = range(4)
 
 
 @dataclass(slots=True, eq=False)
 class Argument:
-    """Of an attribute: its name, the IR's name of its type, its value."""
+    """An argument of an attribute: its name, the IR's name of its type, its value."""
 
     name: str
     type: str
@@ -73,7 +72,7 @@ class CompiledAttribute:
     span: Span
 
     def text(self, name: str = "value") -> str | None:
-        """The value of a string argument, if there is one of this name."""
+        """The value of a string argument; None if there is none with the name."""
         for argument in self.arguments:
             if argument.name == name and isinstance(argument.value.value, str):
                 return argument.value.value
@@ -85,9 +84,9 @@ class Element:
     """Anything with a name, a place and attributes.
 
     Attributes:
-        syntax_attributes: As written.
-        attributes: Compiled.
-        deprecated: At the version that is compiled.
+        syntax_attributes: The attributes in the syntax tree.
+        attributes: The compiled attributes.
+        deprecated: Whether it is deprecated in the compiled version.
     """
 
     name: str
@@ -97,7 +96,7 @@ class Element:
     deprecated: bool = field(default=False, kw_only=True)
 
     def attribute(self, name: str) -> CompiledAttribute | None:
-        """The first attribute of this name."""
+        """The first attribute with a name."""
         return next((a for a in self.attributes if a.name == name), None)
 
 
@@ -106,13 +105,13 @@ class Member(Element):
     """A member of a layout, service or resource.
 
     Attributes:
-        ordinal: Of a table or union.
-        type_syntax: As written; None where there is no type.
-        type: What it is.
-        value_syntax: Of enum and bits members, and defaults of struct members.
-        value: What that is.
-        offset: Of a struct member, in bytes.
-        padding: Behind it, in bytes.
+        ordinal: The ordinal of a table's or union's member.
+        type_syntax: The type in the syntax tree; None if it has none.
+        type: The compiled type.
+        value_syntax: The value of an enum's or bits' member, or a struct member's default.
+        value: The compiled value.
+        offset: The offset of a struct member, in bytes.
+        padding: The padding behind a struct member, in bytes.
     """
 
     ordinal: int = 0
@@ -130,8 +129,8 @@ class Decl(Element):
 
     Attributes:
         kind: See `KINDS`.
-        library: Where it belongs.
-        state: How far the compiler is.
+        library: The library that declares it.
+        state: The progress of its compilation.
     """
 
     kind: str
@@ -150,18 +149,18 @@ class LayoutDecl(Decl):
 
     Attributes:
         naming_context: See `names`.
-        anonymous: It stands inside of another declaration: nobody can refer to it.
-        strict: Unknown members are errors.
-        resource: May hold handles; None: find out by its members.
-        is_result: The union of a method's success and error.
-        is_empty_success: The struct of a success without values.
-        subtype_syntax: Underlying type of enum and bits, as written.
-        subtype: What that is.
-        mask: Of bits: all values.
-        unknown_value: Of a flexible enum.
-        reserved: Ordinals of a table or union that are not to be used again.
-        old: Written in the old syntax.
-        marked: `strict` or `flexible` stands there.
+        anonymous: Whether it is part of another declaration, so that no name refers to it.
+        strict: Whether unknown members are errors.
+        resource: Whether it may hold handles; None until its members show it.
+        is_result: Whether it is the union of a method's success and error.
+        is_empty_success: Whether it is the struct of a success without values.
+        subtype_syntax: The underlying type of an enum or bits in the syntax tree.
+        subtype: The compiled underlying type.
+        mask: All values of bits.
+        unknown_value: The value of a flexible enum for unknown members.
+        reserved: The reserved ordinals of a table or union.
+        old: Whether it is written in the old syntax.
+        marked: Whether `strict` or `flexible` is written.
         shape: Sizes; None before they are computed.
     """
 
@@ -194,7 +193,7 @@ class ConstDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class AliasDecl(Decl):
-    """Another name of a type, or a new type (`kind` tells)."""
+    """An alias or a new type, by its `kind`."""
 
     type_syntax: TypeConstructor
     type: TypeUse | None = None
@@ -202,27 +201,27 @@ class AliasDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class ResourceDecl(Decl):
-    """What handles are, and the properties that narrow them."""
+    """A resource definition: the type of handles, and their properties."""
 
     subtype_syntax: TypeConstructor | None
     properties: list[Member]
     subtype: TypeUse | None = None
 
     def property_named(self, name: str) -> Member | None:
-        """`subtype` or `rights`, if it has that."""
+        """The property `subtype` or `rights`; None if there is none."""
         return next((p for p in self.properties if p.name == name), None)
 
 
 @dataclass(slots=True, eq=False)
 class ServiceDecl(Decl):
-    """Protocols that are served under one name."""
+    """A service: protocols under one name."""
 
     members: list[Member]
 
 
 @dataclass(slots=True, eq=False)
 class Composed(Element):
-    """`compose P`; `name` is as written."""
+    """`compose P`; `name` is the written name."""
 
     reference: TypeConstructor
     protocol: ProtocolDecl | None = None
@@ -233,12 +232,12 @@ class MethodDecl(Element):
     """A method or an event.
 
     Attributes:
-        kind: As the IR names it: `oneway`, `twoway`, `event`.
-        protocol: The one that defines it.
-        request_syntax: Payload; None where there is none.
-        response_syntax: The same; the result union where there is one.
-        success_syntax: In a result: what comes in success.
-        error_syntax: In a result: what comes else.
+        kind: The kind in the IR: `oneway`, `twoway`, `event`.
+        protocol: The protocol that defines it.
+        request_syntax: The payload of the request; None if it has none.
+        response_syntax: The payload of the response, or the result union; None if it has none.
+        success_syntax: The payload of a result's success.
+        error_syntax: The type of a result's error.
     """
 
     kind: str
@@ -258,12 +257,12 @@ class MethodDecl(Element):
 
     @property
     def has_request(self) -> bool:
-        """A message goes from the client to the server."""
+        """Whether the client sends a message."""
         return self.kind != "event"
 
     @property
     def has_response(self) -> bool:
-        """A message goes from the server to the client."""
+        """Whether the server sends a message."""
         return self.kind != "oneway"
 
 
@@ -273,9 +272,9 @@ class ProtocolDecl(Decl):
 
     Attributes:
         openness: `open`, `ajar` or `closed`.
-        composed: What it says by `compose`.
-        methods: Its own.
-        all_methods: With those of the composed ones, each with whether it is composed.
+        composed: Its `compose` statements.
+        methods: Its own methods.
+        all_methods: All methods, each with whether it is composed.
     """
 
     openness: str

@@ -1,7 +1,7 @@
-"""What a declaration needs to be declared before it: the order of the IR.
+"""The order of declarations in the IR: each after the declarations that it needs.
 
-An optional use is no need: it is how types contain themselves. Neither is the
-protocol of an endpoint, which is only a name on the wire.
+An optional use is no need, because types contain themselves that way. Neither is
+the protocol of an endpoint, which is only a name on the wire.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Dependencies:
     """Of the declarations of one library.
 
     Args:
-        library: It, compiled.
-        scope: Its names.
+        library: The compiled library.
+        scope: The scope of its names.
     """
 
     def __init__(self, library: Library, scope: Scope) -> None:
@@ -52,7 +52,7 @@ class Dependencies:
         """All declarations, each after those that it needs.
 
         Raises:
-            CompileError: Some need each other.
+            CompileError: Two declarations need each other.
         """
         by_name = sorted(self._library.declarations.values(), key=lambda decl: decl.name)
         try:
@@ -139,7 +139,7 @@ class Dependencies:
 
 
 def _way_out(path: list[Decl]) -> str:
-    """What to do about declarations that contain each other: only structs have room for a gap."""
+    """The advice for declarations that contain each other: a box, which only structs allow."""
     old = any(isinstance(decl, LayoutDecl) and decl.old for decl in path)
     for index, (owner, used) in enumerate(pairwise(path)):
         if owner.kind == STRUCT:

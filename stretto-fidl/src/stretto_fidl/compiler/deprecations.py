@@ -1,7 +1,7 @@
-"""What isn't deprecated may not need what is.
+"""Elements that aren't deprecated may not use deprecated ones.
 
-Only what a declaration says by name counts, and only in the version that is
-compiled: an element that is deprecated as well may go on as it was.
+Only uses by name count, and only in the compiled version. A deprecated element
+may use deprecated ones.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def deprecated_uses(library: Library, scope: Scope) -> list[CompileError]:
-    """An error for each use of something deprecated by something that isn't.
+    """The errors for uses of deprecated elements by others.
 
     Args:
-        library: Compiled: all its names are known.
-        scope: Its names.
+        library: The compiled library.
+        scope: The scope of its names.
     """
     if library.platform is None:
         return []
@@ -53,7 +53,7 @@ def _is_deprecated(scope: Scope, reference: Reference) -> bool:
         decl = scope.declaration(reference)
         member = scope.member(reference) if decl is None else None
     except CompileError:
-        return False  # A name that means something only where it stands, such as `VMO`.
+        return False  # a name with a meaning only in its place, as `VMO`
     if decl is not None:
         return decl.deprecated
     return member is not None and (member[0].deprecated or member[1].deprecated)
@@ -66,7 +66,7 @@ def _references(decl: Decl) -> Iterator[tuple[Element, Reference]]:
         yield from ((decl, found) for found in _of_constant(decl.value_syntax))
     members = {LayoutDecl: "members", ServiceDecl: "members", ResourceDecl: "properties"}
     if isinstance(decl, LayoutDecl) and decl.is_result:
-        return  # Its parts are the method's.
+        return  # its parts belong to the method
     for member in getattr(decl, members.get(type(decl), ""), ()):
         yield from ((member, found) for found in _of_type(member.type_syntax))
         yield from ((member, found) for found in _of_constant(member.value_syntax))

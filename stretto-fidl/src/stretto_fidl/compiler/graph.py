@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Cycle(Exception):  # noqa: N818 - a finding, no error
-    """What was found; `path` leads from a node back to it."""
+    """A cycle; `path` leads from a node back to it."""
 
     def __init__(self, path: list) -> None:  # type: ignore[type-arg]
         super().__init__(path)
@@ -19,10 +19,10 @@ class Cycle(Exception):  # noqa: N818 - a finding, no error
 
 
 def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """Each node after all that it leads to, otherwise in the order given.
+    """Each node after all nodes that it leads to, otherwise in the given order.
 
     Raises:
-        Cycle: There is none.
+        Cycle: There is no such order.
     """
     order: dict[Node, None] = {}
     for root in roots:
@@ -45,7 +45,7 @@ def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -
 
 
 def components(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[list[Node]]:
-    """Nodes that lead to each other, together; a component after those it leads to.
+    """Strongly connected components, each after those that it leads to.
 
     Tarjan's algorithm.
     """

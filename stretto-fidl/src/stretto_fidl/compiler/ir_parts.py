@@ -1,4 +1,4 @@
-"""What all declarations of the IR are made of: places, attributes, constants, types."""
+"""Parts of the declarations in the IR: places, attributes, constants, types."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _attribute(attribute: CompiledAttribute) -> Json:
 
 
 def place(element: Element) -> Json:
-    """Where an element stands, and whether it is deprecated."""
+    """The place of an element, and whether it is deprecated."""
     return {"location": location(element.span), "deprecated": element.deprecated}
 
 
 def constant(value: Value) -> Json:
-    """A constant: what it is worth, and how it is written."""
+    """A constant: its value and its text."""
     syntax = value.syntax
     result: Json = {"kind": "binary_operator", "value": value.text, "expression": syntax.span.text}
     if isinstance(syntax, Identifier):
@@ -115,8 +115,8 @@ def type_mention(type_: Type, with_aliases: bool = False) -> Json:
     """A type where it is used.
 
     Args:
-        type_: Which one.
-        with_aliases: Name the aliases of its elements.
+        type_: The type.
+        with_aliases: Whether to name the aliases of its elements.
     """
     kind = types.IDENTIFIER if type_.kind == types.BOX else type_.kind
     result: Json = {"kind_v2": kind}

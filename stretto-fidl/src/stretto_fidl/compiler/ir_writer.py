@@ -42,9 +42,9 @@ def library_ir(
     """The IR of a library.
 
     Args:
-        library: Compiled.
-        available: The versions that were asked for, by platform.
-        experiments: What the IR should name as enabled.
+        library: The compiled library.
+        available: The requested versions by platform.
+        experiments: The experiments to name as enabled.
     """
     ir: Json = {"name": library.name, "platform": library.platform or "unversioned"}
     if available:

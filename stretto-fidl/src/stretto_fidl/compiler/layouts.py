@@ -23,7 +23,7 @@ def compile_layout(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
     """Give a layout's members their types and values, and check it.
 
     Raises:
-        CompileError: It's wrong.
+        CompileError: The layout is wrong.
     """
     check_names(decl.members, "member")
     for member in decl.members:
@@ -42,10 +42,10 @@ def compile_layout(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
 
 
 def check_names(members: Sequence[Element], what: str) -> None:
-    """See that no two names are the same, or too similar.
+    """Check that no two names are equal or too similar.
 
     Raises:
-        CompileError: Two are.
+        CompileError: Two are equal or too similar.
     """
     seen: dict[str, Element] = {}
     for member in members:
@@ -123,7 +123,7 @@ def compile_subtype(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
     """Find the integer type behind an enum or bits; uint32 if none is written.
 
     Raises:
-        CompileError: It can't be.
+        CompileError: The type can't be one.
     """
     if decl.subtype_syntax is None:
         decl.subtype = TypeUse(decl.span, types.primitive("uint32"))
@@ -170,7 +170,7 @@ def _check_bits(decl: LayoutDecl) -> None:
 
 
 def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
-    """A flexible enum has a value for what it doesn't know: the highest, unless marked."""
+    """Set the value of a flexible enum for unknown members: the marked one, or the highest."""
     decl.unknown_value = integer_range(subtype)[1]
     marked = [member for member in decl.members if member.attribute("unknown") is not None]
     if marked and decl.strict:
@@ -186,7 +186,7 @@ def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
         if member.value.integer != decl.unknown_value or decl.strict:
             continue
         if decl.old and not decl.marked:
-            decl.strict = True  # It is from when enums were strict by themselves.
+            decl.strict = True  # in the old syntax enums are strict by default
         else:
             raise member.span.error(
                 f"{decl.unknown_value} is the value for unknown members: change it, "

@@ -1,4 +1,4 @@
-"""Text to tokens. Both syntaxes have the same words."""
+"""Splits text into tokens. Both syntaxes have the same tokens."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ESCAPE = re.compile(r"\\(u\{(?P<hex>[^}]*)\}|(?P<one>.)|$)", re.DOTALL)
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"'}
 _LARGEST_CODE_POINT = 0x10FFFF
 MAX_FILE_LENGTH = 16 << 20
-"""Characters of one file; nobody writes as many."""
+"""The most characters of one file."""
 
 
 def lex(source: SourceFile) -> list[Token]:
-    """All words of a file; the last one is its end.
+    """The tokens of a file; the last one is its end.
 
     Raises:
-        CompileError: A character that belongs to no word; a file of more than
+        CompileError: A character belongs to no token, or the file has more than
             `MAX_FILE_LENGTH` characters.
     """
     text, tokens, position = source.text, [], 0
@@ -79,8 +79,8 @@ def unescape(text: str, span: Span) -> str:
     """The value of a string literal.
 
     Args:
-        text: With its quotes.
-        span: Its place.
+        text: The literal with its quotes.
+        span: The place of the literal.
 
     Raises:
         CompileError: An escape sequence is wrong.

@@ -1,4 +1,4 @@
-"""A library: what several files declare together, and what it imports."""
+"""A library: the declarations and imports of its files."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Import:
 class Library:
     """Args:
     name: `fuchsia.io`.
-    span: Of the name, in the first file.
+    span: The place of the name in the first file.
 
     Attributes:
-        availability: By its `@available`.
-        present: It exists in the version that is compiled.
-        platform: Whose versions it has; None if it has none.
-        lenient: Names are found however they are spelled.
+        availability: The availability by its `@available`.
+        present: Whether it exists in the compiled version.
+        platform: The platform of its versions; None if it has none.
+        lenient: Whether names are found in any spelling.
     """
 
     def __init__(self, name: str, span: Span) -> None:
@@ -69,7 +69,7 @@ class Library:
         self.declarations[decl.name] = decl
 
     def find(self, name: str) -> Decl | None:
-        """The declaration of this name; however it is spelled, if the library is `lenient`."""
+        """The declaration of a name, in any spelling if the library is `lenient`."""
         found = self.declarations.get(name)
         if found is None and self.lenient:
             found = self._canonical.get(canonical(name))
@@ -81,10 +81,10 @@ class Library:
         return sorted(found, key=lambda decl: decl.name)
 
     def import_into(self, file: str, imported: Import) -> None:
-        """One file uses a library.
+        """Add an import of one file.
 
         Raises:
-            CompileError: It uses it already, or another one under this name.
+            CompileError: The file imports it already, or another one under this name.
         """
         imports = self._imports.setdefault(file, {})
         for other in imports.values():
@@ -99,13 +99,13 @@ class Library:
         return self._imports.get(file, {}).get(name)
 
     def all_imports(self) -> Iterator[Import]:
-        """Of all files."""
+        """The imports of all files."""
         for imports in self._imports.values():
             yield from imports.values()
 
 
 class GeneratedNames:
-    """Lines of the imagined file in which generated members stand."""
+    """The lines of generated members in the file `generated`, which does not exist."""
 
     def __init__(self) -> None:
         self._lines = count(1, 4)

@@ -1,8 +1,8 @@
-"""Which other libraries a reader of the IR needs.
+"""The other libraries that a reader of the IR needs.
 
-Those that are imported, and those that methods need which are composed from
-other libraries: their payloads' types, and the types of a payload's members.
-What is behind an alias or in a further struct is that library's own business.
+These are the imported ones, and the ones that composed methods of other libraries
+need: for the types of their payloads and of the payloads' members. Libraries
+behind an alias or in a further struct are dependencies of the other library.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def external_structs(library: Library) -> list[LayoutDecl]:
 
 
 def _methods(library: Library) -> list[MethodDecl]:
-    """Of all protocols, with the composed ones."""
+    """The methods of all protocols, composed ones included."""
     protocols = [p for p in library.of_kind(PROTOCOL) if isinstance(p, ProtocolDecl)]
     return [method for protocol in protocols for method, _ in protocol.all_methods]
 

@@ -8,7 +8,7 @@ _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z0-9])(?=[A-Z][a-z])")
 
 
 def canonical(name: str) -> str:
-    """What two names of one scope must not share: bindings spell both alike.
+    """The form of a name that is unique in a scope, because bindings change the spelling.
 
     `HTTPServer`, `http_server` and `HttpServer` are one name.
     """
@@ -29,11 +29,11 @@ def with_article(kind: str) -> str:
 
 
 class NamingContext:
-    """Where a layout stands, and what it is called if nobody names it.
+    """The place of a layout, and the name that it has without one of its own.
 
     Attributes:
-        path: From the outermost declaration inwards, as the IR shows it.
-        name: Of a layout that stands here.
+        path: The names from the outermost declaration inwards, as in the IR.
+        name: The name of a layout at this place.
     """
 
     __slots__ = ("name", "path")

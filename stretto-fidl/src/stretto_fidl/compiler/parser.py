@@ -1,8 +1,8 @@
-"""A file's text to its syntax tree, in whichever syntax it is written.
+"""Parses a file in either syntax.
 
-Which one is told by the first thing that only one of them has. A file may say
-it by itself: `deprecated_syntax;` at its top means the old one. Where a file
-has nothing of the kind, it is as the other files of its library are.
+The first construct that only one syntax has decides. `deprecated_syntax;` at the
+top of a file selects the old one. A file without such a construct has the syntax
+of the other files of its library.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _MODIFIERS = ("strict", "flexible", "resource")
 _LONGEST_PARAMETER = 200
-"""In words; what is longer is no hint."""
+"""The most tokens of a construct that decides."""
 
 
 def parse(source: SourceFile) -> File:
     """The syntax tree of one file.
 
     Raises:
-        CompileError: It's no FIDL.
+        CompileError: The text is no FIDL.
     """
     return parse_all([source])[0]
 
@@ -40,7 +40,7 @@ def parse_all(sources: Iterable[SourceFile]) -> list[File]:
     """The syntax trees of files, which may be of several libraries.
 
     Raises:
-        CompileError: One is no FIDL; it has the errors of the others, too.
+        CompileError: A file is no FIDL; the error has the errors of all files.
     """
     parsed: list[tuple[list[Token], bool | None, File]] = []
     errors: list[CompileError] = []
@@ -67,7 +67,7 @@ def _parse(tokens: list[Token], is_old: bool) -> File:
 
 
 def is_old_syntax(tokens: list[Token]) -> bool | None:
-    """Whether a file is written in the syntax before RFC-0050; None: it may be either."""
+    """Whether a file has the syntax before RFC-0050; None if it may have either."""
     words = [token for token in tokens if token.kind != DOC]
     depth = 0
     for position, token in enumerate(words):
@@ -79,7 +79,7 @@ def is_old_syntax(tokens: list[Token]) -> bool | None:
 
 
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
-    """True: only the old syntax has this; False: only the new one; None: can't tell."""
+    """True for a construct of the old syntax, False for one of the new, None for one of both."""
     here = words[position]
     if here.kind in ("@", "[", "?"):
         return here.kind != "@"
@@ -121,14 +121,14 @@ _BUILTINS = {"bool", "string", "float32", "float64"} | {
 
 def _const_verdict(first: Token, second: Token) -> bool | None:
     if second.kind in (".", ":"):
-        return True  # Only a type goes on like this, and it comes first.
+        return True  # only a type goes on like this, and the old syntax writes it first
     if (first.text in _BUILTINS) != (second.text in _BUILTINS):
         return first.text in _BUILTINS
     return None
 
 
 def _member_verdict(words: list[Token], position: int) -> bool | None:
-    """Only today's methods have modifiers."""
+    """A method with a modifier is new."""
     here, after = words[position], _word(words, position + 1)
     if here.kind == "(":
         return _parameters_verdict(words, position)

@@ -1,4 +1,4 @@
-"""What both syntaxes share: library, imports, doc comments, constants, names."""
+"""The parts of both syntaxes: library, imports, doc comments, constants, names."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MAX_ORDINAL = (1 << 32) - 1
 class ParserBase:
     """Parses one file.
 
-    A subclass parses attributes and declarations; `file` is the way in.
+    A subclass parses attributes and declarations; `file` parses all.
 
     Args:
-        tokens: Of the file.
+        tokens: The tokens of the file.
     """
 
     def __init__(self, tokens: TokenStream) -> None:
@@ -45,7 +45,7 @@ class ParserBase:
         """The whole file.
 
         Raises:
-            CompileError: It isn't written in this syntax.
+            CompileError: The file isn't written in this syntax.
         """
         attributes = self._attributes()
         if self._tokens.at_word("deprecated_syntax"):
@@ -120,7 +120,7 @@ class ParserBase:
         return found
 
     def _is_modifier(self) -> bool:
-        """Something may have the name of a modifier: a method `strict()`."""
+        """Whether a word is a modifier and no name, as of a method `strict()`."""
         ahead = [self._tokens.ahead(count).kind for count in (1, 2, 3)]
         return ahead[0] in (NAME, "->") or ahead == ["(", NAME, "="]
 

@@ -1,9 +1,9 @@
 """The syntax before RFC-0050: `struct S { string:32 name; };`.
 
-What differs is rewritten to the nodes of today: a parameter list is a struct,
-`[Doc = "x"]` is `@doc("x")`, `using X = Y` is `alias X = Y`. Defaults are those
-of today, except that types are resources where they hold handles, and methods
-and protocols are strict and closed, as they were when this was written.
+It is rewritten to the nodes of the new syntax: a parameter list is a struct,
+`[Doc = "x"]` is `@doc("x")`, `using X = Y` is `alias X = Y`. Defaults are those of
+the new syntax, except that types are resources if they hold handles, methods are
+strict, and protocols are closed, as they were then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MODIFIERS = ("strict", "flexible", "resource")
 
 
 def snake_case(name: str) -> str:
-    """`MaxBytes` as it is called today: `max_bytes`."""
+    """The name in the new syntax: `max_bytes` for `MaxBytes`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -68,7 +68,7 @@ class OldParser(NewParser):
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         first = self._tokens.current
         if first.text == "resource" and self._tokens.ahead(2).kind in (":", "{"):
-            self._tokens.take()  # What is `resource_definition` today.
+            self._tokens.take()  # `resource_definition` in the new syntax
             return self._resource(attributes)
         modifiers = self._modifiers(*_MODIFIERS)
         word = self._tokens.current

@@ -25,7 +25,7 @@ def compile_protocol(compiler: LibraryCompiler, decl: ProtocolDecl) -> None:
     """Find a protocol's methods, its own and composed ones, and check them.
 
     Raises:
-        CompileError: Something is wrong.
+        CompileError: The protocol is wrong.
     """
     for composed in decl.composed:
         compiler.attributes(composed, "compose")
@@ -39,7 +39,7 @@ def compile_protocol(compiler: LibraryCompiler, decl: ProtocolDecl) -> None:
 
 
 def _inherited(decl: ProtocolDecl) -> list[MethodDecl]:
-    """Methods of composed protocols, each once, by whatever ways they come."""
+    """The methods of composed protocols, each once even if it is composed twice."""
     found: dict[MethodDecl, None] = {}
     for composed in decl.composed:
         assert composed.protocol is not None
@@ -170,7 +170,7 @@ def compile_service(compiler: LibraryCompiler, decl: ServiceDecl) -> None:
     """Resolve the members of a service.
 
     Raises:
-        CompileError: One is no client end, or of another transport than the others.
+        CompileError: A member is no client end, or has another transport than the others.
     """
     check_names(decl.members, "member")
     first: declarations.Member | None = None

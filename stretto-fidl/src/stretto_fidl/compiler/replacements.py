@@ -1,12 +1,12 @@
-"""From one version to the next: is what is `removed` gone, and what is `replaced` there again?
+"""Checks `removed` and `replaced` elements from one version to the next.
 
     @available(replaced=5)  1: name string:8;     the old one
     @available(added=5)     1: name string:16;    its replacement
 
-`removed` promises that nothing takes the place: neither the name nor what the
-wire has of it (a value, an ordinal, an offset). `replaced` promises that the
-name goes on, in the same place on the wire; with `renamed`, under another name.
-Methods count with those that are composed, however they come to a protocol.
+After `removed`, no element may take the name or the place on the wire (a value, an
+ordinal, an offset). After `replaced`, an element must have the name, with `renamed`
+the other name, and the same place on the wire. Composed methods count as methods of
+the protocol.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 def replacement_errors(before: Library, after: Library, version: int) -> list[CompileError]:
-    """What ends wrongly at a version.
+    """The errors for elements that end at a version.
 
     Args:
         before: The library in the version before.
         after: The same library in this version.
-        version: It.
+        version: This version.
     """
     return list(_Step(before, after, version).errors())
 
@@ -66,7 +66,7 @@ class _Step:
                 yield from self._of_members(decl, successor)
 
     def _ending(self, element: Element) -> Ending | None:
-        """How an element ends here; None if it doesn't, or only with what is around it."""
+        """The end of an element here; None if it goes on, or ends with its enclosing element."""
         ending = availability.ending_of(element.syntax_attributes)
         return ending if ending is not None and ending.version == self._version else None
 
@@ -110,7 +110,7 @@ class _Step:
                 yield _still_there(method.name, ending, after[method.name])
 
     def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
-        """Methods that composed protocols take away by `removed`, directly or not."""
+        """The methods that `removed` takes from composed protocols, directly or not."""
         for composed in decl.composed:
             assert composed.protocol is not None
             ending = self._ending(composed)
@@ -183,7 +183,7 @@ def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
 
 
 def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
-    """A flexible two-way method answers by a union; an error makes one of any method."""
+    """Check that the reply keeps its form: flexible and fallible methods reply with a union."""
     if before.span is not after.span or before.kind != "twoway" or before.has_error:
         return
     if before.strict != after.strict:

@@ -1,4 +1,4 @@
-"""Which types may hold handles, and whether they say so."""
+"""Checks that types that may hold handles are marked `resource`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_resources(library: Library) -> None:
-    """Find out what results and types of the old syntax are; check what others say.
+    """Infer `resource` for results and for types of the old syntax; check it for others.
 
     Raises:
         CompileError: A type that isn't a `resource` may hold handles.
@@ -34,10 +34,10 @@ def check_resources(library: Library) -> None:
 
 
 def check_no_resource(library: Library) -> None:
-    """Protocols that are marked `@no_resource` send none, and inherit from none that may.
+    """Check that protocols with `@no_resource` send no resource, and compose none that may.
 
     Raises:
-        CompileError: One does.
+        CompileError: A protocol does.
     """
     for decl in library.declarations.values():
         if not isinstance(decl, ProtocolDecl) or decl.attribute("no_resource") is None:
@@ -68,7 +68,7 @@ def is_resource(type_: Type) -> bool:
 
 
 def _infer(layouts: list[LayoutDecl]) -> None:
-    """From types that hold handles on to those that hold them."""
+    """Mark the types that hold handles, through types that contain them."""
     users: dict[int, list[LayoutDecl]] = defaultdict(list)
     undecided = [decl for decl in layouts if decl.resource is None]
     found = []

@@ -1,4 +1,4 @@
-"""What a name refers to."""
+"""Finds the declarations of names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """Looks names up from within a library.
+    """Finds the names in one library.
 
     Args:
-        library: It.
+        library: The library.
     """
 
     def __init__(self, library: Library) -> None:
@@ -22,10 +22,10 @@ class Scope:
         self._members: dict[LayoutDecl, dict[str, Member]] = {}
 
     def declaration(self, reference: Reference) -> Decl | None:
-        """The declaration of this name; None if there is none, or if it is built in.
+        """The declaration of a name; None if there is none, or if it is built in.
 
         Raises:
-            CompileError: A library isn't imported; the declaration is anonymous.
+            CompileError: A library isn't imported, or the declaration is anonymous.
         """
         *path, name = reference.parts
         decl = self._in_library(reference, tuple(path), name)
@@ -37,7 +37,7 @@ class Scope:
         return decl
 
     def member(self, reference: Reference) -> tuple[LayoutDecl, Member] | None:
-        """The member of an enum or bits of this name; None if it names none.
+        """The member of an enum or bits by its name; None if the name is no member's.
 
         Raises:
             CompileError: There is no such member.
@@ -56,7 +56,7 @@ class Scope:
         return decl, member
 
     def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
-        """A member by its name."""
+        """The member of a declaration by its name."""
         members = self._members.get(decl)
         if members is None:
             members = self._members[decl] = {member.name: member for member in decl.members}

@@ -1,16 +1,16 @@
-"""What the IR calls `@sensitive` without having been told so at that place.
+"""Copies `@sensitive` in the IR to the elements that mention a sensitive element.
 
     library a;                                  library b; using a;
     @sensitive alias Token = string:100;        type S = struct { t vector<a.Token>; };
 
-A reader of the IR of `b` can't see what `a.Token` is: aliases and new types leave no types of
-their own, and `a` may not be at hand. So the attribute goes along to what mentions them: here to
-the member `t`. It goes from a library to its declarations, from a protocol to its methods (others
-compose them), and from a payload's alias to the method.
+The IR of `b` does not contain `a.Token`: aliases and new types are no types in the IR, and the IR
+of `a` may not be available. So the attribute is copied to the elements that mention them, here to
+the member `t`; from a library to its declarations; from a protocol to its methods, which others
+compose; and from the alias of a payload to the method.
 
-A privacy mark that gets lost is worse than none, so names that only look like it are errors: those
-two letters or fewer away. `@trace`, which is shorter and may well be two letters away from a name
-of one's own, has a letter too many or too few, or two swapped.
+A mistyped attribute would protect nothing, so names close to it are errors: up to two letters away
+from `sensitive`. The name `trace` is shorter, and other names may be two letters away: one letter
+too many or too few, or two swapped, are errors.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SENSITIVE, TRACE = "sensitive", "trace"
 
 
 def marked(element: Element, *uses: TypeUse | None) -> list[CompiledAttribute]:
-    """The attributes of an element, with the mark that it gets from elsewhere.
+    """The attributes of an element, with a mark copied from other elements.
 
     Args:
         element: A declaration, a member or a method.
-        uses: The types that it mentions.
+        uses: The mentioned types.
     """
     if element.attribute(SENSITIVE) is not None:
         return element.attributes
@@ -48,7 +48,7 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """The mark of the aliases and new types by which a type was written."""
+    """The mark of the aliases and new types in a written type."""
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
             if isinstance(decl, AliasDecl) and (mark := _of_alias(decl)):
@@ -62,7 +62,7 @@ def _of_alias(decl: AliasDecl) -> CompiledAttribute | None:
 
 
 def meant(name: str) -> str:
-    """Which of the two attributes a name was probably meant to be; "" for neither."""
+    """The one of the two attributes that a name is close to; "" for none."""
     word = name.lower()
     if name != SENSITIVE and 0 <= _distance(word, SENSITIVE) <= 2:
         return SENSITIVE
@@ -73,7 +73,7 @@ def meant(name: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters are missing, too many, wrong or swapped with the next one."""
+    """The number of letters that are missing, added, wrong or swapped with the next one."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one):

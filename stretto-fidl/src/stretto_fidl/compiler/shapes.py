@@ -1,4 +1,4 @@
-"""Sizes on the wire, version 2: what the IR calls type shapes.
+"""Type shapes: sizes in wire format v2.
 
     struct      members one after the other, each aligned
     box         8 bytes of presence, the struct out of line
@@ -7,8 +7,8 @@
     union       ordinal and envelope
     envelope    8 bytes; up to 4 bytes of content lie in it, more out of line
 
-Out-of-line objects start at multiples of 8. What has no bound is `UNBOUNDED`;
-so are depth and content of types that contain themselves.
+Out-of-line objects start at multiples of 8. Sizes without bound are `UNBOUNDED`;
+so are depth and contents of types that contain themselves.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class TypeShape:
     """Sizes in bytes; counts saturate at `UNBOUNDED`.
 
     Attributes:
-        inline_size: Where it stands.
-        alignment: Of that.
-        depth: Steps to out-of-line objects, at most.
-        max_handles: In all of it, at most.
-        max_out_of_line: Bytes elsewhere, at most.
-        has_padding: Some of its bytes are padding.
-        has_flexible_envelope: It, or a part of it, may hold unknown members.
+        inline_size: The size of the part in line.
+        alignment: The alignment of that part.
+        depth: The most steps to an out-of-line object.
+        max_handles: The most handles.
+        max_out_of_line: The most bytes out of line.
+        has_padding: Whether some bytes are padding.
+        has_flexible_envelope: Whether it, or a part of it, may hold unknown members.
     """
 
     inline_size: int
@@ -63,7 +63,7 @@ def _saturated(number: int) -> int:
 
 
 def _times(count: int, number: int) -> int:
-    """A count of nothing is nothing, even if there is no bound."""
+    """The product of count and size; 0 for size 0, even without a bound."""
     return _saturated(count * number)
 
 
@@ -72,7 +72,7 @@ def _deeper(depth: int) -> int:
 
 
 def shape_of(type_: Type) -> TypeShape:
-    """The shape of a type; those of all declarations it needs must be there."""
+    """The shape of a type, from those of all declarations that it needs."""
     kind = type_.kind
     if kind == types.PRIMITIVE:
         size = types.SIZES[type_.subtype]
@@ -159,14 +159,14 @@ def _envelope(content: TypeShape) -> TypeShape:
 
 
 def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
-    """Give each layout its shape; those of other libraries have theirs.
+    """Compute the shape of each layout; those of other libraries have theirs.
 
     Raises:
         CompileError: A struct is too large.
     """
     own = list(decls)
     for decl in own:
-        # Enough for the inline sizes of what contains it, in any order.
+        # enough for the inline sizes of types that contain it, in any order
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])
@@ -183,15 +183,15 @@ def _first_guess(decl: LayoutDecl) -> TypeShape:
 
 
 def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
-    """A struct after the structs that lie in it: only they add to its inline size."""
+    """Each struct after the structs within it, which alone add to its inline size."""
     group = set(component)
     inline = components(component, lambda decl: [d for d in _inline(decl) if d in group])
     return [decl for part in inline for decl in part]
 
 
 def _close(component: list[LayoutDecl]) -> None:
-    """Types that contain each other share what holds for all of their content."""
-    # A second round: now everything in the component has a shape.
+    """Compute the contents of types that contain each other, which are equal for all."""
+    # a second round: now each type in the component has a shape
     shapes = [_layout(decl) for decl in component]
     padding = any(shape.has_padding for shape in shapes)
     flexible = any(shape.has_flexible_envelope for shape in shapes)
@@ -204,7 +204,7 @@ def _close(component: list[LayoutDecl]) -> None:
 
 
 def _content(decl: LayoutDecl) -> list[LayoutDecl]:
-    """Layouts of this library whose values lie in this one's, inline or not."""
+    """The layouts of this library whose values this one contains, in line or not."""
     found = []
     for member in decl.members:
         if member.type is not None:
@@ -226,7 +226,7 @@ def _inline(decl: LayoutDecl) -> list[LayoutDecl]:
 
 
 def layouts_in(type_: Type) -> Iterator[LayoutDecl]:
-    """The layout that a type leads to, through vectors, arrays, boxes and new types."""
+    """The layout within a type, through vectors, arrays, boxes and new types."""
     while type_.element is not None:
         type_ = type_.element.type
     if isinstance(type_.decl, AliasDecl) and type_.decl.type is not None:

@@ -12,8 +12,8 @@ class SourceFile:
     """A file's name and text.
 
     Args:
-        name: As the IR and the errors show it.
-        text: All of it.
+        name: The name in the IR and in errors.
+        text: The whole text.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -55,22 +55,22 @@ class Span:
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """The characters of the span."""
         return self.source.text[self.start : self.end]
 
     @property
     def line(self) -> int:
-        """Of its first character, from 1."""
+        """The line of its first character, from 1."""
         return self.source.line_of(self.start)
 
     @property
     def column(self) -> int:
-        """Of its first character, from 1, in characters."""
+        """The column of its first character, from 1, in characters."""
         return self.source.column_of(self.start)
 
     @property
     def byte_column(self) -> int:
-        """Of its first character, from 1, in bytes of UTF-8."""
+        """The column of its first character, from 1, in bytes of UTF-8."""
         line_start = self.start - self.column + 1
         return len(self.source.text[line_start : self.start].encode()) + 1
 
@@ -92,11 +92,11 @@ class Span:
 
 
 class GeneratedSpan(Span):
-    """A name that stands in no file, such as a result's `err`.
+    """A name that is in no file, as a result's `err`.
 
     Args:
         text: The name.
-        line: Of the imagined file `generated`.
+        line: The line in the file `generated`, which does not exist.
     """
 
     __slots__ = ("_line",)
@@ -107,5 +107,5 @@ class GeneratedSpan(Span):
 
     @property
     def line(self) -> int:
-        """In the imagined file."""
+        """The line in the file `generated`."""
         return self._line

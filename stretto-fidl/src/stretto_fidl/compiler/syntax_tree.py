@@ -1,6 +1,6 @@
-"""What a file says, as the parsers of both syntaxes hand it on.
+"""The syntax tree of a file, for both syntaxes.
 
-Nothing is looked up or checked here. Where the old syntax has another meaning
+No names are resolved or checked here. Where the old syntax has another meaning
 than the new one, a node has a mark (`old`), or the parser has rewritten it:
 `T?` is `TypeConstructor.optional`, a parameter list is a struct layout.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reference:
-    """`Name`, `library.Name`, `Enum.MEMBER`: which one is the resolver's business."""
+    """`Name`, `library.Name`, or `Enum.MEMBER`; the resolver finds out which."""
 
     span: Span
     parts: tuple[str, ...]
@@ -31,8 +31,8 @@ class Literal:
     """A number, string, bool or doc comment.
 
     Attributes:
-        kind: As the IR names it: `numeric`, `string`, `bool`.
-        text: As written.
+        kind: The kind in the IR: `numeric`, `string`, `bool`.
+        text: The written text.
         value: The string, unescaped; the bool; None for a number, whose value
             depends on its type.
     """
@@ -90,7 +90,7 @@ class Modifier:
     """`strict`, `flexible`, `resource`, `open`, `ajar`, `closed`.
 
     Attributes:
-        versions: `strict(added=2)`: from when to when it stands there.
+        versions: The versions that have it: `strict(added=2)`.
     """
 
     span: Span
@@ -103,12 +103,12 @@ class TypeConstructor:
     """A use of a type: `vector<T>:<5, optional>`.
 
     Attributes:
-        target: A name, or a layout that stands right here.
-        parameters: Between the angle brackets. A lone name may turn out to be
-            a constant: `array<T, SIZE>`.
-        constraints: After the colon.
-        optional: Old syntax: `?` follows.
-        old: Written in the old syntax, where a protocol is a type.
+        target: A name, or a layout.
+        parameters: The parameters between the angle brackets. A lone name may be a constant:
+            `array<T, SIZE>`.
+        constraints: The constraints after the colon.
+        optional: Whether `?` follows, in the old syntax.
+        old: Whether it is in the old syntax, where a protocol is a type.
     """
 
     span: Span
@@ -121,15 +121,15 @@ class TypeConstructor:
 
 @dataclass(slots=True)
 class Member:
-    """Of a struct, table, union, enum, bits, service or resource.
+    """A member of a struct, table, union, enum, bits, service or resource.
 
     Attributes:
         name: "" for a reserved ordinal.
-        span: Of the name, or of `reserved`.
-        type: None for enum and bits members, and reserved ordinals.
-        value: Of an enum or bits member; the default of a struct member.
-        ordinal: Of a table or union member.
-        ordinal_span: Where that one stands.
+        span: The place of the name, or of `reserved`.
+        type: The type; None for enum and bits members, and reserved ordinals.
+        value: The value of an enum or bits member; the default of a struct member.
+        ordinal: The ordinal of a table or union member.
+        ordinal_span: The place of the ordinal.
     """
 
     span: Span
@@ -146,12 +146,12 @@ class Layout:
     """`resource struct { … }`.
 
     Attributes:
-        span: With its modifiers, without its attributes.
+        span: The place, with modifiers and without attributes.
         kind: `struct`, `table`, `union`, `overlay`, `enum`, `bits`.
-        subtype: Of an enum or bits: `: uint8`.
-        attributes: Of a layout within another declaration.
-        old: Written in the old syntax, which has no `resource`.
-        declared: What the consumer made of it.
+        subtype: The subtype of an enum or bits: `: uint8`.
+        attributes: The attributes of a layout within another declaration.
+        old: Whether it is in the old syntax, which has no `resource`.
+        declared: The declaration that the consumer made.
     """
 
     span: Span
@@ -166,10 +166,10 @@ class Layout:
 
 @dataclass(slots=True)
 class Payload:
-    """What stands between the parentheses of a request or response.
+    """The payload between the parentheses of a request or response.
 
     Attributes:
-        span: With the parentheses.
+        span: The place, with the parentheses.
         type: None for `()`.
     """
 
@@ -207,7 +207,7 @@ class Compose:
 
 @dataclass(slots=True)
 class Declaration:
-    """Anything at the top of a file that has a name."""
+    """A declaration of a file."""
 
     span: Span
     name: str
@@ -275,10 +275,10 @@ class File:
     """One file.
 
     Attributes:
-        library: The name.
-        span: Of the name.
-        attributes: Of the library.
-        versions: Arguments `added`, `deprecated`, `removed`, `replaced`, wherever they stand.
+        library: The name of the library.
+        span: The place of the name.
+        attributes: The attributes of the library.
+        versions: All arguments `added`, `deprecated`, `removed` and `replaced`.
     """
 
     span: Span

@@ -1,16 +1,16 @@
-"""Checks a library in all the versions in which it differs, and from one to the next.
+"""Checks a library in all versions in which it differs, and from each to the next.
 
-What is compiled is one version, but a mistake in another one is a mistake all
-the same: a name that is used before it is there, two members of one name for a
-while, something `replaced` by nothing.
+The result is one version, but mistakes in other versions are errors, too: a name
+that is used before it is added, two members with one name in some versions, an
+element that is `replaced` by none.
 
-    versions that the library, or what it uses of its platform, mentions
+    versions that the library, or libraries that it uses of its platform, mention
         1 ────────── 2 ────────── 5 ────────── HEAD
         compile      compile      compile      compile
              └ compare ┘  └ compare ┘  └ compare ┘
 
-Between two of these nothing changes. A library whose own and used files mention
-no version in between is compiled once for both.
+Between two of these nothing changes. A library whose files and whose dependencies'
+files mention no version in between is compiled once for both.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.syntax_tree import File
 
 MAX_VERSIONS = 64
-"""That a library and what it uses of its platform may mention: each is compiled."""
+"""The most versions that a library and its dependencies may mention; each is compiled."""
 MAX_CHARACTERS = 64 << 20
-"""That are compiled for it, each as often as there are versions: about a minute."""
+"""The most characters to compile, each file counted once for each version: about a minute."""
 
 
 class Timeline:
-    """Of one library.
+    """Checks the versions of one library.
 
     Args:
-        files: Of all libraries.
-        order: Those that the library needs, and itself, which is last.
-        asked: Compiled already, in the version that is asked for.
+        files: The files of all libraries.
+        order: The libraries that the library needs, and the library itself at the end.
+        asked: The build of the requested version.
     """
 
     def __init__(self, files: Mapping[str, list[File]], order: Sequence[str], asked: Build) -> None:
@@ -58,7 +58,7 @@ class Timeline:
         """Check all versions.
 
         Raises:
-            CompileError: Something is wrong; it has all errors, each once.
+            CompileError: A version is wrong; the error has all errors, each once.
         """
         if self._library.platform is not None:
             self._check_versions()
@@ -90,7 +90,7 @@ class Timeline:
             before = after
 
     def _mentions(self) -> dict[str, list[int]]:
-        """By library: versions of the platform that it and what it uses mention."""
+        """By library, the versions of the platform that it and its dependencies mention."""
         closures: dict[str, set[int]] = {}
         for name in self._order:
             found = closures[name] = set()
@@ -115,7 +115,7 @@ class Timeline:
         )
 
     def _at(self, version: int) -> Library | None:
-        """The library in a version; None if it's wrong."""
+        """The library in a version; None if it is wrong."""
         build = Build(self._files, {**self._asked.versions, str(self._library.platform): version})
         try:
             for name in self._order:
@@ -144,7 +144,7 @@ class Timeline:
             self._errors.setdefault(key, told)
 
     def _check_imports(self) -> None:
-        """What no version uses isn't used."""
+        """Check that each import is used in some version."""
         compiled = self._compiled or [self._library]
         used = {str(i.span) for each in compiled for i in each.all_imports() if i.used}
         for imported in self._library.all_imports():

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from stretto_fidl.errors import CompileError
 
 MAX_NESTING = 64
-"""Layouts in layouts, types in types, parentheses in constants."""
+"""The most levels of layouts, types, and parentheses in constants."""
 
 
 class TokenStream:
     """Args:
-    tokens: Of a whole file; the last one is its end.
+    tokens: The tokens of a file; the last one is its end.
     """
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -72,11 +72,11 @@ class TokenStream:
         """Take a token of this kind.
 
         Args:
-            kind: As in `tokens`.
-            where: Ends "expected X …".
+            kind: A kind of `tokens`.
+            where: The end of the message "expected X …".
 
         Raises:
-            CompileError: It is another one.
+            CompileError: It is of another kind.
         """
         if not self.at(kind):
             raise self.unexpected(f"a {kind}" if kind == NAME else f"`{kind}`", where)
@@ -98,10 +98,10 @@ class TokenStream:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """A level deeper.
+        """Enter a deeper level.
 
         Raises:
-            CompileError: Deeper than `MAX_NESTING`.
+            CompileError: It is deeper than `MAX_NESTING`.
         """
         self._depth += 1
         if self._depth > MAX_NESTING:

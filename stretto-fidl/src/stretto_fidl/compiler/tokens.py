@@ -1,4 +1,4 @@
-"""The words of the language."""
+"""The tokens of the language."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ END = "end of file"
 
 
 class Token:
-    """A word and its place.
+    """A token and its place.
 
     Attributes:
-        kind: One of this module's, or the punctuation itself.
-        text: As written.
-        span: Where.
+        kind: A kind of this module, or the punctuation itself.
+        text: The text.
+        span: The place.
     """
 
     __slots__ = ("kind", "span", "text")

@@ -1,6 +1,6 @@
-"""Which endpoints and handles a protocol may send: those that its transport can carry.
+"""Checks that protocols send only endpoints and handles that their transport can carry.
 
-Handles of the library `fdf` belong to drivers; all others go everywhere.
+Handles of the library `fdf` belong to drivers; every transport carries the others.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CARRIES = {
 
 
 def check_transports(library: Library) -> None:
-    """See that no method sends what its protocol's transport can't carry.
+    """Check that no method sends types that its protocol's transport can't carry.
 
     Raises:
-        CompileError: One does.
+        CompileError: A method does.
     """
     protocols = [p for p in library.of_kind(PROTOCOL) if isinstance(p, ProtocolDecl)]
     methods = [method for protocol in protocols for method in protocol.methods]
@@ -52,10 +52,10 @@ def _payloads(method: MethodDecl) -> Iterator[LayoutDecl]:
 
 
 def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
-    """Transports of the endpoints and handles that values of a layout may hold, however deep."""
+    """The transports of the endpoints and handles in values of a layout, at any depth."""
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
-        # Layouts that contain each other share one set.
+        # layouts that contain each other have one set
         transports: set[str] = set()
         for decl in component:
             transports.update(_endpoints(decl))

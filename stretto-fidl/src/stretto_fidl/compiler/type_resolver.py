@@ -1,4 +1,4 @@
-"""Written types to types: names looked up, parameters and constraints applied."""
+"""Resolves written types: finds names, applies parameters and constraints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CAN_BE_OPTIONAL = (
     types.ENDPOINT,
 )
 MAX_TYPE_DEPTH = 64
-"""Vectors and arrays in each other, through aliases, too."""
+"""The most vectors and arrays within each other, through aliases, too."""
 _NO_ROOM = "takes no further constraint here"
 
 
@@ -41,17 +41,17 @@ class TypeResolver:
     """Resolves the types of one library.
 
     Args:
-        compiler: Compiles what a type refers to.
+        compiler: Compiles the declarations of named types.
     """
 
     def __init__(self, compiler: LibraryCompiler) -> None:
         self._compiler = compiler
 
     def resolve(self, syntax: TypeConstructor) -> TypeUse:
-        """The type that is written here.
+        """The type of a written one.
 
         Raises:
-            CompileError: There is none, or it can't be built like this.
+            CompileError: There is no such type, or its parameters or constraints are wrong.
         """
         with self._compiler.deeper(syntax.span):
             use = self._target(syntax)
@@ -257,7 +257,7 @@ class TypeResolver:
             raise constraint.span.error(f"`{use.type.text}` {_NO_ROOM}: remove it")
 
     def _is_built_in(self, constraint: Constant, name: str) -> bool:
-        """It is this name, and nobody declares it."""
+        """Whether a type has the name of a built-in one that no library declares."""
         if not isinstance(constraint, Identifier) or constraint.reference.parts != (name,):
             return False
         return self._compiler.scope.declaration(constraint.reference) is None
@@ -277,7 +277,7 @@ class TypeResolver:
         if use.type.size is not None:
             raise constraint.span.error("this has a bound already")
         if self._is_built_in(constraint, "MAX"):
-            return  # As many as a message can have, which is no bound.
+            return  # as many as a message can have, which is no bound
         value = self._compiler.constants.evaluate(constraint, types.primitive("uint32"))
         use.bound, use.type.size = value, value.integer
 
@@ -334,7 +334,7 @@ def _boxed(element: TypeUse) -> Type:
 
 
 def _as_constant(parameter: TypeConstructor | Constant) -> Constant:
-    """A lone name between angle brackets was parsed as a type."""
+    """A parameter that was parsed as a type, as the name of a constant."""
     if not isinstance(parameter, TypeConstructor):
         return parameter
     if isinstance(parameter.target, Layout) or parameter.parameters or parameter.constraints:

@@ -1,4 +1,4 @@
-"""Types as they are after all names are looked up."""
+"""Types after the resolution of names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTER = "experimental_pointer"
 BOX = "box"
 
 SAME_RIGHTS = 0x8000_0000
-"""A handle's rights stay what they are."""
+"""As rights: those that the handle has."""
 
 SIZES = {
     "bool": 1,
@@ -44,7 +44,7 @@ SIZES = {
     "float32": 4,
     "float64": 8,
 }
-"""Bytes of each primitive type."""
+"""The size of each primitive type in bytes."""
 
 HANDLE_SUBTYPES = {
     0: "handle",
@@ -78,11 +78,11 @@ HANDLE_SUBTYPES = {
     32: "msi",
     37: "iob",
 }
-"""Zircon's object types, as the IR names them."""
+"""Zircon's object types by their names in the IR."""
 
 
 UNBOUNDED = (1 << 32) - 1
-"""As a bound it is none: no count on the wire is greater."""
+"""The bound of types without one: no count on the wire is greater."""
 
 
 @dataclass(slots=True)
@@ -90,17 +90,17 @@ class Type:
     """A type.
 
     Attributes:
-        kind: One of this module's.
-        subtype: Of a primitive or internal type.
-        element: Of a vector, array, box or pointer.
-        size: Elements of an array or string array; bound of a vector or string.
-        nullable: It may be absent.
-        decl: Of an identifier.
-        protocol: Of an endpoint.
-        role: Of an endpoint: `client` or `server`.
-        resource: Of a handle: what declares it.
-        object_type: Of a handle.
-        rights: Of a handle.
+        kind: A kind of this module.
+        subtype: The name of a primitive or internal type.
+        element: The element of a vector, array, box or pointer.
+        size: The elements of an array or string array; the bound of a vector or string.
+        nullable: Whether it may be absent.
+        decl: The declaration of an identifier.
+        protocol: The protocol of an endpoint.
+        role: The role of an endpoint: `client` or `server`.
+        resource: The resource definition of a handle.
+        object_type: The object type of a handle.
+        rights: The rights of a handle.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class Type:
 
 @dataclass(slots=True)
 class AliasUse:
-    """A type was written by this alias, with these further constraints."""
+    """The alias by which a type was written, with further constraints."""
 
     decl: AliasDecl
     nullable: bool = False
@@ -151,12 +151,12 @@ class TypeUse:
     """A type where it is used.
 
     Attributes:
-        span: Where.
-        type: Which one.
+        span: The place.
+        type: The type.
         alias: Its alias, if it was written by one.
-        nullable: `optional` stands here.
-        bound: The bound that stands here.
-        rights: The rights that stand here.
+        nullable: Whether `optional` is written here.
+        bound: The bound written here.
+        rights: The rights written here.
     """
 
     span: Span
@@ -169,7 +169,7 @@ class TypeUse:
 
 
 def copy(type_: Type) -> Type:
-    """A copy that can be constrained further."""
+    """A copy, to add constraints to."""
     return replace(type_)
 
 

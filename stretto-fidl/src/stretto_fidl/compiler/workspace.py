@@ -1,4 +1,4 @@
-"""From sources to IR: which file belongs to which library, and which comes first."""
+"""From sources to IR: assigns files to libraries, and orders the libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Workspace:
     """All libraries of one run.
 
     Args:
-        versions: By platform: a number, `NEXT` or `HEAD`; HEAD where it has none.
+        versions: A number, `NEXT` or `HEAD` by platform; HEAD by default.
     """
 
     def __init__(self, versions: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ class Workspace:
         """Parse files, and return the names of their libraries, each once.
 
         Raises:
-            CompileError: One can't be parsed; it has the errors of the others, too.
+            CompileError: A file can't be parsed; the error has the errors of all files.
         """
         files = parse_all(sources)
         for file in files:
@@ -46,10 +46,10 @@ class Workspace:
         return list(dict.fromkeys(file.library for file in files))
 
     def compile(self, name: str) -> Library:
-        """Compile a library and all that it needs, and check it in all its versions.
+        """Compile a library and its dependencies, and check it in all its versions.
 
         Raises:
-            CompileError: Something is wrong.
+            CompileError: A library is wrong.
         """
         if ZX not in self._files:
             self.add([SourceFile(zx_library.FILENAME, zx_library.TEXT)])
@@ -67,7 +67,7 @@ class Workspace:
         return self._build.libraries[name]
 
     def ir(self, library: Library, experiments: Sequence[str]) -> Json:
-        """The IR of a library that was compiled."""
+        """The IR of a compiled library."""
         asked = {platform: [version] for platform, version in self._asked.items()}
         return library_ir(library, asked, experiments)
 

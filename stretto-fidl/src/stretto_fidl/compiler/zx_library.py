@@ -1,7 +1,7 @@
-"""Library `zx`: handles, their kinds and rights, for definitions that bring none.
+"""The built-in library `zx`: handles, object types and rights.
 
-Numbers are Zircon's, so that messages mean the same to its programs. A `zx`
-among the dependencies takes its place. The names of before 2023 are found, too:
+The numbers are Zircon's, so that its programs understand the messages. A library
+`zx` among the dependencies replaces it. The names of before 2023 are found, too:
 `zx.handle`, `zx.status`.
 """
 
