@@ -139,7 +139,7 @@ class Dependencies:
 
 
 def _way_out(path: list[Decl]) -> str:
-    """The advice for declarations that contain each other: a box, which only structs allow."""
+    """The advice for declarations that contain each other: an optional member of a struct."""
     old = any(isinstance(decl, LayoutDecl) and decl.old for decl in path)
     for index, (owner, used) in enumerate(pairwise(path)):
         if owner.kind == STRUCT:
