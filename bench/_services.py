@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 ORACLE = Path(os.environ.get("STRETTO_ORACLE", HERE.parent.parent / "shared" / "oracle"))
 REFERENCE = ORACLE / "reference_service.py"
+NEWER_DEBIAN = ORACLE / "newer_debian"
+DEBIAN = HERE.parent / "build" / "newer_debian"
 TIMEOUT_MS = 60_000
 BUFFER_KB = 256 * 1024
 DROP = 1
@@ -44,8 +47,35 @@ def missing_reference() -> str:
     return ""
 
 
+def missing_v56() -> str:
+    """Why Perfetto's native programs can't be run here; empty if they can."""
+    if not NEWER_DEBIAN.exists():
+        return f"no {NEWER_DEBIAN.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
+    if (DEBIAN / ".made").exists():
+        return "" if os.geteuid() == 0 else "only root enters the newer Debian"
+    made = subprocess.run(
+        [NEWER_DEBIAN, "make", DEBIAN], capture_output=True, text=True, check=False
+    )
+    return (made.stderr.strip() or "newer_debian make failed") if made.returncode else ""
+
+
+def v56_command(folder: str, program: str, *arguments: str) -> list[str]:
+    """One of Perfetto's native programs, which sees `folder` at its own path."""
+    return ["env", f"BIND={folder}", str(NEWER_DEBIAN), "run", str(DEBIAN), program, *arguments]
+
+
+def innermost(pid: int) -> int:
+    """The process that one of those commands has become: the shells around it have one child."""
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pid = int(children[0])
+    return pid
+
+
 class Service:
-    """`stretto`: our daemon; `reference`: Perfetto's service. Its sockets lie in `folder`."""
+    """`stretto`: our daemon; `reference` and `v56`: Perfetto's service, from Python or native.
+
+    Its sockets lie in `folder`.
+    """
 
     def __init__(self, kind: str, folder: str) -> None:
         self.producers, self.consumers = f"{folder}/producer", f"{folder}/consumer"
@@ -57,11 +87,13 @@ class Service:
         command = [sys.executable, "-m", "stretto", "traced"]
         if kind == "reference":
             command = [sys.executable, str(REFERENCE), self.producers, self.consumers]
+        elif kind == "v56":
+            command = v56_command(folder, "traced")
         self.process = subprocess.Popen(
             command,
             env=self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if kind == "stretto" else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if kind == "reference" else subprocess.STDOUT,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()  # it says when it listens
@@ -78,7 +110,7 @@ class Service:
 
     def __exit__(self, *_: object) -> None:
         assert self.process.stdout is not None
-        self.process.kill()
+        os.kill(innermost(self.process.pid), signal.SIGKILL)
         self.process.wait()
         self.process.stdout.close()
 
@@ -159,15 +191,15 @@ def config(
     )
 
 
-class Consumer:
+class ConsumerConnection:
     """Of one session; waits for what it asks for."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, address: str) -> None:
         self.runner = SelectorTaskRunner()
         self.connected = self.ended = self.all_read = False
         self.error = ""
         self.pieces: list[bytes] = []
-        self.endpoint = ConsumerClient.connect(service.consumers, self, self.runner)
+        self.endpoint = ConsumerClient.connect(address, self, self.runner)
         self.wait(lambda: self.connected)
 
     def on_connect(self) -> None:
@@ -198,6 +230,14 @@ class Consumer:
         question(answers.append)
         self.wait(lambda: bool(answers))
         return answers[0]
+
+    def answer_s(self, patience_s: float) -> float:
+        """How long the answer to a small request takes; no longer than `patience_s`."""
+        answers: list[object] = []
+        begin = time.perf_counter()
+        self.endpoint.query_capabilities(answers.append)
+        self.runner.run_until(lambda: bool(answers), patience_s * 1000)
+        return time.perf_counter() - begin
 
     def wait_for_producers(self, name: str, count: int) -> set[str]:
         """Until so many producers offer a data source of this name; theirs."""
@@ -236,3 +276,10 @@ class Consumer:
         elapsed = time.perf_counter() - begin
         self.endpoint.disconnect()
         return b"".join(self.pieces), elapsed
+
+
+class Consumer(ConsumerConnection):
+    """The same, of one of the services here."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service.consumers)

@@ -14,6 +14,16 @@ event_system/in_process       CPU time of an event, into a service and within th
 trace_buffer_.../reference    chunks into the trace buffer, packets out of it, and both: what we
                               check as it comes in, Perfetto checks as it goes out
 
+answer_median/ATTACK, answer_max/...
+                              of 1,000 small requests of a consumer that was connected before, while
+                              somebody attacks: a session written into a pipe that is read at
+                              4 KiB/s; 102,400 data sources; once a second triggers of
+                              15,000 unknown names after 66,000 activations, a config with 14,000
+                              trigger names, or hostile regexes. `most` is the most that `ours` may
+                              be; the peer is native v56
+trace_500mb_from_.../perfetto what `stretto trace` and the `perfetto` command (v56) read a second,
+                              from our service and from v56's
+
 Rounds go through both services in turn; losses are sums, the rest are medians. `target` is the
 most that `ratio` may be, `at_least` the least. Perfetto's service is looked for in the folder
 named by STRETTO_ORACLE; without it those rows have no peer, and stderr says why.
@@ -29,8 +39,10 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from _answers import ATTACKS, measure_answers
 from _producer import CATEGORY, FLUSHED, MARK
-from _services import Consumer, Producers, Service, config, missing_reference
+from _reading import measure_reading
+from _services import Consumer, Producers, Service, config, missing_reference, missing_v56
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -165,13 +177,58 @@ def trace_buffer_rows() -> Rows:
     return rows
 
 
+def answer_rows(rounds: int, kinds: list[str]) -> Rows:
+    """Under each attack; see bench/_answers.py."""
+    rows = []
+    for attack in ATTACKS:
+        runs: dict[str, list[Figures]] = {}
+        for kind in kinds * rounds:
+            runs.setdefault(kind, []).append(measure_answers(kind, attack))
+        for name, pick, most in (("median", median, 50), ("max", max, 250)):
+            ours, peer = (
+                pick([run[name] for run in runs[kind]]) if kind in runs else None
+                for kind in ("stretto", "v56")
+            )
+            assert ours is not None
+            rows.append(row(f"answer_{name}/{attack}", ours, peer, "ms", most=most))
+    return rows
+
+
+def reading_rows(rounds: int, kinds: list[str]) -> Rows:
+    """See bench/_reading.py."""
+    commands = ["stretto", "perfetto"] if "v56" in kinds else ["stretto"]
+    speeds: dict[tuple[str, str], list[float]] = {}
+    for kind in kinds * rounds:
+        for command in commands:
+            speeds.setdefault((command, kind), []).append(measure_reading(command, kind))
+    rows = []
+    for kind in kinds:
+        ours, peer = (
+            median(speeds[command, kind]) if command in commands else None
+            for command in ("stretto", "perfetto")
+        )
+        assert ours is not None
+        rows.append(row(f"trace_500mb_from_{kind}/perfetto", ours, peer, "MB/s", at_least=1.0))
+    return rows
+
+
 def make_rows(rounds: int) -> Rows:
     """All of them."""
     kinds = ["stretto", "reference"]
     if why := missing_reference():
         print(f"left out Perfetto's service: {why}", file=sys.stderr)
         kinds.remove("reference")
-    return [*load_rows(rounds, kinds), cost_row(rounds), *trace_buffer_rows()]
+    native = ["stretto", "v56"]
+    if why := missing_v56():
+        print(f"left out Perfetto's native programs: {why}", file=sys.stderr)
+        native.remove("v56")
+    return [
+        *load_rows(rounds, kinds),
+        cost_row(rounds),
+        *trace_buffer_rows(),
+        *answer_rows(rounds, native),
+        *reading_rows(rounds, native),
+    ]
 
 
 def main() -> int:
@@ -184,7 +241,9 @@ def main() -> int:
         if options.json:
             print(json.dumps(line))
             continue
-        goal = "".join(f"  ({key} {line[key]})" for key in ("target", "at_least") if key in line)
+        goal = "".join(
+            f"  ({key} {line[key]})" for key in ("target", "at_least", "most") if key in line
+        )
         peer = "none" if line["peer"] is None else line["peer"]
         ratio = "" if line["ratio"] is None else f"  x{line['ratio']}"
         print(f"{line['name']:44} {line['ours']:>11} {peer:>11} {line['unit']}{ratio}{goal}")
