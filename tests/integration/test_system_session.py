@@ -15,6 +15,7 @@ import pytest
 import stretto
 from stretto.base.errors import SessionError, TransportError
 from stretto.client.tracing import tracing
+from stretto.client.track_event.source import TrackEventSource
 from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.live_program import LiveProgram
@@ -58,6 +59,16 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]
     if backend is not None:
         backend.close()  # type: ignore[attr-defined]
         tracing.forget("system")
+    end_sessions_that_are_left()
+
+
+def end_sessions_that_are_left() -> None:
+    """Fail this test rather than those after it: a process has room for eight sessions."""
+    gc.collect()
+    left = TrackEventSource.instances()
+    for instance in left:
+        instance.end()
+    assert not left, f"{len(left)} sessions still record track events"
 
 
 @pytest.fixture
