@@ -13,6 +13,7 @@ import pytest
 
 from fidl_support import fork as fidl_fork
 from fidl_support.arrows import read
+from fidl_support.child import accept_from
 from fidl_support.flow import Flow, ask, flow, padding
 from fidl_support.fork import CHILD, FORK_AT
 from stretto import flows
@@ -173,7 +174,7 @@ def test_a_client_in_another_network_namespace(tmp_path: Path) -> None:
     with flows_installed(), record() as recorded, Listener(path) as listener:
         command = ["unshare", "-n", sys.executable, "-c", CLIENT, path]
         with subprocess.Popen(command, env=environment) as client:
-            Server(flow.Flow, listener.accept(), Flow()).serve()
+            Server(flow.Flow, accept_from(listener, client), Flow()).serve()
         assert client.returncode == 0
         # Tell, Ask and its reply: all are there, and none has an arrow.
         assert flows.stats() == {"peer not found": 3}

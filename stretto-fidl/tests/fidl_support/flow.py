@@ -17,6 +17,7 @@ import threading
 from typing import Any
 
 import stretto
+from fidl_support.child import accept_from
 from stretto import flows
 from stretto_fidl.bindings import load
 from stretto_fidl.compiler import compile_sources
@@ -99,7 +100,7 @@ def server(path: str, messages: int, enable_at: int) -> None:
     with Listener(path) as listener:
         command = [sys.executable, __file__, path, str(messages), str(enable_at), "client"]
         with subprocess.Popen(command) as child:
-            there = Server(flow.Flow, listener.accept(), Flow(on_message))
+            there = Server(flow.Flow, accept_from(listener, child), Flow(on_message))
             there.serve()
     if child.returncode:
         raise SystemExit(child.returncode)

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fidl_support.child import accept_from
 from fidl_support.flow import Flow, ask, flow, padding
 from stretto import flows
 from stretto_fidl.bindings import ChannelEnd
@@ -115,7 +116,7 @@ def server(path: str, mode: str) -> None:
     with Listener(path) as listener:
         command = [sys.executable, __file__, path, mode, "client"]
         with subprocess.Popen(command) as started:
-            end = listener.accept()
+            end = accept_from(listener, started)
             if mode == "worker":
                 Child(lambda: serve(end, mode), {}).go()
                 end.close()

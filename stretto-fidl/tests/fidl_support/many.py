@@ -16,6 +16,7 @@ import threading
 from typing import Any
 
 import stretto
+from fidl_support.child import accept_from
 from stretto import flows
 from stretto.base import rpc_hooks
 from stretto_fidl.bindings import load
@@ -96,7 +97,7 @@ def server(path: str, messages: int, enable_at: int, lose_every: int) -> None:
         arguments = [path, str(messages), str(enable_at), str(lose_every), "client"]
         with subprocess.Popen([sys.executable, __file__, *arguments]) as child:
             handler = Many(enable_at, lose_every)
-            handler.server = there = Server(many.Many, listener.accept(), handler)
+            handler.server = there = Server(many.Many, accept_from(listener, child), handler)
             there.serve()
     if child.returncode:
         raise SystemExit(child.returncode)

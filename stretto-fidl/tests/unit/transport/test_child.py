@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fidl_support.child import accept_from
+from stretto_fidl.transport import Listener
+
+
+def test_a_client_that_ends_before_it_connects_is_not_waited_for(tmp_path: Path) -> None:
+    with Listener(str(tmp_path / "sock")) as listener:
+        command = [sys.executable, "-c", "raise SystemExit(3)"]
+        with (
+            subprocess.Popen(command) as child,
+            pytest.raises(AssertionError, match="ended with 3 before it connected"),
+        ):
+            accept_from(listener, child)
