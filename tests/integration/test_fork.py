@@ -326,3 +326,44 @@ def test_this_process_can_be_forked_with_nothing_running():
     if pid == 0:
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+STREAM_INTO_A_PIPE = """
+import os
+import stretto
+from stretto.protos.config import DataSourceConfig, TraceConfig
+
+reader, writer = os.pipe()
+config = TraceConfig(
+    buffers=[TraceConfig.BufferConfig(size_kb=4096)],
+    data_sources=[TraceConfig.DataSource(config=DataSourceConfig(name="track_event"))],
+    write_into_file=True,
+    file_write_period_ms=100,
+)
+session = stretto.TracingSession(config)
+session.setup(writer)
+session.start()
+os.close(writer)
+category = stretto.Category("fork")
+for number in range(20_000):
+    category.instant("event", number=number)
+session.flush()
+trace = os.read(reader, 1)  # the pipe is full, and a thread waits for its reader
+pid = os.fork()
+if not pid:
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+with open(reader, "rb") as file:
+    session._backend.call(session._endpoint.disable_tracing)
+    trace += file.read()
+session.close()
+from stretto.protos.trace import Trace
+print(sum(packet.track_event is not None for packet in Trace.decode(trace).packet))
+"""
+
+
+def test_a_fork_stops_the_thread_that_writes_a_file_and_loses_nothing():
+    """Without the warning of CPython 3.12 and later about threads."""
+    command = [sys.executable, "-W", "error", "-c", STREAM_INTO_A_PIPE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("20000\n", "")
