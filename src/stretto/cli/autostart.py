@@ -9,15 +9,15 @@ it is set, and keeps quiet about a Stretto that can't be imported.
 
 from __future__ import annotations
 
-import argparse
 import os
 import site
 import sys
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
+from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,17 +43,8 @@ does nothing.
 NOT_INSTALLED = 1
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommandError(f"autostart: {message}. `stretto autostart --help` shows how.", 2)
-
-
 def _parse(arguments: Sequence[str]) -> str:
-    parser = _Parser(
-        prog="stretto autostart",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = VerbParser("autostart", DESCRIPTION)
     verbs = parser.add_mutually_exclusive_group(required=True)
     for verb, text in (
         ("install", "put the file in place; again: harmless"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.errors import CommandError, StrettoError
 from stretto.cli.record.contents import Contents
 from stretto.cli.record.output import Output
 from stretto.cli.record.summary import plural
+from stretto.cli.verb_parser import VerbParser
 from stretto.service.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -31,17 +31,8 @@ The ring stays as it is. Events of the last second before the end may be missing
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommandError(f"recover: {message}. `stretto recover --help` shows how.", 2)
-
-
 def _parse(arguments: Sequence[str]) -> tuple[str, str]:
-    parser = _Parser(
-        prog="stretto recover",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = VerbParser("recover", DESCRIPTION)
     parser.add_argument("ring", metavar="OUT.ring")
     parser.add_argument("-o", "--output", metavar="OUT", help="the trace (OUT.ring without .ring)")
     parsed = parser.parse_args(arguments)

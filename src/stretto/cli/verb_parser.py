@@ -1,4 +1,4 @@
-"""An argument parser for one verb: mistakes are `CommandError`s that say where help is."""
+"""The argument parser of every verb: mistakes are `CommandError`s that name the verb's help."""
 
 from __future__ import annotations
 
@@ -7,21 +7,39 @@ from typing import NoReturn
 
 from stretto.base.errors import CommandError
 
+USAGE_EXIT_CODE = 2
+
 
 class VerbParser(argparse.ArgumentParser):
-    """Args:
-    verb: `view`, as in `stretto view`.
-    description: The text of `--help`, laid out as it is.
+    """Parses the arguments of one verb.
+
+    Args:
+        verb: `view`, as in `stretto view`.
+        description: The text of `--help`; its line breaks are kept.
+        usage: The line of `--help` that names the arguments, if argparse's own doesn't fit.
+        epilog: The text below the options in `--help`.
+        exit_code: That of a mistake on the command line.
     """
 
-    def __init__(self, verb: str, description: str) -> None:
+    def __init__(
+        self,
+        verb: str,
+        description: str,
+        *,
+        usage: str | None = None,
+        epilog: str | None = None,
+        exit_code: int = USAGE_EXIT_CODE,
+    ) -> None:
         super().__init__(
             prog=f"stretto {verb}",
+            usage=usage,
             description=description,
+            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self._verb = verb
+        self._exit_code = exit_code
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line.
@@ -29,14 +47,15 @@ class VerbParser(argparse.ArgumentParser):
         Raises:
             CommandError: Always.
         """
-        raise CommandError(f"{self._verb}: {message}. `stretto {self._verb} --help` shows how.", 2)
+        text = f"{self._verb}: {message}. `stretto {self._verb} --help` shows how."
+        raise CommandError(text, self._exit_code)
 
 
 def port_number(text: str) -> int:
-    """A TCP port; 0 for any free one.
+    """Parses a TCP port; 0 stands for any free one.
 
     Raises:
-        ValueError: It's none.
+        ValueError: The text is no number from 0 to 65535.
     """
     port = int(text)
     if not 0 <= port <= 0xFFFF:

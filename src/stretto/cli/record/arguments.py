@@ -6,15 +6,14 @@ Options end at `--`, the script, `-m` or `-c`; what follows is the program's, un
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, ConfigError
+from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
 from stretto.client.recording import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-USAGE_EXIT_CODE = 2
 
 DESCRIPTION = """\
 Run a program and record it, with all its child processes, into a Perfetto trace.
@@ -71,12 +70,6 @@ def _positive(nanoseconds: float) -> int:
     return int(nanoseconds)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        text = f"record: {message}. `stretto record --help` shows all options."
-        raise CommandError(text, USAGE_EXIT_CODE)
-
-
 def _depth(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 1 << 20:
         raise argparse.ArgumentTypeError(f"{text!r}: give a number of frames from 1 to 1048576")
@@ -97,14 +90,12 @@ def _time(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
 
 
-def _make_parser() -> _Parser:
-    parser = _Parser(
-        prog="stretto record",
+def _make_parser() -> VerbParser:
+    parser = VerbParser(
+        "record",
+        DESCRIPTION,
         usage="stretto record [options] [--] app.py | -m module | -c code | command  [arguments]",
-        description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     _add_output_options(parser)
     _add_content_options(parser)
@@ -113,7 +104,7 @@ def _make_parser() -> _Parser:
     return parser
 
 
-def _add_output_options(parser: _Parser) -> None:
+def _add_output_options(parser: VerbParser) -> None:
     add = parser.add_argument_group("where to, and how much").add_argument
     add(
         "-o",
@@ -140,7 +131,7 @@ def _add_output_options(parser: _Parser) -> None:
     )
 
 
-def _add_content_options(parser: _Parser) -> None:
+def _add_content_options(parser: VerbParser) -> None:
     add = parser.add_argument_group("what").add_argument
     for name, (_, text) in CATEGORIES.items():
         add(f"--no-{name}", action="store_true", help=f"no {text}")
@@ -171,7 +162,7 @@ def _add_content_options(parser: _Parser) -> None:
     add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")
 
 
-def _add_system_options(parser: _Parser) -> None:
+def _add_system_options(parser: VerbParser) -> None:
     group = parser.add_argument_group(
         "with the rest of the machine",
         "The program is recorded by the machine's tracing service (`stretto traced`), with the "
@@ -194,12 +185,12 @@ def _add_system_options(parser: _Parser) -> None:
     )
 
 
-def _takes_value(parser: _Parser, option: str) -> bool:
+def _takes_value(parser: VerbParser, option: str) -> bool:
     action = parser._option_string_actions.get(option)  # noqa: SLF001  # argparse has no other way
     return action is not None and action.nargs != 0
 
 
-def split(parser: _Parser, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def split(parser: VerbParser, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """(our options, the program with its arguments)."""
     index = 0
     while index < len(arguments):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from stretto.base.errors import CommandError
+from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,21 +38,9 @@ The service is found at PERFETTO_CONSUMER_SOCK_NAME. docs/trace.md tells more.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        text = f"trace: {message}. `stretto trace --help` shows all options."
-        raise CommandError(text, USAGE_EXIT_CODE)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The parser; its help is the verb's."""
-    parser = _Parser(
-        prog="stretto trace",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def make_parser() -> VerbParser:
+    """Makes the parser of `stretto trace`."""
+    parser = VerbParser("trace", DESCRIPTION, epilog=EPILOG, exit_code=USAGE_EXIT_CODE)
     _add_recording(parser.add_argument_group("a recording"))
     _add_light_mode(parser.add_argument_group("light mode, without a config"))
     _add_sessions(parser.add_argument_group("sessions that run"))
@@ -216,13 +204,13 @@ def parse(arguments: Sequence[str]) -> TraceOptions:
     Raises:
         CommandError: it is wrong, with exit code 1.
     """
-    options = make_parser().parse_intermixed_args(list(arguments), TraceOptions())
+    parser = make_parser()
+    options = parser.parse_intermixed_args(list(arguments), TraceOptions())
     if options.version or options.reset_guardrails:
         return options
     for wrong, complaint in [*_session_complaints(options), *_copy_complaints(options)]:
         if wrong:
-            text = f"trace: {complaint}. `stretto trace --help` shows all options."
-            raise CommandError(text, USAGE_EXIT_CODE)
+            parser.error(complaint)
     return options
 
 

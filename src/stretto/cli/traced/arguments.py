@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from stretto.base.errors import CommandError
-from stretto.cli.traced.permissions import (
-    USAGE_EXIT_CODE,
-    default_permissions,
-    parse_permissions,
-)
+from stretto.cli.traced.permissions import default_permissions, parse_permissions
+from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,20 +35,8 @@ is ready (NOTIFY_SOCKET). docs/traced.md has unit files.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        text = f"traced: {message}. `stretto traced --help` shows all options."
-        raise CommandError(text, USAGE_EXIT_CODE)
-
-
-def _make_parser() -> _Parser:
-    parser = _Parser(
-        prog="stretto traced",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def _make_parser() -> VerbParser:
+    parser = VerbParser("traced", DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
     add(
         "--background",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 
 from stretto.base.errors import CommandError
+from stretto.cli.verb_parser import USAGE_EXIT_CODE
 
-USAGE_EXIT_CODE = 2
 PRODUCER_MODE = 0o666
 CONSUMER_MODE = 0o600
 FOR_GROUP = 0o070
