@@ -25,7 +25,7 @@ export CMAKE_GENERATOR := Ninja
 PIP := $(VENV)/bin/python -m pip install --quiet
 pip_extras = $(PYTHON) tools/requirements.py $(1) > $(VENV)/requirements.txt \
     && $(PIP) -r $(VENV)/requirements.txt
-NATIVE_SOURCES := native/*/*.[ch] native/test/fuzz/*.[ch]
+NATIVE_SOURCES := native/*/*.[ch] native/*/*/*.[ch]
 
 # The address sanitizers want the usual address space layout (setarch is in
 # Debian's base system; where it may not be used the tests run without it).

@@ -1,5 +1,5 @@
 /* The extension module stretto._native: puts its types together. */
-#include "bind.h"
+#include "bind/common/bind.h"
 
 typedef int (*add_function)(PyObject* module);
 

@@ -10,7 +10,7 @@
  * (the result of a function that raises is None) and returns or raises what the function does.  What the observers raise is
  * dropped.  It binds like a function, and has the function's attributes.
  */
-#include "hooks.h"
+#include "hooks/hooks.h"
 
 struct around {
   PyObject_HEAD

@@ -4,7 +4,7 @@
  * bound from it share.  Definitions that an extension makes at run time may
  * go and their addresses be used again: the text of the name tells.
  */
-#include "hooks.h"
+#include "hooks/hooks.h"
 
 enum { SIZE = 4096, PROBES = 8 };
 

@@ -1,4 +1,4 @@
-#include "call_stack.h"
+#include "hooks/call_stack.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
  *
  * A new start has a new generation, and asks again.
  */
-#include "hooks.h"
+#include "hooks/hooks.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define request_index PyUnstable_Eval_RequestCodeExtraIndex

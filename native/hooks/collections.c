@@ -6,7 +6,7 @@
  *
  * The collector runs on one thread at a time and never inside itself.
  */
-#include "hooks.h"
+#include "hooks/hooks.h"
 
 #include <string.h>
 

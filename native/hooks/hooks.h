@@ -4,7 +4,7 @@
  *        |   enter, leave: a code object or a C function
  *   call_stack.c          what is open on this thread; depth, duration
  *        |   begin, end
- *   bind/track_event_api.h            stretto._native writes the slices
+ *   bind/track_event/track_event_api.h  stretto._native writes the slices
  *
  *   code_filter.c   whether a code object is traced at all
  *   c_functions.c   names of C functions
@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bind/track_event_api.h"
+#include "bind/track_event/track_event_api.h"
 
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -93,7 +93,7 @@ PyObject* st_collections_callback(PyObject* module, PyObject* args);
 /* ---- errors ---------------------------------------------------------------- */
 
 /* What our own Python raised is dropped, but for what a signal handler of the
- * program raised in it (bind/handler_errors.h). */
+ * program raised in it (bind/common/handler_errors.h). */
 void st_drop_error(void);
 
 #endif /* STRETTO_HOOKS_HOOKS_H_ */

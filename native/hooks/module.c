@@ -1,5 +1,5 @@
 /* The extension module stretto._pyhooks: starts and stops the tracer. */
-#include "call_stack.h"
+#include "hooks/call_stack.h"
 
 /* Perfetto's trace processor nests at most 512 slices on a track, and muddles
  * what is deeper; the program's own slices need room, too. */

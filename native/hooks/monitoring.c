@@ -8,7 +8,7 @@
  * coverage's, the profiler's and the optimizer's, and the program may want to
  * run those.
  */
-#include "call_stack.h"
+#include "hooks/call_stack.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

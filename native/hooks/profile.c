@@ -21,7 +21,7 @@
 
 /* For a frame's code without a function call and two reference counts. */
 #define Py_BUILD_CORE 1
-#include "call_stack.h"
+#include "hooks/call_stack.h"
 
 #include <internal/pycore_frame.h>
 

@@ -1,0 +1,522 @@
+/* Python type Arbiter: a producer's shared memory and the way out of it.
+ *
+ * Fork.  In the child the arbiter is disabled.  Memory that is shared with a
+ * service is replaced there by private zeroes at the same address: writers
+ * that still point into it can neither crash nor touch the parent's chunks.
+ */
+#include "core/arbiter.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "bind/common/bind.h"
+#include "core/commit_batch.h"
+#include "core/loss_marks.h"
+
+struct arbiter {
+  PyObject_HEAD
+  PyObject* way; /* ProducerEndpointCore in process, else SendQueue */
+  bool is_initialized;
+  bool has_batch;
+  struct st_arbiter arbiter;
+  struct st_commit_batch batch; /* over IPC */
+  void* memory;                 /* over IPC: the mapping */
+  size_t memory_size;
+  struct st_fork_entry fork;
+};
+
+static void arbiter_dealloc(PyObject* object);
+
+struct st_arbiter* st_bind_arbiter(PyObject* object) {
+  return st_bind_check(object, arbiter_dealloc, "Arbiter")
+             ? &((struct arbiter*)object)->arbiter
+             : NULL;
+}
+
+static struct st_arbiter* arbiter_of(PyObject* self) {
+  return &((struct arbiter*)self)->arbiter;
+}
+
+/* --- waiting without the GIL; a thread that ends has it no more --- */
+
+static void* wait_begin(void) {
+  return PyGILState_Check() ? PyEval_SaveThread() : NULL;
+}
+
+static void wait_end(void* thread_state) {
+  if (thread_state)
+    PyEval_RestoreThread(thread_state);
+}
+
+/* --- fork --- */
+
+static void lock_for_fork(void* self) {
+  st_arbiter_lock_for_fork(&((struct arbiter*)self)->arbiter);
+}
+
+static void unlock_after_fork(void* self) {
+  st_arbiter_unlock_after_fork(&((struct arbiter*)self)->arbiter);
+}
+
+static void give_up_in_child(void* object) {
+  struct arbiter* self = object;
+  unlock_after_fork(self);
+  st_arbiter_disable_after_fork(&self->arbiter);
+  if (self->memory)
+    mmap(self->memory, self->memory_size, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* --- life --- */
+
+static struct arbiter* new_arbiter(PyObject* type, PyObject* way) {
+  struct arbiter* self =
+      (struct arbiter*)PyType_GenericAlloc((PyTypeObject*)type, 0);
+  if (!self)
+    return NULL;
+  Py_INCREF(way);
+  self->way = way;
+  return self;
+}
+
+/* The last step of both constructors; `self` is released on failure. */
+static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
+                        const struct st_commit_sink* sink, void* sink_self) {
+  if (!st_arbiter_init(&self->arbiter, shm, sink, sink_self)) {
+    Py_DECREF(self);
+    return PyErr_NoMemory();
+  }
+  self->is_initialized = true;
+  self->arbiter.wait_hooks.wait_begin = wait_begin;
+  self->arbiter.wait_hooks.wait_end = wait_end;
+  self->fork = (struct st_fork_entry){
+      .prepare = lock_for_fork,
+      .parent = unlock_after_fork,
+      .child = give_up_in_child,
+      .self = self,
+  };
+  st_fork_register(&self->fork);
+  return (PyObject*)self;
+}
+
+static void arbiter_dealloc(PyObject* object) {
+  struct arbiter* self = (struct arbiter*)object;
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->is_initialized) {
+    st_fork_unregister(&self->fork);
+    st_arbiter_destroy(&self->arbiter);
+  }
+  if (self->has_batch)
+    st_commit_batch_destroy(&self->batch);
+  if (self->memory)
+    munmap(self->memory, self->memory_size);
+  Py_XDECREF(self->way);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+/* --- in process --- */
+
+static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
+                                    Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"endpoint", "size", "page_size"};
+  static const struct st_bind_signature signature = {"in_process", names, 3, 3};
+  PyObject* in[3];
+  int64_t size, page_size;
+  struct st_producer_endpoint* endpoint;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !(endpoint = st_bind_producer_endpoint(in[0])) ||
+      !st_bind_integer(in[1], "size", 1, PY_SSIZE_T_MAX, &size) ||
+      !st_bind_integer(in[2], "page_size", 1, ST_MAX_PAGE_SIZE, &page_size))
+    return NULL;
+  struct arbiter* self = new_arbiter(type, in[0]);
+  if (!self)
+    return NULL;
+  const struct st_shm* shm =
+      st_bind_endpoint_make_memory(in[0], (size_t)size, (size_t)page_size);
+  if (!shm) {
+    Py_DECREF(self);
+    return NULL;
+  }
+  return finish(self, shm, &st_in_process_sink, endpoint);
+}
+
+/* --- over IPC --- */
+
+static bool map_shared(struct arbiter* self, int fd, size_t page_size,
+                       struct st_shm* shm) {
+  struct stat file;
+  if (fstat(fd, &file) < 0) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  size_t size = (size_t)file.st_size;
+  void* memory =
+      size == 0 ? NULL
+                : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  self->memory = memory;
+  self->memory_size = size;
+  if (memory && st_shm_init(shm, memory, size, page_size))
+    return true;
+  PyErr_Format(PyExc_ValueError,
+               "descriptor %d holds %zu bytes, which is no shared memory "
+               "buffer with pages of %zu bytes; disconnect from this service",
+               fd, size, page_size);
+  return false;
+}
+
+/* Zeroes that no one else sees. */
+static bool map_private(struct arbiter* self, size_t size, size_t page_size,
+                        struct st_shm* shm) {
+  void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  self->memory = memory;
+  self->memory_size = size;
+  if (st_shm_init(shm, memory, size, page_size))
+    return true;
+  PyErr_Format(PyExc_ValueError,
+               "%zu bytes in pages of %zu are no shared memory buffer: the "
+               "page size must be a multiple of 4096 up to 65536, and the "
+               "size a multiple of it",
+               size, page_size);
+  return false;
+}
+
+/* The arguments that both constructors share. */
+enum {
+  ARG_MEMORY, /* a descriptor, or a size */
+  ARG_PAGE_SIZE,
+  ARG_QUEUE,
+  ARG_SERVICE,
+  ARG_COMMIT,
+  ARG_REGISTER,
+  ARG_UNREGISTER,
+  ARG_FLAG,
+  ARG_BATCH_BYTES,
+  ARG_COUNT
+};
+
+#define COMMON_NAMES                                                          \
+  "page_size", "queue", "service_id", "commit_data", "register_trace_writer", \
+      "unregister_trace_writer"
+
+static const char* const kIpcNames[ARG_COUNT] = {
+    "fd", COMMON_NAMES, "patch_directly", "batch_bytes"};
+static const char* const kEmulatedNames[ARG_BATCH_BYTES] = {
+    "size", COMMON_NAMES, "scrapable"};
+
+/* The queue, and what its service calls its methods. */
+struct way {
+  struct st_send_queue* queue;
+  struct st_producer_methods methods;
+};
+
+static bool parse_way(PyObject** in, struct way* out) {
+  struct st_producer_methods* m = &out->methods;
+  uint32_t* const ids[] = {&m->service_id, &m->commit_data,
+                           &m->register_trace_writer,
+                           &m->unregister_trace_writer};
+  out->queue = st_bind_send_queue(in[ARG_QUEUE]);
+  if (!out->queue)
+    return false;
+  for (int i = ARG_SERVICE; i <= ARG_UNREGISTER; i++) {
+    int64_t id;
+    if (!st_bind_integer(in[i], kIpcNames[i], 0, UINT32_MAX, &id))
+      return false;
+    *ids[i - ARG_SERVICE] = (uint32_t)id;
+  }
+  return true;
+}
+
+static bool make_batch(struct arbiter* self, const struct way* way,
+                       int64_t batch_bytes) {
+  self->has_batch = st_commit_batch_init(&self->batch, way->queue,
+                                         &way->methods, (uint32_t)batch_bytes);
+  if (!self->has_batch)
+    PyErr_NoMemory();
+  return self->has_batch;
+}
+
+static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
+                                  Py_ssize_t count, PyObject* kwnames) {
+  static const struct st_bind_signature signature = {"over_ipc", kIpcNames,
+                                                     ARG_FLAG, ARG_COUNT};
+  PyObject* in[ARG_COUNT];
+  int fd;
+  int64_t page_size, batch_bytes = 0;
+  struct way way;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_fd(in[ARG_MEMORY], "fd", false, &fd) ||
+      !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
+                       &page_size) ||
+      !st_bind_integer(in[ARG_BATCH_BYTES], "batch_bytes", 0, UINT32_MAX,
+                       &batch_bytes) ||
+      !parse_way(in, &way))
+    return NULL;
+  struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
+  struct st_shm shm;
+  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+      !make_batch(self, &way, batch_bytes)) {
+    Py_XDECREF(self);
+    return NULL;
+  }
+  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  if (made && in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
+    st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
+  return made;
+}
+
+static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
+                                  Py_ssize_t count, PyObject* kwnames) {
+  static const struct st_bind_signature signature = {
+      "emulated", kEmulatedNames, ARG_BATCH_BYTES, ARG_BATCH_BYTES};
+  PyObject* in[ARG_COUNT];
+  int64_t size, page_size;
+  struct way way;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[ARG_MEMORY], "size", 1, PY_SSIZE_T_MAX, &size) ||
+      !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
+                       &page_size) ||
+      !parse_way(in, &way))
+    return NULL;
+  struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
+  struct st_shm shm;
+  if (!self || !map_private(self, (size_t)size, (size_t)page_size, &shm) ||
+      !make_batch(self, &way, 0)) {
+    Py_XDECREF(self);
+    return NULL;
+  }
+  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  bool scrapable = PyObject_IsTrue(in[ARG_FLAG]) > 0;
+  if (made &&
+      !st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scrapable)) {
+    Py_DECREF(made);
+    return PyErr_NoMemory();
+  }
+  return made;
+}
+
+/* --- startup: before there is a service --- */
+
+static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
+                                 Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"fd", "page_size"};
+  static const struct st_bind_signature signature = {"unbound", names, 2, 2};
+  PyObject* in[2];
+  int fd;
+  int64_t page_size;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_fd(in[0], "fd", false, &fd) ||
+      !st_bind_integer(in[1], "page_size", 1, INT32_MAX, &page_size))
+    return NULL;
+  const struct way none = {0};
+  struct arbiter* self = new_arbiter(type, Py_None);
+  struct st_shm shm;
+  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+      !make_batch(self, &none, 0)) {
+    Py_XDECREF(self);
+    return NULL;
+  }
+  return finish(self, &shm, &st_commit_batch_sink, &self->batch);
+}
+
+static bool check_unbound(struct arbiter* self) {
+  if (self->has_batch && self->way == Py_None)
+    return true;
+  PyErr_SetString(PyExc_ValueError,
+                  "the arbiter has its way to a service: only one that was "
+                  "made by Arbiter.unbound() can be bound, once");
+  return false;
+}
+
+static PyObject* arbiter_emulate(PyObject* object, PyObject* scrapable) {
+  struct arbiter* self = (struct arbiter*)object;
+  int scraped = PyObject_IsTrue(scrapable);
+  if (scraped < 0 || !check_unbound(self))
+    return NULL;
+  if (!st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scraped))
+    return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
+                              Py_ssize_t count, PyObject* kwnames) {
+  static const struct st_bind_signature signature = {
+      "bind", kIpcNames + ARG_QUEUE, ARG_FLAG - ARG_QUEUE,
+      ARG_BATCH_BYTES - ARG_QUEUE};
+  struct arbiter* self = (struct arbiter*)object;
+  PyObject* in[ARG_COUNT];
+  struct way way;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in + ARG_QUEUE) ||
+      !parse_way(in, &way) || !check_unbound(self))
+    return NULL;
+  Py_INCREF(in[ARG_QUEUE]);
+  Py_SETREF(self->way, in[ARG_QUEUE]);
+  if (in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
+    st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
+  st_commit_batch_bind(&self->batch, way.queue, &way.methods);
+  /* Behind the batch, which writers call under the arbiter's locks. */
+  st_fork_unregister(&self->fork);
+  st_fork_register(&self->fork);
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_bind_startup_target_buffer(PyObject* object,
+                                                    PyObject* const* args,
+                                                    Py_ssize_t count,
+                                                    PyObject* kwnames) {
+  static const char* const names[] = {"reservation", "target_buffer"};
+  static const struct st_bind_signature signature = {
+      "bind_startup_target_buffer", names, 2, 2};
+  struct arbiter* self = (struct arbiter*)object;
+  PyObject* in[2];
+  int64_t reservation, buffer;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[0], "reservation", 1, ST_MAX_RESERVATION,
+                       &reservation) ||
+      !st_bind_integer(in[1], "target_buffer", 0, UINT16_MAX, &buffer))
+    return NULL;
+  if (self->has_batch &&
+      !st_commit_batch_bind_target(&self->batch, (uint32_t)reservation,
+                                   (uint16_t)buffer))
+    return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+/* --- methods --- */
+
+static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
+  struct st_arbiter* a = arbiter_of(self);
+  a->sink->flush(a->sink_self);
+  Py_RETURN_NONE;
+}
+
+/* In process the service hears of it through its endpoint object. */
+static PyObject* arbiter_notify_flush_complete(PyObject* object,
+                                               PyObject* request_id) {
+  struct arbiter* self = (struct arbiter*)object;
+  int64_t id;
+  if (!st_bind_integer(request_id, "request_id", 0, INT64_MAX, &id))
+    return NULL;
+  if (self->has_batch)
+    st_commit_batch_notify_flush_complete(&self->batch, (uint64_t)id);
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_open_buffer(PyObject* self, PyObject* buffer) {
+  uint32_t id;
+  if (!st_bind_target_buffer(buffer, &id))
+    return NULL;
+  return PyBool_FromLong(st_loss_marks_open(arbiter_of(self), id));
+}
+
+static PyObject* arbiter_close_buffer(PyObject* self, PyObject* buffer) {
+  uint32_t id;
+  if (!st_bind_target_buffer(buffer, &id))
+    return NULL;
+  st_loss_marks_close(arbiter_of(self), id);
+  Py_RETURN_NONE;
+}
+
+static PyObject* arbiter_disable(PyObject* self, PyObject* Py_UNUSED(none)) {
+  atomic_store(&arbiter_of(self)->disabled, true);
+  Py_RETURN_NONE;
+}
+
+/* --- state --- */
+
+static PyObject* get_live_writers(PyObject* self, void* Py_UNUSED(closure)) {
+  struct st_arbiter* a = arbiter_of(self);
+  pthread_mutex_lock(&a->mutex);
+  uint32_t count = a->live_writers;
+  pthread_mutex_unlock(&a->mutex);
+  return PyLong_FromUnsignedLong(count);
+}
+
+static PyObject* get_size(PyObject* self, void* Py_UNUSED(closure)) {
+  const struct st_shm* shm = &arbiter_of(self)->shm;
+  return PyLong_FromSize_t((size_t)shm->num_pages * shm->page_size);
+}
+
+static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
+  struct arbiter* self = (struct arbiter*)object;
+  uint64_t lost = atomic_load(&self->arbiter.chunks_lost);
+  if (self->has_batch) {
+    pthread_mutex_lock(&self->batch.mutex);
+    lost += self->batch.lost_commits;
+    pthread_mutex_unlock(&self->batch.mutex);
+  }
+  return PyLong_FromUnsignedLongLong(lost);
+}
+
+/* --- the type --- */
+
+#define CLASS_METHOD(name, function, doc)               \
+  {                                                     \
+    name, (PyCFunction)(void (*)(void))(function),      \
+        METH_FASTCALL | METH_KEYWORDS | METH_CLASS, doc \
+  }
+
+static PyMethodDef kMethods[] = {
+    CLASS_METHOD("in_process", arbiter_in_process,
+                 "Private memory; the writing thread copies its chunks."),
+    CLASS_METHOD("over_ipc", arbiter_over_ipc,
+                 "Memory from the service; chunks go out as CommitData."),
+    CLASS_METHOD("emulated", arbiter_emulated,
+                 "Private memory; chunks go out inside of CommitData."),
+    CLASS_METHOD("unbound", arbiter_unbound,
+                 "Memory of our own; chunks wait until there is a service."),
+    {"emulate", arbiter_emulate, METH_O,
+     "Before bind: send chunks inside of CommitData, the memory isn't shared."},
+    {"bind", (PyCFunction)(void (*)(void))arbiter_bind,
+     METH_FASTCALL | METH_KEYWORDS, "Give an unbound arbiter its service."},
+    {"bind_startup_target_buffer",
+     (PyCFunction)(void (*)(void))arbiter_bind_startup_target_buffer,
+     METH_FASTCALL | METH_KEYWORDS,
+     "Give a reservation its buffer, or none (0); once."},
+    {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
+    {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
+     "Acknowledge a flush, behind all chunks returned so far."},
+    {"open_buffer", arbiter_open_buffer, METH_O,
+     "Keep a chunk for what dying writers of this buffer have lost."},
+    {"close_buffer", arbiter_close_buffer, METH_O,
+     "Give the chunk back, behind all writers of this buffer."},
+    {"disable", arbiter_disable, METH_NOARGS, "Hand out no more chunks."},
+    {0},
+};
+
+static PyGetSetDef kProperties[] = {
+    {"live_writers", get_live_writers, NULL, "Writers that exist.", NULL},
+    {"size", get_size, NULL, "Bytes of shared memory.", NULL},
+    {"lost_commits", get_lost_commits, NULL,
+     "Chunks that could not be announced to the service.", NULL},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_dealloc, arbiter_dealloc},
+    {Py_tp_methods, kMethods},
+    {Py_tp_getset, kProperties},
+    {Py_tp_doc, "Shared memory of one producer, and its way to the service."},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.Arbiter",
+    .basicsize = sizeof(struct arbiter),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = kSlots,
+};
+
+int st_bind_add_arbiter(PyObject* module) {
+  return st_bind_add_type(module, &kSpec);
+}

@@ -1,0 +1,383 @@
+/* Python type ProducerEndpointCore: the service's side of one producer. */
+#include "core/producer_endpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "bind/common/bind.h"
+#include "core/ipc_frame.h"
+
+struct endpoint {
+  PyObject_HEAD
+  PyObject* table; /* BufferTable */
+  bool is_initialized;
+  struct st_producer_endpoint endpoint;
+  struct st_fork_entry fork;
+  void* memory; /* mapped here, once; unmapped with the object */
+  size_t memory_size;
+};
+
+static void endpoint_dealloc(PyObject* object);
+
+static struct endpoint* cast(PyObject* object) {
+  return st_bind_check(object, endpoint_dealloc, "ProducerEndpointCore")
+             ? (struct endpoint*)object
+             : NULL;
+}
+
+struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
+  struct endpoint* self = cast(object);
+  return self ? &self->endpoint : NULL;
+}
+
+/* --- life --- */
+
+static void lock_for_fork(void* self) {
+  pthread_mutex_lock(&((struct endpoint*)self)->endpoint.mutex);
+}
+
+static void unlock_after_fork(void* self) {
+  pthread_mutex_unlock(&((struct endpoint*)self)->endpoint.mutex);
+}
+
+static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
+                              PyObject* kwargs) {
+  static const char* const names[] = {"table", "producer_id"};
+  static const struct st_bind_signature signature = {"ProducerEndpointCore",
+                                                     names, 2, 2};
+  PyObject* in[2];
+  uint16_t producer;
+  if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
+      !st_bind_buffer_table(in[0]) ||
+      !st_bind_id16(in[1], "producer_id", &producer))
+    return NULL;
+  struct endpoint* self = (struct endpoint*)PyType_GenericAlloc(type, 0);
+  if (!self)
+    return NULL;
+  Py_INCREF(in[0]);
+  self->table = in[0];
+  self->is_initialized = st_producer_endpoint_init(&self->endpoint, producer,
+                                                   st_bind_buffer_table(in[0]));
+  if (!self->is_initialized) {
+    Py_DECREF(self);
+    return PyErr_NoMemory();
+  }
+  self->fork = (struct st_fork_entry){
+      .prepare = lock_for_fork,
+      .parent = unlock_after_fork,
+      .child = unlock_after_fork,
+      .self = self,
+  };
+  st_fork_register(&self->fork);
+  return (PyObject*)self;
+}
+
+static void endpoint_dealloc(PyObject* object) {
+  struct endpoint* self = (struct endpoint*)object;
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->is_initialized) {
+    st_fork_unregister(&self->fork);
+    st_producer_endpoint_destroy(&self->endpoint);
+  }
+  if (self->memory)
+    munmap(self->memory, self->memory_size);
+  Py_XDECREF(self->table);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+/* --- memory --- */
+
+static bool adopt_memory(struct endpoint* self, void* memory, size_t size,
+                         size_t page_size) {
+  struct st_shm shm;
+  if (!st_shm_init(&shm, memory, size, page_size)) {
+    munmap(memory, size);
+    PyErr_Format(PyExc_ValueError,
+                 "%zu bytes in pages of %zu are no shared memory buffer: the "
+                 "page size must be a multiple of 4096 up to 65536, and the "
+                 "size a multiple of it",
+                 size, page_size);
+    return false;
+  }
+  self->memory = memory;
+  self->memory_size = size;
+  st_producer_endpoint_set_shm(&self->endpoint, &shm);
+  return true;
+}
+
+static bool map(struct endpoint* self, size_t size, size_t page_size, int flags,
+                int fd) {
+  if (self->memory) {
+    PyErr_SetString(PyExc_ValueError,
+                    "this producer has shared memory already; it keeps it for "
+                    "life");
+    return false;
+  }
+  void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (memory == MAP_FAILED) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  return adopt_memory(self, memory, size, page_size);
+}
+
+const struct st_shm* st_bind_endpoint_make_memory(PyObject* object, size_t size,
+                                                  size_t page_size) {
+  struct endpoint* self = cast(object);
+  /* Private: a forked child then has a copy, and can't disturb its parent. */
+  if (!self || !map(self, size, page_size, MAP_PRIVATE | MAP_ANONYMOUS, -1))
+    return NULL;
+  return &self->endpoint.shm;
+}
+
+/* Whoever could shrink the file could kill the service with a SIGBUS. */
+static bool check_file(int fd, int64_t size) {
+  struct stat file;
+  if (fstat(fd, &file) < 0) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (file.st_size >= size && seals >= 0 && (seals & F_SEAL_SHRINK))
+    return true;
+  PyErr_Format(PyExc_ValueError,
+               "shared memory must be a memfd of at least %lld bytes, sealed "
+               "against shrinking (F_SEAL_SHRINK)",
+               (long long)size);
+  return false;
+}
+
+static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
+                                    Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"fd", "size", "page_size"};
+  static const struct st_bind_signature signature = {"attach_fd", names, 3, 3};
+  PyObject* in[3];
+  int fd;
+  int64_t size, page_size;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_fd(in[0], "fd", false, &fd) ||
+      !st_bind_integer(in[1], "size", 1, PY_SSIZE_T_MAX, &size) ||
+      !st_bind_integer(in[2], "page_size", 1, ST_MAX_PAGE_SIZE, &page_size) ||
+      !check_file(fd, size) ||
+      !map((struct endpoint*)self, (size_t)size, (size_t)page_size, MAP_SHARED,
+           fd))
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+/* --- buffers and writers --- */
+
+static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
+                                       Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"buffer_id", "allow"};
+  static const struct st_bind_signature signature = {"allow_buffer", names, 2,
+                                                     2};
+  PyObject* in[2];
+  uint16_t id;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_id16(in[0], "buffer_id", &id))
+    return NULL;
+  int allow = PyObject_IsTrue(in[1]);
+  if (allow < 0)
+    return NULL;
+  st_producer_endpoint_allow_buffer(&((struct endpoint*)self)->endpoint, id,
+                                    allow);
+  Py_RETURN_NONE;
+}
+
+/* Ids come from the peer: out of range is an answer, not an error. */
+static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
+                                          Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"writer_id", "buffer_id"};
+  static const struct st_bind_signature signature = {"register_writer", names,
+                                                     2, 2};
+  PyObject* in[2];
+  int64_t writer, buffer;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[0], "writer_id", 0, UINT32_MAX, &writer) ||
+      !st_bind_integer(in[1], "buffer_id", 0, UINT32_MAX, &buffer))
+    return NULL;
+  return PyBool_FromLong(st_producer_endpoint_register_writer(
+      &((struct endpoint*)self)->endpoint, (uint32_t)writer, (uint32_t)buffer));
+}
+
+static PyObject* endpoint_unregister_writer(PyObject* self, PyObject* id) {
+  int64_t writer;
+  if (!st_bind_integer(id, "writer_id", 0, UINT32_MAX, &writer))
+    return NULL;
+  return PyBool_FromLong(st_producer_endpoint_unregister_writer(
+      &((struct endpoint*)self)->endpoint, (uint32_t)writer));
+}
+
+/* --- commits --- */
+
+static PyObject* endpoint_commit(PyObject* object, PyObject* request) {
+  struct endpoint* self = (struct endpoint*)object;
+  Py_buffer bytes;
+  if (!st_bind_bytes(request, "request", &bytes))
+    return NULL;
+  uint64_t flush_id = 0;
+  Py_BEGIN_ALLOW_THREADS
+  st_producer_endpoint_commit(&self->endpoint, bytes.buf, (size_t)bytes.len,
+                              &flush_id);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&bytes);
+  return PyLong_FromUnsignedLongLong(flush_id);
+}
+
+struct frame_run {
+  uint32_t service_id, method_id;
+  size_t consumed;
+  uint64_t frames, flush_id;
+};
+
+static void commit_frames(struct endpoint* self, const uint8_t* data,
+                          size_t size, struct frame_run* run) {
+  struct st_ipc_invoke invoke;
+  size_t frame;
+  while ((frame = st_ipc_frame_get_invoke(data + run->consumed,
+                                          size - run->consumed, &invoke))) {
+    if (invoke.service_id != run->service_id ||
+        invoke.method_id != run->method_id || !invoke.drop_reply)
+      break;
+    uint64_t flush_id = 0;
+    st_producer_endpoint_commit(&self->endpoint, invoke.args, invoke.args_size,
+                                &flush_id);
+    if (flush_id > run->flush_id)
+      run->flush_id = flush_id;
+    run->consumed += frame;
+    run->frames++;
+  }
+}
+
+static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
+                                        Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"data", "service_id", "method_id"};
+  static const struct st_bind_signature signature = {"commit_frames", names, 3,
+                                                     3};
+  PyObject* in[3];
+  int64_t service, method;
+  Py_buffer bytes;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[1], "service_id", 0, UINT32_MAX, &service) ||
+      !st_bind_integer(in[2], "method_id", 0, UINT32_MAX, &method) ||
+      !st_bind_bytes(in[0], "data", &bytes))
+    return NULL;
+  struct frame_run run = {(uint32_t)service, (uint32_t)method, 0, 0, 0};
+  Py_BEGIN_ALLOW_THREADS
+  commit_frames((struct endpoint*)self, bytes.buf, (size_t)bytes.len, &run);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&bytes);
+  return Py_BuildValue("nKK", (Py_ssize_t)run.consumed,
+                       (unsigned long long)run.frames,
+                       (unsigned long long)run.flush_id);
+}
+
+/* --- scraping --- */
+
+/* A malloc'ed array of `*count` ids, never NULL but for an error. */
+static uint16_t* id_list(PyObject* list, size_t* count) {
+  PyObject* items = PySequence_List(list);
+  if (!items)
+    return NULL;
+  Py_ssize_t size = PyList_Size(items);
+  uint16_t* ids = malloc(((size_t)size + 1) * sizeof *ids);
+  if (!ids)
+    PyErr_NoMemory();
+  for (Py_ssize_t i = 0; ids && i < size; i++) {
+    if (st_bind_id16(PyList_GetItem(items, i), "buffer_id", &ids[i]))
+      continue;
+    free(ids);
+    ids = NULL;
+  }
+  Py_DECREF(items);
+  *count = (size_t)size;
+  return ids;
+}
+
+static PyObject* endpoint_scrape(PyObject* object, PyObject* buffer_ids) {
+  struct endpoint* self = (struct endpoint*)object;
+  size_t count;
+  uint16_t* ids = id_list(buffer_ids, &count);
+  if (!ids)
+    return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  st_producer_endpoint_scrape(&self->endpoint, ids, count);
+  Py_END_ALLOW_THREADS
+  free(ids);
+  Py_RETURN_NONE;
+}
+
+static PyObject* endpoint_adopt_writers(PyObject* object, PyObject* buffer) {
+  struct endpoint* self = (struct endpoint*)object;
+  uint16_t id;
+  if (!st_bind_id16(buffer, "buffer_id", &id))
+    return NULL;
+  st_producer_endpoint_adopt_writers(&self->endpoint, id);
+  Py_RETURN_NONE;
+}
+
+/* --- statistics --- */
+
+#define FIELD(name) \
+  { #name, offsetof(struct st_endpoint_stats, name) }
+static const struct st_bind_counter kCounters[] = {
+    FIELD(chunks_discarded),
+    FIELD(patches_discarded),
+    FIELD(malformed_requests),
+    {NULL, 0},
+};
+#undef FIELD
+
+static PyObject* endpoint_stats(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct st_producer_endpoint* e = &((struct endpoint*)object)->endpoint;
+  pthread_mutex_lock(&e->mutex);
+  struct st_endpoint_stats stats = e->stats;
+  pthread_mutex_unlock(&e->mutex);
+  return st_bind_counters(kCounters, &stats);
+}
+
+/* --- the type --- */
+
+static PyMethodDef kMethods[] = {
+    ST_BIND_KEYWORDS("attach_fd", endpoint_attach_fd,
+                     "Map the producer's shared memory."),
+    ST_BIND_KEYWORDS("allow_buffer", endpoint_allow_buffer,
+                     "Say whether the producer may write to a buffer."),
+    ST_BIND_KEYWORDS("register_writer", endpoint_register_writer,
+                     "Remember which buffer a writer targets."),
+    ST_BIND_KEYWORDS("commit_frames", endpoint_commit_frames,
+                     "Handle the leading run of CommitData frames."),
+    {"unregister_writer", endpoint_unregister_writer, METH_O,
+     "Forget a writer."},
+    {"commit", endpoint_commit, METH_O, "Handle one CommitDataRequest."},
+    {"adopt_writers", endpoint_adopt_writers, METH_O,
+     "The producer has died: scrape writers it never registered into this."},
+    {"scrape", endpoint_scrape, METH_O,
+     "Copy what registered writers have in flight."},
+    {"stats", endpoint_stats, METH_NOARGS, "What was refused."},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_new, endpoint_new},
+    {Py_tp_dealloc, endpoint_dealloc},
+    {Py_tp_methods, kMethods},
+    {Py_tp_doc, "Service side of one producer's data path."},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.ProducerEndpointCore",
+    .basicsize = sizeof(struct endpoint),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = kSlots,
+};
+
+int st_bind_add_producer_endpoint(PyObject* module) {
+  return st_bind_add_type(module, &kSpec);
+}

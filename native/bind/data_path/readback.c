@@ -1,0 +1,219 @@
+/* Python type Readback: packets out of trace buffers, as trace bytes. */
+#include "core/readback.h"
+
+#include <stdlib.h>
+
+#include "bind/common/bind.h"
+
+/* Scratch memory above this is not kept between two reads. */
+enum { MAX_KEPT_BYTES = 4 << 20 };
+
+struct readback {
+  PyObject_HEAD
+  PyObject* table; /* BufferTable; its reader lock guards all below */
+  struct st_readback* readback;
+  struct st_bytes scratch;
+};
+
+/* --- life --- */
+
+static PyObject* readback_new(PyTypeObject* type, PyObject* args,
+                              PyObject* kwargs) {
+  static const char* const names[] = {"table", "machine_id"};
+  static const struct st_bind_signature signature = {"Readback", names, 1, 2};
+  PyObject* in[2];
+  int64_t machine_id = 0;
+  if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
+      !st_bind_buffer_table(in[0]) ||
+      !st_bind_integer(in[1], "machine_id", 0, UINT32_MAX, &machine_id))
+    return NULL;
+  struct readback* self = (struct readback*)PyType_GenericAlloc(type, 0);
+  if (!self)
+    return NULL;
+  Py_INCREF(in[0]);
+  self->table = in[0];
+  self->readback = st_readback_create((uint32_t)machine_id);
+  if (!self->readback) {
+    Py_DECREF(self);
+    return PyErr_NoMemory();
+  }
+  return (PyObject*)self;
+}
+
+static void readback_dealloc(PyObject* object) {
+  struct readback* self = (struct readback*)object;
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->readback)
+    st_readback_destroy(self->readback);
+  free(self->scratch.data);
+  Py_XDECREF(self->table);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+/* --- reading --- */
+
+static struct st_trace_buffer* acquire(struct readback* self,
+                                       PyObject* buffer_id, uint16_t* id) {
+  if (!st_bind_id16(buffer_id, "buffer_id", id))
+    return NULL;
+  struct st_trace_buffer* buffer =
+      st_buffer_table_acquire(st_bind_buffer_table(self->table), *id);
+  if (!buffer)
+    PyErr_Format(PyExc_ValueError, "there is no trace buffer %u to read", *id);
+  return buffer;
+}
+
+static void release(struct readback* self, uint16_t id) {
+  st_buffer_table_release(st_bind_buffer_table(self->table), id);
+}
+
+static PyObject* readback_begin(PyObject* object, PyObject* buffer_id) {
+  struct readback* self = (struct readback*)object;
+  uint16_t id;
+  struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
+  if (!buffer)
+    return NULL;
+  st_bind_table_lock_reader(self->table);
+  st_trace_buffer_begin_read(buffer);
+  st_bind_table_unlock_reader(self->table);
+  release(self, id);
+  Py_RETURN_NONE;
+}
+
+static PyObject* take_scratch(struct readback* self) {
+  struct st_bytes* scratch = &self->scratch;
+  PyObject* bytes = PyBytes_FromStringAndSize((char*)scratch->data,
+                                              (Py_ssize_t)scratch->size);
+  if (scratch->capacity > MAX_KEPT_BYTES) {
+    free(scratch->data);
+    *scratch = (struct st_bytes){0};
+  }
+  return bytes;
+}
+
+/* The reader lock is held while the GIL is got back: whoever wants the lock
+ * waits for it without the GIL. */
+static PyObject* readback_read(PyObject* object, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"buffer_id", "limit"};
+  static const struct st_bind_signature signature = {"read", names, 2, 2};
+  struct readback* self = (struct readback*)object;
+  PyObject* in[2];
+  uint16_t id;
+  int64_t limit;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_integer(in[1], "limit", 1, PY_SSIZE_T_MAX, &limit))
+    return NULL;
+  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  if (!buffer)
+    return NULL;
+  bool has_more;
+  st_bind_table_lock_reader(self->table);
+  self->scratch.size = 0;
+  Py_BEGIN_ALLOW_THREADS
+  has_more =
+      st_readback_run(self->readback, buffer, &self->scratch, (size_t)limit);
+  Py_END_ALLOW_THREADS
+  PyObject* bytes = take_scratch(self);
+  st_bind_table_unlock_reader(self->table);
+  release(self, id);
+  return bytes ? Py_BuildValue("NO", bytes, has_more ? Py_True : Py_False)
+               : NULL;
+}
+
+static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
+                                      Py_ssize_t count, PyObject* kwnames) {
+  static const char* const names[] = {"producer_id", "writer_id"};
+  static const struct st_bind_signature signature = {"sequence_id", names, 2,
+                                                     2};
+  struct readback* self = (struct readback*)object;
+  PyObject* in[2];
+  uint16_t producer, writer;
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !st_bind_id16(in[0], "producer_id", &producer) ||
+      !st_bind_id16(in[1], "writer_id", &writer))
+    return NULL;
+  uint32_t id;
+  st_bind_table_lock_reader(self->table);
+  id = st_readback_sequence_id(self->readback, producer, writer);
+  st_bind_table_unlock_reader(self->table);
+  return PyLong_FromUnsignedLong(id);
+}
+
+static PyObject* readback_copy(PyObject* object, PyObject* Py_UNUSED(unused)) {
+  struct readback* self = (struct readback*)object;
+  struct readback* copy =
+      (struct readback*)PyType_GenericAlloc(Py_TYPE(object), 0);
+  if (!copy)
+    return NULL;
+  Py_INCREF(self->table);
+  copy->table = self->table;
+  st_bind_table_lock_reader(self->table);
+  copy->readback = st_readback_copy(self->readback);
+  st_bind_table_unlock_reader(self->table);
+  if (!copy->readback) {
+    Py_DECREF(copy);
+    return PyErr_NoMemory();
+  }
+  return (PyObject*)copy;
+}
+
+/* --- counters --- */
+
+static PyObject* count_of(struct readback* self,
+                          uint64_t (*get)(const struct st_readback*)) {
+  uint64_t value;
+  st_bind_table_lock_reader(self->table);
+  value = get(self->readback);
+  st_bind_table_unlock_reader(self->table);
+  return PyLong_FromUnsignedLongLong(value);
+}
+
+static PyObject* get_packets(PyObject* self, void* Py_UNUSED(closure)) {
+  return count_of((struct readback*)self, st_readback_packets);
+}
+
+static PyObject* get_invalid_packets(PyObject* self, void* Py_UNUSED(closure)) {
+  return count_of((struct readback*)self, st_readback_invalid_packets);
+}
+
+/* --- the type --- */
+
+static PyMethodDef kMethods[] = {
+    {"begin", readback_begin, METH_O, "Start a read pass over a buffer."},
+    ST_BIND_KEYWORDS("read", readback_read,
+                     "Packets of the pass as trace bytes."),
+    ST_BIND_KEYWORDS("sequence_id", readback_sequence_id,
+                     "The id that a sequence's packets carry."),
+    {"copy", readback_copy, METH_NOARGS,
+     "The same, to go on with copies of the buffers."},
+    {0},
+};
+
+static PyGetSetDef kProperties[] = {
+    {"packets", get_packets, NULL, "Packets returned so far.", NULL},
+    {"invalid_packets", get_invalid_packets, NULL,
+     "Packets refused because they were malformed or forged.", NULL},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_new, readback_new},
+    {Py_tp_dealloc, readback_dealloc},
+    {Py_tp_methods, kMethods},
+    {Py_tp_getset, kProperties},
+    {Py_tp_doc, "What a session remembers while its buffers are read."},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.Readback",
+    .basicsize = sizeof(struct readback),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = kSlots,
+};
+
+int st_bind_add_readback(PyObject* module) {
+  return st_bind_add_type(module, &kSpec);
+}

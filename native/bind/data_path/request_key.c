@@ -1,0 +1,61 @@
+/* request_key(): of the headers or metadata of a request. */
+#include "core/request_key.h"
+
+#include "bind/common/bind.h"
+
+static bool text_of(PyObject* object, const char** text, size_t* size) {
+  if (!PyUnicode_Check(object))
+    return false;
+  Py_ssize_t length;
+  *text = PyUnicode_AsUTF8AndSize(object, &length);
+  if (!*text) {
+    PyErr_Clear();
+    return false;
+  }
+  *size = (size_t)length;
+  return true;
+}
+
+static bool is_name(const char* text, size_t size, const char* name) {
+  return size == strlen(name) && memcmp(text, name, size) == 0;
+}
+
+/* Fills in the key of a (name, value) that has one.  True: it is the last
+ * word. */
+static bool take_pair(PyObject* pair, uint64_t* key) {
+  const char *name, *value;
+  size_t name_size, value_size;
+  if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 ||
+      !text_of(PyTuple_GET_ITEM(pair, 0), &name, &name_size) ||
+      !text_of(PyTuple_GET_ITEM(pair, 1), &value, &value_size))
+    return false;
+  uint64_t found = 0;
+  if (is_name(name, name_size, "x-stretto-flow"))
+    found = st_flow_header_key(value, value_size);
+  else if (!*key && is_name(name, name_size, "traceparent"))
+    *key = st_traceparent_key(value, value_size);
+  if (found)
+    *key = found;
+  return found != 0;
+}
+
+static PyObject* request_key(PyObject* Py_UNUSED(module), PyObject* pairs) {
+  uint64_t key = 0;
+  if (!PyTuple_Check(pairs) && !PyList_Check(pairs))
+    return PyLong_FromLong(0);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(pairs); i++) {
+    if (take_pair(PySequence_Fast_GET_ITEM(pairs, i), &key))
+      break;
+  }
+  return PyLong_FromUnsignedLongLong(key);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"request_key", request_key, METH_O,
+     "The 64 bits that the headers of a request name it by; 0: none."},
+    {0},
+};
+
+int st_bind_add_request_key(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

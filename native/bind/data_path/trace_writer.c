@@ -1,0 +1,218 @@
+/* Python type TraceWriter: a sequence of packets.
+ *
+ * A stalling policy waits without the GIL.  Whoever uses the writer from
+ * another thread meanwhile breaks the rule that one thread owns it; their
+ * packet is dropped and counted, and their close is done by the owner.
+ */
+#include "core/trace_writer.h"
+
+#include "bind/common/bind.h"
+
+enum writer_state { CLOSED, OPEN, CLOSING };
+
+struct trace_writer {
+  PyObject_HEAD
+  PyObject* arbiter;
+  enum writer_state state;
+  bool is_busy;
+  uint64_t refused; /* packets for a closed or busy writer */
+  struct st_trace_writer writer;
+};
+
+static void writer_dealloc(PyObject* object);
+
+struct st_trace_writer* st_bind_trace_writer(PyObject* object) {
+  return st_bind_check(object, writer_dealloc, "TraceWriter")
+             ? &((struct trace_writer*)object)->writer
+             : NULL;
+}
+
+/* --- life --- */
+
+static PyObject* writer_new(PyTypeObject* type, PyObject* args,
+                            PyObject* kwargs) {
+  static const char* const names[] = {"arbiter", "target_buffer", "policy"};
+  static const struct st_bind_signature signature = {"TraceWriter", names, 2,
+                                                     3};
+  PyObject* in[3];
+  uint32_t target;
+  int64_t policy = ST_DROP;
+  struct st_arbiter* arbiter;
+  if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
+      !(arbiter = st_bind_arbiter(in[0])) ||
+      !st_bind_target_buffer(in[1], &target) ||
+      !st_bind_integer(in[2], "policy", ST_STALL, ST_STALL_THEN_DROP, &policy))
+    return NULL;
+  struct trace_writer* self =
+      (struct trace_writer*)PyType_GenericAlloc(type, 0);
+  if (!self)
+    return NULL;
+  Py_INCREF(in[0]);
+  self->arbiter = in[0];
+  /* Without a writer id it is born closed, and counts what it is given. */
+  if (st_trace_writer_init(&self->writer, arbiter, target,
+                           (enum st_exhausted_policy)policy))
+    self->state = OPEN;
+  return (PyObject*)self;
+}
+
+static void close_writer(struct trace_writer* self) {
+  self->state = CLOSED;
+  st_trace_writer_destroy(&self->writer);
+}
+
+static void writer_dealloc(PyObject* object) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->state != CLOSED)
+    close_writer(self);
+  Py_XDECREF(self->arbiter);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+/* --- writing --- */
+
+/* False: the caller may not touch the writer now. */
+static bool enter(struct trace_writer* self) {
+  if (self->state != OPEN || self->is_busy)
+    return false;
+  self->is_busy = true;
+  return true;
+}
+
+static void leave(struct trace_writer* self) {
+  self->is_busy = false;
+  if (self->state == CLOSING)
+    close_writer(self);
+}
+
+static PyObject* writer_write(PyObject* object, PyObject* packet) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  Py_buffer bytes;
+  if (!st_bind_bytes(packet, "packet", &bytes))
+    return NULL;
+  bool written = false;
+  if (enter(self)) {
+    struct st_iovec piece = {bytes.buf, (size_t)bytes.len};
+    written = st_trace_writer_append(&self->writer, &piece, 1);
+    leave(self);
+  } else {
+    self->refused++;
+  }
+  PyBuffer_Release(&bytes);
+  return PyBool_FromLong(written);
+}
+
+bool st_bind_is_trace_writer(PyObject* object) {
+  return PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) ==
+         (void*)writer_dealloc;
+}
+
+struct st_message* st_bind_trace_writer_begin(PyObject* object) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  return enter(self) ? st_trace_writer_begin_packet(&self->writer) : NULL;
+}
+
+void st_bind_trace_writer_end(PyObject* object) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  st_trace_writer_end_packet(&self->writer);
+  leave(self);
+}
+
+static PyObject* writer_flush(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  if (enter(self)) {
+    st_trace_writer_flush(&self->writer);
+    leave(self);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* writer_close(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  if (self->state == OPEN)
+    self->state = CLOSING;
+  if (self->state == CLOSING && !self->is_busy)
+    close_writer(self);
+  Py_RETURN_NONE;
+}
+
+/* --- counters --- */
+
+static struct st_trace_writer* writer_of(PyObject* self) {
+  return &((struct trace_writer*)self)->writer;
+}
+
+static PyObject* get_writer_id(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromUnsignedLong(writer_of(self)->writer_id);
+}
+
+static PyObject* get_chunk_id(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromUnsignedLong(writer_of(self)->chunk_id);
+}
+
+static PyObject* get_packets_written(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromUnsignedLongLong(writer_of(self)->packets_written);
+}
+
+static PyObject* get_packets_dropped(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromUnsignedLongLong(writer_of(self)->packets_dropped +
+                                     ((struct trace_writer*)self)->refused);
+}
+
+static PyObject* get_drop_count(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromUnsignedLong(writer_of(self)->drop_count);
+}
+
+/* --- the type --- */
+
+static PyMethodDef kMethods[] = {
+    {"write", writer_write, METH_O, "Append one encoded TracePacket."},
+    {"flush", writer_flush, METH_NOARGS, "Return the current chunk."},
+    {"close", writer_close, METH_NOARGS, "Return everything, and the id."},
+    {0},
+};
+
+static PyGetSetDef kProperties[] = {
+    {"writer_id", get_writer_id, NULL, "Id in its producer; 0: none was left.",
+     NULL},
+    {"chunk_id", get_chunk_id, NULL, "Id of the current or next chunk.", NULL},
+    {"packets_written", get_packets_written, NULL, "Packets written.", NULL},
+    {"packets_dropped", get_packets_dropped, NULL, "Packets dropped.", NULL},
+    {"drop_count", get_drop_count, NULL, "Times that dropping began.", NULL},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_new, writer_new},
+    {Py_tp_dealloc, writer_dealloc},
+    {Py_tp_methods, kMethods},
+    {Py_tp_getset, kProperties},
+    {Py_tp_doc, "A sequence of packets by one thread into one buffer."},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.TraceWriter",
+    .basicsize = sizeof(struct trace_writer),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = kSlots,
+};
+
+int st_bind_add_trace_writer(PyObject* module) {
+  static const struct {
+    const char* name;
+    int value;
+  } kPolicies[] = {
+      {"STALL", ST_STALL},
+      {"DROP", ST_DROP},
+      {"STALL_THEN_DROP", ST_STALL_THEN_DROP},
+  };
+  for (size_t i = 0; i < sizeof kPolicies / sizeof *kPolicies; i++) {
+    if (PyModule_AddIntConstant(module, kPolicies[i].name, kPolicies[i].value) <
+        0)
+      return -1;
+  }
+  return st_bind_add_type(module, &kSpec);
+}

@@ -1,0 +1,151 @@
+/* Python type Decoder: iterates the fields of a message where they lie. */
+#include "bind/protozero/message_decoder.h"
+
+typedef struct {
+  PyObject_HEAD
+  struct byte_range range;
+  struct st_decoder decoder;
+} DecoderObject;
+
+static PyTypeObject* decoder_type;
+
+static DecoderObject* cast(PyObject* self) {
+  return (DecoderObject*)self;
+}
+
+/* --- life --- */
+
+PyObject* decoder_new_for(struct byte_range range) {
+  DecoderObject* d = (DecoderObject*)decoder_type->tp_alloc(decoder_type, 0);
+  if (!d) {
+    byte_range_clear(&range);
+    return NULL;
+  }
+  d->range = range;
+  st_decoder_init(&d->decoder, range.data, range.size);
+  return (PyObject*)d;
+}
+
+static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
+                             PyObject* kwargs) {
+  static const char* const names[] = {"data"};
+  static const struct st_bind_signature signature = {"Decoder", names, 1, 1};
+  PyObject* data;
+  struct byte_range range;
+  if (!st_bind_new_arguments(&signature, args, kwargs, &data) ||
+      !byte_range_from(data, &range))
+    return NULL;
+  return decoder_new_for(range);
+}
+
+static void decoder_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  byte_range_clear(&cast(self)->range);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+/* --- fields --- */
+
+static PyObject* decoder_next(PyObject* self) {
+  struct st_field field;
+  return st_decoder_next(&cast(self)->decoder, &field)
+             ? decoded_field_new(&cast(self)->range, &field)
+             : NULL;
+}
+
+static PyObject* find(PyObject* self, PyObject* number) {
+  int64_t wanted = 0;
+  if (!st_bind_integer(number, "number", 0, UINT32_MAX, &wanted))
+    return NULL;
+  const struct byte_range* range = &cast(self)->range;
+  struct st_decoder decoder;
+  struct st_field field;
+  st_decoder_init(&decoder, range->data, range->size);
+  while (st_decoder_next(&decoder, &field)) {
+    if (field.number == wanted)
+      return decoded_field_new(range, &field);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
+  return PyLong_FromSize_t(st_decoder_left(&cast(self)->decoder));
+}
+
+/* What Python's reader says about the field where this one stopped. */
+static void explain(const DecoderObject* d) {
+  PyObject* wire = PyImport_ImportModule("stretto.protozero.wire");
+  PyObject* view = byte_range_view(&d->range);
+  if (wire && view) {
+    Py_ssize_t size = (Py_ssize_t)d->range.size;
+    Py_ssize_t position = size - (Py_ssize_t)st_decoder_left(&d->decoder);
+    PyObject* field =
+        PyObject_CallMethod(wire, "read_field", "Onn", view, position, size);
+    Py_XDECREF(field);
+  }
+  Py_XDECREF(view);
+  Py_XDECREF(wire);
+}
+
+static PyObject* get_error(PyObject* self, void* Py_UNUSED(closure)) {
+  struct st_decoder decoder = cast(self)->decoder;
+  struct st_field field;
+  if (!st_decoder_left(&decoder) || st_decoder_next(&decoder, &field) ||
+      !st_decoder_left(&decoder))
+    Py_RETURN_NONE;
+  explain(cast(self));
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyErr_NormalizeException(&type, &error, &traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return error ? error : Py_NewRef(Py_None);
+}
+
+static PyMethodDef kMethods[] = {
+    {"find", find, METH_O,
+     "The first field with a number, from the start of the message, or None."},
+    {0},
+};
+
+static PyGetSetDef kProperties[] = {
+    {"bytes_left", get_bytes_left, NULL,
+     "Bytes that were not read; after iterating, more than 0 means malformed.",
+     NULL},
+    {"error", get_error, NULL, "Why iteration stops before the end, or None.",
+     NULL},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc, "Iterates the fields of one message, once."},
+    {Py_tp_new, decoder_new},
+    {Py_tp_dealloc, decoder_dealloc},
+    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, decoder_next},
+    {Py_tp_methods, kMethods},
+    {Py_tp_getset, kProperties},
+    {0, NULL},
+};
+
+static PyType_Spec kSpec = {
+    .name = "stretto._native.Decoder",
+    .basicsize = sizeof(DecoderObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = kSlots,
+};
+
+int st_bind_add_message_decoder(PyObject* module) {
+  decoder_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  if (!decoder_type || PyModule_AddType(module, decoder_type) < 0)
+    return -1;
+  static int (*const kParts[])(PyObject*) = {
+      add_buffer_owner_type, add_decoded_field_type, add_typed_decoder_types,
+      add_selector_type, add_tokenizer_type};
+  for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
+    if (kParts[i](module) < 0)
+      return -1;
+  }
+  return 0;
+}

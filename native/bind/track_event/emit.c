@@ -1,0 +1,542 @@
+/* One event, to every session that wants it. */
+#include "bind/track_event/track_event.h"
+#include "core/fields.h"
+#include "core/setters.h"
+
+enum {
+  MAX_ARGUMENTS = 128,
+  MAX_NESTING = 16, /* of events in the repr of arguments of events */
+  MAX_NAME_BYTES = 4096,
+  MAX_MARK = 104, /* all of st_part_names fit */
+
+  /* TrackEvent */
+  EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
+  EVENT_FLOW_IDS = ST_FIELD_TRACK_EVENT_FLOW_IDS,
+  EVENT_TERMINATING_FLOW_IDS = ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
+};
+
+struct argument {
+  PyObject* name;    /* str */
+  PyObject* release; /* the same, if it was made here */
+  PyObject* value;
+  struct converted_argument converted;
+};
+
+/* An event on its way, between its conversion and its packets. */
+struct event {
+  const struct event_request* request;
+  PyObject* name; /* str, or NULL */
+  const struct st_track* track;
+  uint64_t track_uuid;
+  size_t fields_offset, fields_size; /* flows and counter value, in scratch */
+  struct argument* arguments;
+  unsigned argument_count, argument_capacity, arguments_left_out;
+  unsigned left_out;        /* bits of enum event_part */
+  PyObject* more_arguments; /* dict: a copy, for a repr may change the given */
+};
+
+/* ---- conversion: may run Python ---- */
+
+/* Keys of `args=` may be anything; "?" where it has no str. */
+static PyObject* name_as_text(PyObject* name) {
+  PyObject* text = PyObject_Str(name);
+  if (text)
+    return text;
+  swallow_error();
+  return PyUnicode_FromString("?");
+}
+
+static void add_argument(struct thread_state* t, struct event* e,
+                         PyObject* name, PyObject* value) {
+  if (e->argument_count == e->argument_capacity) {
+    e->arguments_left_out++;
+    st_argument_errors++;
+    return;
+  }
+  PyObject* made = PyUnicode_Check(name) ? NULL : name_as_text(name);
+  if (!made && !PyUnicode_Check(name)) {
+    swallow_error();
+    return;
+  }
+  struct argument* a = &e->arguments[e->argument_count++];
+  a->name = made ? made : name;
+  a->release = made;
+  a->value = value;
+  convert_argument(t, value, &a->converted);
+}
+
+static void convert_arguments(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  Py_ssize_t named = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
+  for (Py_ssize_t i = 0; i < named; i++) {
+    PyObject* name = PyTuple_GET_ITEM(r->argument_names, i);
+    if (i < 32 ? r->skip_names & (1u << i) : is_event_option(name))
+      continue;
+    if (r->template && r->argument_values[i] == Py_None)
+      continue;
+    add_argument(t, e, name, r->argument_values[i]);
+  }
+  PyObject *name, *value;
+  Py_ssize_t pos = 0;
+  while (e->more_arguments &&
+         PyDict_Next(e->more_arguments, &pos, &name, &value))
+    add_argument(t, e, name, value);
+}
+
+/* More than a double holds: infinite. */
+static bool as_double(PyObject* value, double* out) {
+  *out = PyFloat_AsDouble(value);
+  if (*out != -1.0 || !PyErr_Occurred())
+    return true;
+  if (!PyLong_Check(value) || !PyErr_ExceptionMatches(PyExc_OverflowError))
+    return false;
+  PyErr_Clear();
+  int sign; /* -1 or 1, as overflow says it */
+  PyLong_AsLongLongAndOverflow(value, &sign);
+  *out = sign < 0 ? -Py_HUGE_VAL : Py_HUGE_VAL;
+  return true;
+}
+
+/* An int where it is one (also one of another library), else a double. */
+static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
+  PyObject* number =
+      PyIndex_Check(value) ? PyNumber_Index(value) : Py_NewRef(value);
+  if (!number)
+    return false;
+  int overflow = 1;
+  long long integer = 0;
+  double real = 0;
+  if (PyLong_Check(number))
+    integer = PyLong_AsLongLongAndOverflow(number, &overflow);
+  bool ok = !overflow || as_double(number, &real);
+  Py_DECREF(number);
+  uint8_t* p = ok ? builder_room(out, 16) : NULL;
+  if (!p)
+    return false;
+  p = overflow ? st_track_event_put_double_counter_value(p, real)
+               : st_track_event_put_counter_value(p, integer);
+  out->size = (size_t)(p - out->data);
+  return true;
+}
+
+static void convert_flows(struct event* e, struct bytes_builder* out,
+                          enum event_part part, uint32_t field,
+                          PyObject* flows) {
+  size_t before = out->size;
+  if (!flows || append_flows(out, field, flows))
+    return;
+  swallow_error();
+  out->size = before;
+  e->left_out |= 1u << part;
+}
+
+/* False: a counter without a value, which is no event. */
+static bool convert_fields(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  struct bytes_builder built = {NULL, 0, 0};
+  convert_flows(e, &built, PART_FLOW, EVENT_FLOW_IDS, r->flow);
+  convert_flows(e, &built, PART_TERMINATING_FLOW, EVENT_TERMINATING_FLOW_IDS,
+                r->terminating_flow);
+  bool ok = !r->value || append_counter_value(&built, r->value);
+  if (!ok)
+    swallow_error();
+  e->fields_offset = t->scratch.size;
+  e->fields_size = built.size;
+  if (!builder_append(&t->scratch, built.data, built.size))
+    e->fields_size = 0;
+  PyMem_RawFree(built.data);
+  return ok;
+}
+
+static void choose_track(struct thread_state* t, struct event* e) {
+  const struct event_request* r = e->request;
+  TrackObject* track = r->track;
+  if (!track && !r->track_uuid && !r->on_thread_track)
+    track = t->task_track;
+  e->track = track ? track_resolve(track) : NULL;
+  e->track_uuid = e->track ? e->track->uuid : r->track_uuid;
+  if (e->track_uuid == t->track.uuid) {
+    e->track = NULL;
+    e->track_uuid = 0;
+  }
+}
+
+/* ---- encoding: runs no Python ---- */
+
+static uint32_t category_iid(struct thread_state* t, struct thread_sequence* s,
+                             CategoryObject* category) {
+  uint32_t index = category->index, epoch = s->core.epoch;
+  if (index >= s->category_capacity) {
+    uint32_t capacity = (index + 16) & ~15u;
+    void* grown =
+        PyMem_RawRealloc(s->categories, capacity * sizeof *s->categories);
+    if (!grown)
+      return 0;
+    s->categories = grown;
+    memset(s->categories + s->category_capacity, 0,
+           (capacity - s->category_capacity) * sizeof *s->categories);
+    s->category_capacity = capacity;
+  }
+  if (s->categories[index].epoch != epoch) {
+    s->categories[index].iid =
+        intern_string(t, s, ST_INTERN_CATEGORY, NULL, category->name);
+    s->categories[index].epoch = epoch;
+  }
+  return s->categories[index].iid;
+}
+
+static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
+                              PyObject* code) {
+  uint32_t iid = st_identity_find(&s->codes, s->core.epoch, code);
+  if (iid)
+    return iid;
+  iid = intern_string(t, s, ST_INTERN_EVENT_NAME, NULL,
+                      ((PyCodeObject*)code)->co_qualname);
+  if (iid)
+    identity_put(t, &s->codes, s->core.epoch, code, iid);
+  return iid;
+}
+
+static void append_location(struct thread_state* t, uint32_t iid,
+                            const char* file, size_t file_size,
+                            const char* function, size_t function_size,
+                            uint32_t line) {
+  size_t bound = file_size + function_size + 48;
+  uint8_t* p = builder_room(&t->interned, bound);
+  if (!p)
+    return;
+  p = st_put_tag(p, ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS, ST_WIRE_DELIMITED);
+  uint8_t* size_field = p;
+  p += ST_SIZE_FIELD;
+  p = st_source_location_put_iid(p, iid);
+  p = st_source_location_put_file_name(p, file, file_size);
+  p = st_source_location_put_function_name(p, function, function_size);
+  p = st_source_location_put_line_number(p, line);
+  st_put_size_field(size_field, (uint32_t)(p - size_field - ST_SIZE_FIELD));
+  t->interned.size = (size_t)(p - t->interned.data);
+}
+
+static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
+                             PyObject* object) {
+  uint32_t iid = st_identity_find(&s->locations, s->core.epoch, object);
+  if (iid)
+    return iid;
+  PyCodeObject* code = (PyCodeObject*)object;
+  Py_ssize_t file_size, function_size;
+  PyObject *release_file, *release_function;
+  const char* file = utf8_of(code->co_filename, &file_size, &release_file);
+  const char* function =
+      utf8_of(code->co_qualname, &function_size, &release_function);
+  uint32_t line = (uint32_t)code->co_firstlineno;
+  if (file && function) {
+    /* The key: what makes two locations the same. */
+    char key[ST_INTERN_MAX_LENGTH + 1];
+    int size =
+        snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH, file);
+    bool is_new = false;
+    if (size <= ST_INTERN_MAX_LENGTH)
+      iid = st_intern(&s->core.interned, ST_INTERN_SOURCE_LOCATION, key,
+                      (size_t)size, &is_new);
+    if (iid && is_new)
+      append_location(t, iid, file, (size_t)file_size, function,
+                      (size_t)function_size, line);
+  }
+  Py_XDECREF(release_file);
+  Py_XDECREF(release_function);
+  if (iid)
+    identity_put(t, &s->locations, s->core.epoch, object, iid);
+  return iid;
+}
+
+/* debug_annotations { name_iid or name, value } */
+static void append_annotation(struct thread_state* t, struct thread_sequence* s,
+                              const struct argument* a) {
+  struct st_identity_cache* cache = a->release ? NULL : &s->argument_names;
+  uint32_t iid = intern_string(t, s, ST_INTERN_ANNOTATION_NAME, cache, a->name);
+  struct bytes_builder* out = &t->scratch;
+  uint8_t* p = builder_room(out, 32);
+  if (!p)
+    return;
+  *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
+  size_t size_field = (size_t)(p - out->data);
+  p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD; /* may grow: see below */
+  size_t start = (size_t)(p - out->data);
+  if (iid)
+    p = st_debug_annotation_put_name_iid(p, iid);
+  out->size = (size_t)(p - out->data);
+  if (!iid) {
+    Py_ssize_t size;
+    PyObject* release;
+    const char* name = utf8_of(a->name, &size, &release);
+    if (size > MAX_NAME_BYTES)
+      size = (Py_ssize_t)cut_utf8(name, MAX_NAME_BYTES);
+    p = builder_room(out, (size_t)size + 16);
+    if (p && name)
+      out->size = (size_t)(st_debug_annotation_put_name(p, name, (size_t)size) -
+                           out->data);
+    Py_XDECREF(release);
+  }
+  if (a->converted.size) {
+    p = builder_room(out, a->converted.size);
+    if (p) {
+      memcpy(p, out->data + a->converted.offset, a->converted.size);
+      out->size += a->converted.size;
+    }
+  } else {
+    append_plain_value(out, a->value);
+  }
+  size_t size = out->size - start;
+  if (start - size_field == ST_SIZE_FIELD) {
+    st_put_size_field(out->data + size_field, (uint32_t)size);
+  } else if (size < 0x80) {
+    out->data[size_field] = (uint8_t)size;
+  } else { /* a long string: make room for a four-byte size after all */
+    if (!builder_room(out, 3))
+      return;
+    memmove(out->data + start + 3, out->data + start, size);
+    st_put_size_field(out->data + size_field, (uint32_t)size);
+    out->size += 3;
+  }
+}
+
+/* debug_annotations { name "...", string_value }: something is missing. */
+static void append_mark(struct bytes_builder* out, const char* text) {
+  uint8_t fields[MAX_MARK + 24];
+  uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
+  f = st_debug_annotation_put_string_value(f, text, strlen(text));
+  uint8_t* p = builder_room(out, sizeof fields + 8);
+  if (p)
+    out->size = (size_t)(st_track_event_put_debug_annotations(
+                             p, fields, (size_t)(f - fields)) -
+                         out->data);
+}
+
+static void append_truncated(struct bytes_builder* out, unsigned more) {
+  char text[MAX_MARK];
+  snprintf(text, sizeof text, "[truncated, %u more]", more);
+  append_mark(out, text);
+}
+
+/* "[left out: timestamp, args]": they were wrong. */
+static void append_left_out(struct bytes_builder* out, unsigned parts) {
+  char text[MAX_MARK];
+  int size = 0;
+  for (int i = 0; i < EVENT_PARTS; i++) {
+    if (parts & (1u << i))
+      size += snprintf(text + size, sizeof text - (size_t)size, "%s%s",
+                       size ? ", " : "[left out: ", st_part_names[i]);
+  }
+  snprintf(text + size, sizeof text - (size_t)size, "]");
+  append_mark(out, text);
+}
+
+static void append_inline_category(struct thread_state* t,
+                                   CategoryObject* category) {
+  Py_ssize_t size;
+  PyObject* release;
+  const char* data = utf8_of(category->name, &size, &release);
+  uint8_t* p = data ? builder_room(&t->scratch, (size_t)size + 16) : NULL;
+  if (p)
+    t->scratch.size =
+        (size_t)(st_track_event_put_categories(p, data, (size_t)size) -
+                 t->scratch.data);
+  Py_XDECREF(release);
+}
+
+/* What isn't interned and not an argument: flows, counter value. */
+static void append_fields(struct thread_state* t, const struct event* e) {
+  uint8_t* p = builder_room(&t->scratch, e->fields_size);
+  if (!p || !e->fields_size)
+    return;
+  memcpy(p, t->scratch.data + e->fields_offset, e->fields_size);
+  t->scratch.size += e->fields_size;
+}
+
+static void append_name(struct thread_state* t, struct thread_sequence* s,
+                        const struct event* e, struct st_event* out) {
+  const struct event_request* r = e->request;
+  if (r->code) {
+    out->name_iid = code_name_iid(t, s, r->code);
+    uint32_t location = location_iid(t, s, r->code);
+    uint8_t* p = builder_room(&t->scratch, 16);
+    if (location && p)
+      t->scratch.size =
+          (size_t)(st_track_event_put_source_location_iid(p, location) -
+                   t->scratch.data);
+  } else if (e->name) {
+    out->name_iid =
+        intern_string(t, s, ST_INTERN_EVENT_NAME, &s->names, e->name);
+  }
+}
+
+static bool write_to(struct thread_state* t, struct thread_sequence* s,
+                     const struct event* e, struct st_event* out) {
+  const struct event_request* r = e->request;
+  size_t base = t->scratch.size;
+  t->interned.size = 0;
+  bool has_category =
+      r->category && r->type != ST_SLICE_END && r->type != ST_COUNTER;
+  out->category_iid = has_category ? category_iid(t, s, r->category) : 0;
+  if (has_category && !out->category_iid)
+    append_inline_category(t, r->category);
+  out->name_iid = 0;
+  append_name(t, s, e, out);
+  append_fields(t, e);
+  for (unsigned i = 0; i < e->argument_count; i++)
+    append_annotation(t, s, &e->arguments[i]);
+  if (e->arguments_left_out)
+    append_truncated(&t->scratch, e->arguments_left_out);
+  if (e->left_out)
+    append_left_out(&t->scratch, e->left_out);
+  out->fields = t->scratch.data + base;
+  out->fields_size = t->scratch.size - base;
+  out->interned = t->interned.data;
+  out->interned_size = t->interned.size;
+  bool ok = st_sequence_write(&s->core, out);
+  if (ok && r->template)
+    remember_template(s, r->template);
+  else if (ok && r->argument_names && !r->skip_names && !r->more_arguments)
+    remember_keywords(t, s, r->argument_names);
+  t->scratch.size = base;
+  return ok;
+}
+
+/* Gets the sequence to where the event may be written. */
+static bool prepare(struct thread_sequence* s, const struct event* e,
+                    uint64_t now) {
+  for (int round = 0; round < 3; round++) {
+    if (!st_sequence_prepare(&s->core, now, ST_EVENT_ROOM))
+      return false;
+    if (e->track)
+      st_sequence_declare_track(&s->core, e->track);
+    if (st_sequence_is_current(&s->core))
+      return true;
+  }
+  return st_sequence_prepare(&s->core, now, ST_EVENT_ROOM);
+}
+
+static bool emit_to_slot(struct thread_state* t, int slot,
+                         const struct event* e, struct st_event* out) {
+  uint32_t since = e->request->since;
+  if (since && !instance_runs_since(slot, since))
+    return false;
+  struct thread_sequence* s = thread_sequence_get(t, slot);
+  if (!s)
+    return false;
+  uint64_t now = st_fast_now();
+  if (!out->explicit_timestamp)
+    out->timestamp = now;
+  if (!prepare(s, e, now)) {
+    s->core.events_lost++;
+    if (out->type == ST_SLICE_END)
+      st_sequence_owe_end(&s->core, out->timestamp, out->track_uuid);
+    return false;
+  }
+  if (!st_instances[slot].filter_annotations)
+    return write_to(t, s, e, out);
+  struct event without = *e;
+  without.argument_count = without.arguments_left_out = without.left_out = 0;
+  return write_to(t, s, &without, out);
+}
+
+static PyObject* name_as_str(PyObject* name) {
+  if (!name || PyUnicode_Check(name))
+    return Py_XNewRef(name);
+  PyObject* text = PyObject_Str(name);
+  if (!text)
+    swallow_error();
+  return text;
+}
+
+/* A name that can't be interned is written inline. */
+static const char* inline_name(const struct event* e, struct st_event* out,
+                               PyObject** release) {
+  PyObject* name = e->request->code
+                       ? ((PyCodeObject*)e->request->code)->co_qualname
+                       : e->name;
+  if (!name)
+    return NULL;
+  Py_ssize_t size;
+  const char* data = utf8_of(name, &size, release);
+  if (size > MAX_NAME_BYTES)
+    size = (Py_ssize_t)cut_utf8(data, MAX_NAME_BYTES);
+  out->name_size = (size_t)size;
+  return data;
+}
+
+/* The packets of an event that is converted; runs no Python. */
+static uint32_t write_to_slots(struct thread_state* t, const struct event* e,
+                               uint32_t mask) {
+  const struct event_request* r = e->request;
+  struct st_event out = {.type = r->type,
+                         .timestamp = r->timestamp,
+                         .explicit_timestamp = r->has_timestamp,
+                         .track_uuid = e->track_uuid};
+  PyObject* release = NULL;
+  out.name = inline_name(e, &out, &release);
+  uint32_t written = 0;
+  t->busy = true;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((mask & (1u << slot)) && emit_to_slot(t, slot, e, &out))
+      written |= 1u << slot;
+  }
+  t->busy = false;
+  Py_XDECREF(release);
+  return written;
+}
+
+static unsigned count_arguments(const struct thread_state* t,
+                                const struct event* e) {
+  const struct event_request* r = e->request;
+  Py_ssize_t count = r->argument_names ? PyTuple_Size(r->argument_names) : 0;
+  if (e->more_arguments)
+    count += PyDict_Size(e->more_arguments);
+  if (t->converting >= MAX_NESTING)
+    return 0;
+  return count < MAX_ARGUMENTS ? (unsigned)count : MAX_ARGUMENTS;
+}
+
+static uint32_t emit(const struct event_request* r, uint32_t mask) {
+  struct thread_state* t = thread_state_get();
+  if (!t || t->busy)
+    return 0;
+  PyObject *error, *error_value, *traceback; /* what the program is raising */
+  PyErr_Fetch(&error, &error_value, &traceback);
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
+  thread_state_refresh_name(t, mask);
+  size_t base = t->scratch.size;
+  struct event e = {.request = r, .left_out = r->left_out};
+  e.name = name_as_str(r->name);
+  if (r->more_arguments)
+    e.more_arguments = PyDict_Copy(r->more_arguments);
+  e.argument_capacity = count_arguments(t, &e);
+  struct argument arguments[e.argument_capacity + 1];
+  e.arguments = arguments;
+  t->converting++;
+  convert_arguments(t, &e);
+  bool converted = convert_fields(t, &e);
+  t->converting--;
+  uint32_t written = 0;
+  if (converted) {
+    choose_track(t, &e);
+    written = write_to_slots(t, &e, mask);
+  }
+  t->scratch.size = base;
+  thread_state_release_discarded(t);
+  for (unsigned i = 0; i < e.argument_count; i++)
+    Py_XDECREF(arguments[i].release);
+  Py_XDECREF(e.more_arguments);
+  Py_XDECREF(e.name);
+  PyErr_Restore(error, error_value, traceback);
+  return written;
+}
+
+_Thread_local unsigned st_events_underway;
+
+uint32_t st_emit(const struct event_request* r, uint32_t mask) {
+  st_events_underway++;
+  uint32_t written = emit(r, mask);
+  st_events_underway--;
+  return written;
+}

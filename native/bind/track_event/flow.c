@@ -1,0 +1,179 @@
+/* Flow: an id that draws arrows between the events that carry it.
+ *
+ * Ids are unique across processes: a counter, mixed with the process's track
+ * uuid.  An int is taken as it is, for ids that come from elsewhere. */
+#include "bind/common/bind.h"
+#include "bind/flows/flow_ids.h"
+#include "bind/track_event/track_event.h"
+
+#include <structmember.h>
+
+PyTypeObject* st_flow_type;
+
+typedef struct {
+  PyObject_HEAD
+  unsigned long long id;
+} FlowObject;
+
+static uint64_t next_flow_id(void) {
+  static _Atomic uint64_t counter;
+  uint64_t id;
+  do {
+    id = flow_stream(st_process_track.uuid, atomic_fetch_add(&counter, 1) + 1);
+  } while (id == 0);
+  return id;
+}
+
+static bool append_flow_id(struct bytes_builder* out, uint32_t field,
+                           uint64_t id) {
+  uint8_t* p = builder_room(out, 16);
+  if (!p)
+    return false;
+  out->size = (size_t)(st_put_fixed64_field(p, field, id) - out->data);
+  return true;
+}
+
+static bool append_one(struct bytes_builder* out, uint32_t field,
+                       PyObject* flow) {
+  if (Py_TYPE(flow) == st_flow_type)
+    return append_flow_id(out, field, ((FlowObject*)flow)->id);
+  unsigned long long id = PyLong_AsUnsignedLongLongMask(flow);
+  if (id == (unsigned long long)-1 && PyErr_Occurred())
+    return false;
+  return append_flow_id(out, field, id);
+}
+
+bool single_flow(PyObject* flow, uint64_t* id) {
+  if (Py_TYPE(flow) == st_flow_type) {
+    *id = ((FlowObject*)flow)->id;
+    return true;
+  }
+  if (!PyLong_CheckExact(flow))
+    return false;
+  *id = PyLong_AsUnsignedLongLongMask(flow);
+  return true;
+}
+
+static bool is_iterable(PyObject* value) {
+  return Py_TYPE(value)->tp_iter || PySequence_Check(value);
+}
+
+/* An int of another library may be an array as well: then it is many. */
+static bool is_one(PyObject* value) {
+  return Py_TYPE(value) == st_flow_type || PyLong_Check(value) ||
+         (PyIndex_Check(value) && !is_iterable(value));
+}
+
+bool may_be_flows(PyObject* value) {
+  if (is_one(value))
+    return true;
+  if (!PyList_Check(value) && !PyTuple_Check(value))
+    return is_iterable(value) && !PyUnicode_Check(value);
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+    if (Py_TYPE(item) != st_flow_type && !PyIndex_Check(item))
+      return false;
+  }
+  return true;
+}
+
+bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows) {
+  if (is_one(flows))
+    return append_one(out, field, flows);
+  PyObject* all = PySequence_Tuple(flows);
+  if (!all)
+    return false;
+  bool ok = true;
+  for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(all); i++)
+    ok = append_one(out, field, PyTuple_GET_ITEM(all, i));
+  Py_DECREF(all);
+  return ok;
+}
+
+static PyObject* flow_new(PyTypeObject* type, PyObject* args,
+                          PyObject* kwargs) {
+  static char* names[] = {"id", NULL};
+  PyObject* id = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!:Flow", names,
+                                   &PyLong_Type, &id))
+    return NULL;
+  FlowObject* flow = (FlowObject*)type->tp_alloc(type, 0);
+  if (!flow)
+    return NULL;
+  flow->id = id ? PyLong_AsUnsignedLongLong(id) : next_flow_id();
+  if (PyErr_Occurred()) {
+    Py_DECREF(flow);
+    return NULL;
+  }
+  return (PyObject*)flow;
+}
+
+static void flow_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject* flow_repr(PyObject* self) {
+  char text[48];
+  snprintf(text, sizeof text, "stretto.Flow(0x%016llx)",
+           ((FlowObject*)self)->id);
+  return PyUnicode_FromString(text);
+}
+
+static PyObject* flow_reduce(PyObject* self, PyObject* unused) {
+  (void)unused;
+  return Py_BuildValue("O(K)", (PyObject*)Py_TYPE(self),
+                       ((FlowObject*)self)->id);
+}
+
+/* The `index`th number of the stream that `key` names. */
+static PyObject* flow_id(PyObject* module, PyObject* const* args,
+                         Py_ssize_t count) {
+  (void)module;
+  if (count != 2 || !PyLong_Check(args[0]) || !PyLong_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "flow_id(key, index) takes two ints");
+    return NULL;
+  }
+  uint64_t key = PyLong_AsUnsignedLongLongMask(args[0]);
+  uint64_t index = PyLong_AsUnsignedLongLongMask(args[1]);
+  return PyLong_FromUnsignedLongLong(flow_stream(key, index));
+}
+
+static PyMethodDef kFunctions[] = {
+    {"flow_id", (PyCFunction)(void (*)(void))flow_id, METH_FASTCALL,
+     "flow_id(key, index, /)\n--\n\n"
+     "The id that two processes give the index-th message between them, if "
+     "both know the key:\n64 bits, different for each index."},
+    {NULL, NULL, 0, NULL}};
+
+static PyMemberDef kMembers[] = {{"id", T_ULONGLONG, offsetof(FlowObject, id),
+                                  READONLY, "The 64-bit id in the trace."},
+                                 {NULL, 0, 0, 0, NULL}};
+
+static PyMethodDef kMethods[] = {{"__reduce__", flow_reduce, METH_NOARGS, NULL},
+                                 {NULL, NULL, 0, NULL}};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc,
+     "Flow(id=...)\n--\n\n"
+     "An arrow between events: pass it as flow= to each of them, "
+     "and as terminating_flow= to the last."},
+    {Py_tp_new, flow_new},
+    {Py_tp_dealloc, flow_dealloc},
+    {Py_tp_repr, flow_repr},
+    {Py_tp_members, kMembers},
+    {Py_tp_methods, kMethods},
+    {0, NULL}};
+static PyType_Spec kSpec = {"stretto._native.Flow", sizeof(FlowObject), 0,
+                            Py_TPFLAGS_DEFAULT, kSlots};
+
+int add_flow_type(PyObject* module) {
+  st_flow_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  if (!st_flow_type)
+    return -1;
+  if (PyModule_AddType(module, st_flow_type) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, kFunctions);
+}

@@ -1,0 +1,183 @@
+/* Instances: the sessions that record track events now, one slot each.
+ *
+ * The client (stretto.client.track_event) decides what a slot records by
+ * setting categories' bits; this file only starts and stops slots. */
+#include "bind/common/bind.h"
+#include "bind/track_event/track_event.h"
+
+struct instance st_instances[MAX_INSTANCES];
+uint32_t st_start_counter;
+uint64_t st_argument_errors;
+struct st_track st_process_track;
+uint32_t st_process_generation = 1;
+
+static uint8_t* process_descriptor;
+
+static const char* const kStartNames[] = {"slot", "arbiter", "target_buffer",
+                                          "policy", "filter_annotations"};
+static const struct st_bind_signature kStart = {"start_instance", kStartNames,
+                                                3, 5};
+
+static PyObject* start_instance(PyObject* module, PyObject* const* args,
+                                Py_ssize_t count, PyObject* kwnames) {
+  (void)module;
+  PyObject* given[5];
+  int64_t slot = 0, policy = ST_DROP;
+  uint32_t buffer = 0;
+  if (!st_bind_arguments(&kStart, args, count, kwnames, given) ||
+      !st_bind_integer(given[0], "slot", 0, MAX_INSTANCES - 1, &slot) ||
+      !st_bind_target_buffer(given[2], &buffer) ||
+      !st_bind_integer(given[3], "policy", ST_STALL, ST_STALL_THEN_DROP,
+                       &policy))
+    return NULL;
+  struct st_arbiter* arbiter = st_bind_arbiter(given[1]);
+  if (!arbiter)
+    return NULL;
+  struct instance* instance = &st_instances[slot];
+  if (instance->active) {
+    PyErr_Format(PyExc_ValueError, "slot %d is in use: stop it first",
+                 (int)slot);
+    return NULL;
+  }
+  open_begins_forget_ended_sessions();
+  Py_INCREF(given[1]);
+  Py_XSETREF(instance->arbiter_object, given[1]);
+  instance->arbiter = arbiter;
+  instance->target_buffer = buffer;
+  instance->policy = (enum st_exhausted_policy)policy;
+  instance->filter_annotations = given[4] && PyObject_IsTrue(given[4]);
+  instance->events_written = instance->events_lost = 0;
+  instance->generation = ++st_start_counter;
+  instance->active = true;
+  Py_RETURN_NONE;
+}
+
+static int slot_argument(PyObject* argument) {
+  int64_t slot = 0;
+  if (!st_bind_integer(argument, "slot", 0, MAX_INSTANCES - 1, &slot))
+    return -1;
+  return (int)slot;
+}
+
+static PyObject* stop_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  struct instance* instance = &st_instances[slot];
+  instance->active = false;
+  thread_states_reap();
+  thread_states_drop_instance(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* clear_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  thread_states_clear_state(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* flush_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  thread_states_flush(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* instance_counts(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  uint64_t written, lost;
+  thread_states_count(slot, &written, &lost);
+  return Py_BuildValue("(KK)", (unsigned long long)written,
+                       (unsigned long long)lost);
+}
+
+static PyObject* argument_errors(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return PyLong_FromUnsignedLongLong(st_argument_errors);
+}
+
+static PyObject* set_process(PyObject* module, PyObject* args) {
+  (void)module;
+  unsigned long long uuid;
+  const char* data;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "Ky#", &uuid, &data, &size))
+    return NULL;
+  uint8_t* copy = PyMem_RawMalloc((size_t)size + 1);
+  if (!copy)
+    return PyErr_NoMemory();
+  memcpy(copy, data, (size_t)size);
+  PyMem_RawFree(process_descriptor);
+  process_descriptor = copy;
+  st_process_track = (struct st_track){uuid, copy, (size_t)size, NULL};
+  st_process_generation++;
+  Py_RETURN_NONE;
+}
+
+static PyObject* set_current_task(PyObject* module, PyObject* function) {
+  (void)module;
+  thread_state_set_current_task(function);
+  Py_RETURN_NONE;
+}
+
+static PyObject* set_hooks(PyObject* module, PyObject* const* args,
+                           Py_ssize_t count) {
+  (void)module;
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_hooks(describe_thread, current_track)");
+    return NULL;
+  }
+  thread_state_set_hooks(args[0], args[1]);
+  Py_RETURN_NONE;
+}
+
+static PyObject* after_fork_in_child(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    st_instances[slot].active = false;
+  thread_states_after_fork();
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    Py_CLEAR(st_instances[slot].arbiter_object);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"start_instance", (PyCFunction)(void (*)(void))start_instance,
+     METH_FASTCALL | METH_KEYWORDS, "Start recording into a slot."},
+    {"stop_instance", stop_instance, METH_O,
+     "Stop a slot and commit what all threads hold for it."},
+    {"clear_instance", clear_instance, METH_O,
+     "Make every thread announce its incremental state anew."},
+    {"flush_instance", flush_instance, METH_O,
+     "Commit what all threads hold for a slot."},
+    {"instance_counts", instance_counts, METH_O,
+     "(events written, events lost) of a slot since its start."},
+    {"argument_errors", argument_errors, METH_NOARGS,
+     "Arguments that could not be converted, or were wrong, so far."},
+    {"set_process", set_process, METH_VARARGS,
+     "set_process(uuid, descriptor): the track of this process."},
+    {"set_current_task", set_current_task, METH_O,
+     "set_current_task(function): what asyncio has."},
+    {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,
+     "set_hooks(describe_thread, current_track)"},
+    {"after_fork_in_child", after_fork_in_child, METH_NOARGS,
+     "Forget all sessions: they belong to the parent."},
+    {NULL, NULL, 0, NULL}};
+
+int add_instance_functions(PyObject* module) {
+  if (PyModule_AddIntConstant(module, "MAX_INSTANCES", MAX_INSTANCES) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, kFunctions);
+}

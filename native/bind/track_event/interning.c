@@ -1,0 +1,101 @@
+/* Strings to ids: by the identity of the object first, by value second. */
+#include "bind/track_event/track_event.h"
+#include "core/fields.h"
+#include "core/setters.h"
+
+uint8_t* builder_room(struct bytes_builder* b, size_t n) {
+  if (b->capacity - b->size < n) {
+    size_t capacity = b->capacity ? 2 * b->capacity : 256;
+    while (capacity - b->size < n)
+      capacity *= 2;
+    uint8_t* grown = PyMem_RawRealloc(b->data, capacity);
+    if (!grown)
+      return NULL;
+    b->data = grown;
+    b->capacity = capacity;
+  }
+  return b->data + b->size;
+}
+
+bool builder_append(struct bytes_builder* b, const void* data, size_t n) {
+  uint8_t* p = builder_room(b, n);
+  if (!p)
+    return false;
+  if (n)
+    memcpy(p, data, n);
+  b->size += n;
+  return true;
+}
+
+/* Its destructor could run anything, so it waits until the event is written. */
+void discard_later(struct thread_state* t, PyObject* object) {
+  if (!object)
+    return;
+  if (t->discarded_count == MAX_DISCARDED) {
+    Py_DECREF(object); /* str and code: nothing of ours runs */
+    return;
+  }
+  t->discarded[t->discarded_count++] = object;
+}
+
+void identity_put(struct thread_state* t, struct st_identity_cache* c,
+                  uint32_t epoch, PyObject* key, uint32_t iid) {
+  struct st_identity_slot* s = st_identity_place(c, epoch, key);
+  if (!s)
+    return;
+  if (s->key != key) {
+    discard_later(t, s->key);
+    s->key = Py_NewRef(key);
+  }
+  s->epoch = epoch;
+  s->iid = iid;
+}
+
+/* InternedData field of a kind. */
+static uint32_t interned_field(enum st_intern_kind kind) {
+  switch (kind) {
+    case ST_INTERN_CATEGORY:
+      return ST_FIELD_INTERNED_DATA_EVENT_CATEGORIES;
+    case ST_INTERN_EVENT_NAME:
+      return ST_FIELD_INTERNED_DATA_EVENT_NAMES;
+    case ST_INTERN_ANNOTATION_NAME:
+      return ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES;
+    default:
+      return ST_FIELD_INTERNED_DATA_LOG_MESSAGE_BODY;
+  }
+}
+
+/* An EventName, or one of the others, which have the same two fields. */
+static void append_entry(struct bytes_builder* out, uint32_t field,
+                         uint32_t iid, const char* data, size_t size) {
+  uint8_t* p = builder_room(out, size + 32);
+  if (!p)
+    return;
+  p = st_put_tag(p, field, ST_WIRE_DELIMITED);
+  p = st_put_varint(p,
+                    1 + st_varint_size(iid) + 1 + st_varint_size(size) + size);
+  p = st_event_name_put_iid(p, iid);
+  p = st_event_name_put_name(p, data, size);
+  out->size = (size_t)(p - out->data);
+}
+
+uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
+                       enum st_intern_kind kind,
+                       struct st_identity_cache* cache, PyObject* string) {
+  uint32_t epoch = s->core.epoch;
+  uint32_t iid = cache ? st_identity_find(cache, epoch, string) : 0;
+  if (iid)
+    return iid;
+  Py_ssize_t size;
+  PyObject* release;
+  const char* data = utf8_of(string, &size, &release);
+  bool is_new;
+  iid = data ? st_intern(&s->core.interned, kind, data, (size_t)size, &is_new)
+             : 0;
+  if (iid && is_new)
+    append_entry(&t->interned, interned_field(kind), iid, data, (size_t)size);
+  Py_XDECREF(release);
+  if (iid && cache && PyUnicode_CheckExact(string))
+    identity_put(t, cache, epoch, string, iid);
+  return iid;
+}

@@ -1,0 +1,383 @@
+/* Slice: the context manager behind Category.slice.
+ *
+ * A slice remembers for each entry which slots got its BEGIN, since which
+ * start counter, and on which track; its END goes there and nowhere else.
+ * The same object may be entered again, also while it is open: entries are a
+ * small stack, the first one inline.
+ *
+ * Objects are recycled through a free list, from tp_dealloc only. */
+#include "bind/common/bind.h"
+#include "bind/track_event/track_event.h"
+
+enum { MAX_FREE = 64 };
+
+/* Out of the way of plain slices. */
+#define RARE __attribute__((noinline))
+
+struct entry {
+  uint32_t mask;
+  uint32_t start_counter;
+  uint64_t track_uuid;
+};
+
+typedef struct {
+  PyObject_HEAD
+  CategoryObject* category;
+  PyObject* name;
+  PyObject* code;
+  TrackObject* track;
+  PyObject* flow;
+  PyObject* terminating_flow;
+  PyObject* names;  /* tuple: names of arguments, ours among them */
+  PyObject* values; /* tuple, as long */
+  PyObject* more_arguments;
+  uint64_t timestamp;
+  uint32_t skip_names;
+  bool has_timestamp;
+  uint8_t left_out;  /* as in event_request */
+  bool may_be_quick; /* nothing but a name and maybe plain arguments */
+  uint32_t depth;
+  struct entry first;
+  struct entry* deeper;          /* entries 1 and up */
+  EventTemplateObject* template; /* NULL: what follows isn't used */
+  uint8_t type;     /* ST_INSTANT: recorded when it is entered, and no END */
+  PyObject* within; /* (context variable, value), or NULL */
+  PyObject* token;  /* what resets the variable; NULL: not set */
+} SliceObject;
+
+static PyTypeObject* slice_type;
+static PyTypeObject* empty_type;
+PyObject* st_empty_slice;
+
+static SliceObject* free_list[MAX_FREE];
+static int free_count;
+
+static SliceObject* slice_alloc(void) {
+  if (!free_count)
+    return (SliceObject*)slice_type->tp_alloc(slice_type, 0);
+  SliceObject* s = free_list[--free_count];
+  return (SliceObject*)PyObject_Init((PyObject*)s, slice_type);
+}
+
+static bool keep_arguments(SliceObject* s, const struct event_request* r) {
+  Py_ssize_t count = PyTuple_GET_SIZE(r->argument_names);
+  s->values = PyTuple_New(count);
+  if (!s->values)
+    return false;
+  for (Py_ssize_t i = 0; i < count; i++)
+    PyTuple_SET_ITEM(s->values, i, Py_NewRef(r->argument_values[i]));
+  s->names = Py_NewRef(r->argument_names);
+  return true;
+}
+
+RARE static void drop_template(SliceObject* s) {
+  Py_CLEAR(s->template);
+  Py_CLEAR(s->within);
+  Py_CLEAR(s->token);
+}
+
+PyObject* slice_new(const struct event_request* r) {
+  SliceObject* s = slice_alloc();
+  if (!s)
+    return NULL;
+  s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
+  s->template = NULL;
+  s->name = Py_XNewRef(r->name);
+  s->code = Py_XNewRef(r->code);
+  s->track = (TrackObject*)Py_XNewRef((PyObject*)r->track);
+  s->flow = Py_XNewRef(r->flow);
+  s->terminating_flow = Py_XNewRef(r->terminating_flow);
+  s->more_arguments = Py_XNewRef(r->more_arguments);
+  s->names = s->values = NULL;
+  s->timestamp = r->timestamp;
+  s->has_timestamp = r->has_timestamp;
+  s->skip_names = r->skip_names;
+  s->left_out = r->left_out;
+  s->may_be_quick = r->name && !r->left_out && !r->track && !r->flow &&
+                    !r->terminating_flow && !r->more_arguments &&
+                    !r->has_timestamp;
+  s->depth = 0;
+  s->deeper = NULL;
+  if (r->argument_names && !keep_arguments(s, r)) {
+    Py_DECREF(s);
+    return NULL;
+  }
+  return (PyObject*)s;
+}
+
+PyObject* template_slice_new(const struct event_request* r) {
+  SliceObject* s = (SliceObject*)slice_new(r);
+  if (!s)
+    return NULL;
+  s->template = (EventTemplateObject*)Py_NewRef((PyObject*)r->template);
+  s->type = (uint8_t)r->type;
+  s->within = Py_XNewRef(r->within);
+  s->token = NULL;
+  return (PyObject*)s;
+}
+
+static void slice_dealloc(PyObject* self) {
+  SliceObject* s = (SliceObject*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  Py_CLEAR(s->category);
+  if (UNLIKELY(s->template))
+    drop_template(s);
+  Py_CLEAR(s->name);
+  Py_CLEAR(s->code);
+  Py_CLEAR(s->track);
+  Py_CLEAR(s->flow);
+  Py_CLEAR(s->terminating_flow);
+  Py_CLEAR(s->names);
+  Py_CLEAR(s->values);
+  Py_CLEAR(s->more_arguments);
+  PyMem_RawFree(s->deeper);
+  s->deeper = NULL;
+  if (free_count < MAX_FREE)
+    free_list[free_count++] = s;
+  else
+    type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static struct entry* push_entry(SliceObject* s) {
+  if (s->depth == 0) {
+    s->depth = 1;
+    return &s->first;
+  }
+  struct entry* grown = PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
+  if (!grown)
+    return NULL;
+  s->deeper = grown;
+  return &s->deeper[s->depth++ - 1];
+}
+
+static struct entry pop_entry(SliceObject* s) {
+  static const struct entry none;
+  if (s->depth == 0)
+    return none;
+  s->depth--;
+  return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
+}
+
+/* ---- slices of functions ----
+ *
+ * A call of a @traced function has a slice of its own.  Until the function is
+ * entered, or the slice ends, its thread remembers the code, and which slots
+ * got the slice: function tracing leaves that call out there.  (A coroutine's
+ * slice stands for all of its steps, which function tracing records.) */
+RARE static void remember_traced(const SliceObject* s, uint32_t written) {
+  int flags = ((PyCodeObject*)s->code)->co_flags;
+  struct thread_state* t = st_thread;
+  if (!t || (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+    return;
+  t->traced_code = s->code;
+  t->traced_mask = written;
+}
+
+RARE static void forget_traced(const SliceObject* s) {
+  struct thread_state* t = st_thread;
+  if (t && t->traced_code == s->code)
+    t->traced_code = NULL;
+}
+
+RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
+  struct event_request r = {
+      .type = s->template ? (enum st_event_type)s->type : ST_SLICE_BEGIN,
+      .category = s->category,
+      .template = s->template,
+      .name = s->name,
+      .code = s->code,
+      .track = s->track,
+      .flow = s->flow,
+      .terminating_flow = s->terminating_flow,
+      .more_arguments = s->more_arguments,
+      .has_timestamp = s->has_timestamp,
+      .timestamp = s->timestamp,
+      .skip_names = s->skip_names,
+      .left_out = s->left_out,
+      .argument_names = s->names,
+  };
+  if (s->values)
+    r.argument_values = &PyTuple_GET_ITEM(s->values, 0);
+  return s->template ? emit_template(&r, mask) : st_emit(&r, mask);
+}
+
+/* The track that the BEGIN went to, so that the END finds it from anywhere. */
+static uint64_t effective_track(const SliceObject* s) {
+  const struct thread_state* t = st_thread;
+  if (s->track)
+    return track_resolve(s->track)->uuid;
+  if (!t)
+    return 0;
+  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+}
+
+static bool begin_quickly(SliceObject* s, uint32_t mask) {
+  if (!s->may_be_quick)
+    return false;
+  if (!s->names)
+    return emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
+  return emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask, s->names,
+                    &PyTuple_GET_ITEM(s->values, 0));
+}
+
+/* Looks the entry up again: an argument's repr may have entered the slice. */
+static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
+  uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
+  if (index >= s->depth)
+    return;
+  struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
+  /* Read after the event: a session may have started during its conversion. */
+  *e = (struct entry){written, st_start_counter, effective_track(s)};
+  if (UNLIKELY(s->code))
+    remember_traced(s, written);
+}
+
+/* The first entry sets the variable, and its exit resets it. */
+static bool set_variable(SliceObject* s) {
+  if (!s->token)
+    s->token = PyContextVar_Set(PyTuple_GET_ITEM(s->within, 0),
+                                PyTuple_GET_ITEM(s->within, 1));
+  return s->token != NULL;
+}
+
+RARE static void reset_variable(SliceObject* s) {
+  PyObject* token = s->token;
+  s->token = NULL;
+  /* In another context, where generators may end, it isn't set. */
+  if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
+    PyErr_Clear();
+  Py_XDECREF(token);
+}
+
+/* False: an exception is set. */
+RARE static bool enter_template(SliceObject* s) {
+  uint32_t mask = s->category->enabled;
+  if (s->within && !set_variable(s))
+    return false;
+  if (mask && s->type == ST_INSTANT)
+    write_begin(s, mask);
+  return true;
+}
+
+static PyObject* slice_enter(PyObject* self, PyObject* unused) {
+  (void)unused;
+  SliceObject* s = (SliceObject*)self;
+  bool is_instant = false;
+  if (UNLIKELY(s->template)) {
+    if (!enter_template(s))
+      return NULL;
+    is_instant = s->type == ST_INSTANT;
+  }
+  struct entry* e = push_entry(s);
+  if (!e)
+    return PyErr_NoMemory();
+  *e = (struct entry){0, 0, 0};
+  uint32_t mask = s->category->enabled;
+  if (mask && !is_instant)
+    begin(s, mask, s->depth - 1);
+  return Py_NewRef(self);
+}
+
+static void end(const struct entry* e) {
+  uint32_t mask = 0;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
+      mask |= 1u << slot;
+  }
+  if (!mask)
+    return;
+  struct thread_state* t = st_thread;
+  if (LIKELY(t && !context_changed(t, PyThreadState_Get()) &&
+             e->track_uuid ==
+                 (t->task_track ? t->task_track->core.uuid : t->track.uuid) &&
+             emit_fast(ST_SLICE_END, NULL, NULL, mask)))
+    return;
+  struct event_request r = {.type = ST_SLICE_END,
+                            .since = e->start_counter,
+                            .track_uuid = e->track_uuid};
+  st_emit(&r, mask);
+}
+
+static PyObject* slice_exit(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  (void)args;
+  (void)count;
+  SliceObject* s = (SliceObject*)self;
+  struct entry e = pop_entry(s);
+  if (UNLIKELY(s->template) && s->token && s->depth == 0)
+    reset_variable(s);
+  if (UNLIKELY(s->code))
+    forget_traced(s);
+  if (e.mask)
+    end(&e);
+  Py_RETURN_NONE;
+}
+
+static PyObject* empty_enter(PyObject* self, PyObject* unused) {
+  (void)unused;
+  return Py_NewRef(self);
+}
+
+static PyObject* empty_exit(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  (void)self;
+  (void)args;
+  (void)count;
+  Py_RETURN_NONE;
+}
+
+static void empty_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+bool slice_pass(PyObject* slice) {
+  PyObject* entered = slice_enter(slice, NULL);
+  if (!entered)
+    return false;
+  Py_DECREF(entered);
+  Py_XDECREF(slice_exit(slice, NULL, 0));
+  return true;
+}
+
+static PyMethodDef kMethods[] = {
+    {"__enter__", slice_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))slice_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyMethodDef kEmptyMethods[] = {
+    {"__enter__", empty_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))empty_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc, "A slice to be: `with category.slice(name):`"},
+    {Py_tp_dealloc, slice_dealloc},
+    {Py_tp_methods, kMethods},
+    {0, NULL}};
+static PyType_Spec kSpec = {
+    "stretto._native.Slice", sizeof(SliceObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
+
+static PyType_Slot kEmptySlots[] = {
+    {Py_tp_doc, "A slice of a category that no session records."},
+    {Py_tp_dealloc, empty_dealloc},
+    {Py_tp_methods, kEmptyMethods},
+    {0, NULL}};
+static PyType_Spec kEmptySpec = {
+    "stretto._native.EmptySlice", sizeof(PyObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots};
+
+int add_slice_type(PyObject* module) {
+  slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  empty_type =
+      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
+  if (!slice_type || !empty_type)
+    return -1;
+  st_empty_slice = empty_type->tp_alloc(empty_type, 0);
+  if (!st_empty_slice)
+    return -1;
+  return PyModule_AddObjectRef(module, "EMPTY_SLICE", st_empty_slice);
+}

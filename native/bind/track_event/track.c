@@ -1,0 +1,274 @@
+/* Track: a row of the timeline that isn't a thread's own.
+ *
+ *   uuid = own id ^ parent's uuid         own id: from the name (and `id`)
+ *   TrackDescriptor { 1 uuid, 2 name, 5 parent_uuid, ... }
+ *
+ * The parent is another track or the process; after a fork the process is
+ * another one, so uuid and descriptor are brought up to date when used. Two
+ * tracks of the same name, id and parent are the same track.
+ *
+ * Source of the formulas: docs/formats/track_events.md, "Tracks". */
+#include "bind/common/bind.h"
+#include "bind/track_event/track_event.h"
+#include "core/setters.h"
+
+#include <structmember.h>
+
+#define NAMED_TRACK_MAGIC 0xCD571EC5EAD37024u
+#define COUNTER_TRACK_MAGIC 0xB1A4A67D7970839Eu
+
+enum { MAX_COUNTERS = 4096 };
+
+PyTypeObject* st_track_type;
+static PyObject* counter_tracks; /* dict: name or (name, parent) -> Track */
+
+uint64_t st_fnv1a(const void* data, size_t size) {
+  const uint8_t* bytes = data;
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ bytes[i]) * 0x100000001B3u;
+  return hash;
+}
+
+static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
+  Py_ssize_t size = 0;
+  PyObject* release = NULL;
+  const char* name = t->name ? utf8_of(t->name, &size, &release) : NULL;
+  uint8_t* data =
+      PyMem_RawRealloc(t->descriptor, (size_t)size + t->extra_size + 64);
+  if (data) {
+    t->descriptor = data;
+    uint8_t* p = st_track_descriptor_put_uuid(data, t->core.uuid);
+    if (name)
+      p = st_track_descriptor_put_name(p, name, (size_t)size);
+    if (parent_uuid)
+      p = st_track_descriptor_put_parent_uuid(p, parent_uuid);
+    if (t->extra_size)
+      memcpy(p, t->extra, t->extra_size);
+    t->core.descriptor = data;
+    t->core.descriptor_size = (size_t)(p - data) + t->extra_size;
+  }
+  Py_XDECREF(release);
+}
+
+const struct st_track* track_resolve(TrackObject* t) {
+  if (LIKELY(t->process_generation == st_process_generation))
+    return &t->core;
+  t->process_generation = st_process_generation;
+  if (t->kind == TRACK_FIXED)
+    return &t->core;
+  const struct st_track* parent =
+      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
+  t->core.parent = parent;
+  t->core.uuid = t->own_id ^ parent->uuid;
+  build_descriptor(t, parent->uuid);
+  return &t->core;
+}
+
+static TrackObject* track_alloc(PyObject* name, PyObject* parent,
+                                uint64_t own_id) {
+  TrackObject* t = (TrackObject*)st_track_type->tp_alloc(st_track_type, 0);
+  if (!t)
+    return NULL;
+  t->kind = TRACK_CHILD;
+  t->name = Py_XNewRef(name);
+  t->parent = parent && parent != Py_None ? Py_NewRef(parent) : NULL;
+  t->own_id = own_id;
+  return t;
+}
+
+static uint64_t hash_name(PyObject* name) {
+  Py_ssize_t size;
+  PyObject* release;
+  const char* text = utf8_of(name, &size, &release);
+  uint64_t hash = st_fnv1a(text, text ? (size_t)size : 0);
+  Py_XDECREF(release);
+  return hash;
+}
+
+static bool is_track_or_none(PyObject* parent) {
+  if (!parent || parent == Py_None || Py_TYPE(parent) == st_track_type)
+    return true;
+  PyErr_Format(PyExc_TypeError,
+               "parent must be a stretto.Track (stretto.thread_track(), "
+               "stretto.process_track()), not %R",
+               (PyObject*)Py_TYPE(parent));
+  return false;
+}
+
+static PyObject* track_new(PyTypeObject* type, PyObject* args,
+                           PyObject* kwargs) {
+  (void)type;
+  static char* names[] = {"name", "parent", "id", NULL};
+  PyObject *name, *parent = NULL;
+  unsigned long long id = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$OK:Track", names, &name,
+                                   &parent, &id) ||
+      !is_track_or_none(parent))
+    return NULL;
+  uint64_t own_id = id ^ hash_name(name) ^ NAMED_TRACK_MAGIC;
+  return (PyObject*)track_alloc(name, parent, own_id);
+}
+
+/* ---- counters ---- */
+
+static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
+  TrackObject* t =
+      track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
+  if (!t)
+    return NULL;
+  t->extra = PyMem_RawMalloc(2); /* an empty CounterDescriptor */
+  if (!t->extra) {
+    Py_DECREF(t);
+    return (TrackObject*)PyErr_NoMemory();
+  }
+  t->extra_size =
+      (size_t)(st_track_descriptor_put_counter_size(t->extra, 0) - t->extra);
+  return t;
+}
+
+TrackObject* counter_track(PyObject* name, PyObject* parent) {
+  if (parent)
+    return make_counter_track(name, parent);
+  PyObject* known = PyDict_GetItemWithError(counter_tracks, name);
+  if (known)
+    return (TrackObject*)Py_NewRef(known);
+  if (PyErr_Occurred())
+    return NULL;
+  TrackObject* t = make_counter_track(name, NULL);
+  if (!t)
+    return NULL;
+  if (PyDict_Size(counter_tracks) >= MAX_COUNTERS)
+    PyDict_Clear(counter_tracks);
+  if (PyDict_SetItem(counter_tracks, name, (PyObject*)t) < 0)
+    PyErr_Clear();
+  return t;
+}
+
+/* ---- fixed tracks: thread, process, task ---- */
+
+/* fixed_track(uuid, descriptor, parent): encoded elsewhere. */
+static PyObject* fixed_track(PyObject* module, PyObject* args) {
+  (void)module;
+  unsigned long long uuid;
+  const char* data;
+  Py_ssize_t size;
+  PyObject* parent = NULL;
+  if (!PyArg_ParseTuple(args, "Ky#|O", &uuid, &data, &size, &parent) ||
+      !is_track_or_none(parent))
+    return NULL;
+  TrackObject* t = track_alloc(NULL, parent, uuid);
+  if (!t)
+    return NULL;
+  t->kind = TRACK_FIXED;
+  t->descriptor = PyMem_RawMalloc((size_t)size + 1);
+  if (!t->descriptor) {
+    Py_DECREF(t);
+    return PyErr_NoMemory();
+  }
+  memcpy(t->descriptor, data, (size_t)size);
+  const struct st_track* above =
+      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
+  t->core = (struct st_track){uuid, t->descriptor, (size_t)size,
+                              above->uuid == uuid ? NULL : above};
+  return (PyObject*)t;
+}
+
+/* The calling thread's own track, as an object that may be passed around. */
+static PyObject* thread_track(PyObject* module, PyObject* unused) {
+  (void)unused;
+  struct thread_state* t = thread_state_get();
+  if (!t)
+    Py_RETURN_NONE;
+  PyObject* args = Py_BuildValue("(Ky#)", (unsigned long long)t->track.uuid,
+                                 (const char*)t->track.descriptor,
+                                 (Py_ssize_t)t->track.descriptor_size);
+  if (!args)
+    return NULL;
+  PyObject* track = fixed_track(module, args);
+  Py_DECREF(args);
+  return track;
+}
+
+static PyObject* process_track(PyObject* module, PyObject* unused) {
+  (void)unused;
+  PyObject* args = Py_BuildValue(
+      "(Ky#)", (unsigned long long)st_process_track.uuid,
+      st_process_track.descriptor ? (const char*)st_process_track.descriptor
+                                  : "",
+      (Py_ssize_t)st_process_track.descriptor_size);
+  if (!args)
+    return NULL;
+  PyObject* track = fixed_track(module, args);
+  Py_DECREF(args);
+  return track;
+}
+
+/* ---- the type ---- */
+
+static void track_dealloc(PyObject* self) {
+  TrackObject* t = (TrackObject*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  PyMem_RawFree(t->descriptor);
+  PyMem_RawFree(t->extra);
+  Py_XDECREF(t->parent);
+  Py_XDECREF(t->name);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject* track_get_uuid(PyObject* self, void* unused) {
+  (void)unused;
+  return PyLong_FromUnsignedLongLong(track_resolve((TrackObject*)self)->uuid);
+}
+
+static PyObject* track_repr(PyObject* self) {
+  TrackObject* t = (TrackObject*)self;
+  if (t->name)
+    return PyUnicode_FromFormat("stretto.Track(%R)", t->name);
+  char text[48];
+  snprintf(text, sizeof text, "stretto.Track(0x%016llx)",
+           (unsigned long long)track_resolve(t)->uuid);
+  return PyUnicode_FromString(text);
+}
+
+static PyMemberDef kMembers[] = {
+    {"name", T_OBJECT, offsetof(TrackObject, name), READONLY, NULL},
+    {"parent", T_OBJECT, offsetof(TrackObject, parent), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+
+static PyGetSetDef kGetters[] = {
+    {"uuid", track_get_uuid, NULL, "The 64-bit id in the trace.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_doc,
+     "Track(name, *, parent=None, id=0)\n--\n\n"
+     "A row of the timeline, below `parent` or the process."},
+    {Py_tp_new, track_new},
+    {Py_tp_dealloc, track_dealloc},
+    {Py_tp_repr, track_repr},
+    {Py_tp_members, kMembers},
+    {Py_tp_getset, kGetters},
+    {0, NULL}};
+static PyType_Spec kSpec = {"stretto._native.Track", sizeof(TrackObject), 0,
+                            Py_TPFLAGS_DEFAULT, kSlots};
+
+static PyMethodDef kFunctions[] = {
+    {"fixed_track", fixed_track, METH_VARARGS,
+     "fixed_track(uuid, descriptor, parent=None)"},
+    {"thread_track", thread_track, METH_NOARGS,
+     "thread_track()\n--\n\nThe track of the calling thread."},
+    {"process_track", process_track, METH_NOARGS,
+     "process_track()\n--\n\nThe track of this process."},
+    {NULL, NULL, 0, NULL}};
+
+int add_track_type(PyObject* module) {
+  counter_tracks = PyDict_New();
+  st_track_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  if (!counter_tracks || !st_track_type)
+    return -1;
+  if (PyModule_AddType(module, st_track_type) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, kFunctions);
+}

@@ -1,0 +1,142 @@
+/* The capsule of track_event_api.h. */
+#include "bind/track_event/track_event_api.h"
+
+#include "bind/common/handler_errors.h"
+#include "bind/common/own_work.h"
+#include "bind/track_event/call_cache.h"
+
+static uint32_t api_enabled(PyObject* category) {
+  return ((CategoryObject*)category)->enabled;
+}
+
+static uint64_t api_now(void) {
+  return st_fast_now();
+}
+
+/* The calling thread's sequence, where an event goes to one slot only and
+ * needs nothing but writing; else NULL. */
+static inline struct thread_sequence* only_sequence(uint32_t mask) {
+  struct thread_state* t = st_thread;
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return NULL;
+  int slot = __builtin_ctz(mask);
+  struct thread_sequence* s = t->sequences[slot];
+  bool current = s && s->generation == st_instances[slot].generation;
+  return LIKELY(current) ? s : NULL;
+}
+
+static uint32_t begin(struct event_request* r, uint32_t mask,
+                      uint64_t timestamp) {
+  r->type = ST_SLICE_BEGIN;
+  r->on_thread_track = true;
+  r->has_timestamp = timestamp != 0;
+  r->timestamp = timestamp;
+  return st_emit(r, mask);
+}
+
+static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
+                               uint32_t mask, uint64_t timestamp) {
+  struct event_request r = {.category = category, .code = code};
+  uint32_t written = begin(&r, mask, timestamp);
+  struct thread_sequence* s = written ? only_sequence(mask) : NULL;
+  if (s)
+    call_cache_put(s, category, code);
+  return written;
+}
+
+static bool is_traced(const PyObject* code) {
+  return st_thread && st_thread->traced_code == code;
+}
+
+static uint32_t api_take_traced(PyObject* code) {
+  if (LIKELY(!is_traced(code)))
+    return 0;
+  st_thread->traced_code = NULL;
+  return st_thread->traced_mask;
+}
+
+static uint32_t api_begin_code(PyObject* category, PyObject* code,
+                               uint64_t timestamp, uint32_t except) {
+  CategoryObject* c = (CategoryObject*)category;
+  if (UNLIKELY(!timestamp && is_traced(code)))
+    except |= api_take_traced(code);
+  uint32_t mask = c->enabled & ~except;
+  if (!mask || UNLIKELY(st_own_work))
+    return 0;
+  struct thread_sequence* s = only_sequence(mask);
+  if (LIKELY(s && !timestamp)) {
+    struct st_call_slot* slot = call_cache_find(s->calls, c, code);
+    if (LIKELY(slot && slot->epoch == s->core.epoch)) {
+      if (LIKELY(
+              st_sequence_write_block(&s->core, st_fast_now(), &slot->block)))
+        return mask;
+    } else if (slot && call_cache_begin_anew(s, c, slot, st_fast_now())) {
+      return mask;
+    }
+  }
+  return begin_new_code(c, code, mask, timestamp);
+}
+
+static uint32_t api_begin_name(PyObject* category, PyObject* name,
+                               uint64_t timestamp) {
+  CategoryObject* c = (CategoryObject*)category;
+  uint32_t mask = c->enabled;
+  if (!mask || UNLIKELY(st_own_work))
+    return 0;
+  struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
+  if (s) {
+    uint32_t iid = st_identity_find(&s->names, s->core.epoch, name);
+    uint32_t category_iid = known_category(s, c);
+    if (LIKELY(iid && category_iid &&
+               st_sequence_write_small(&s->core, ST_SLICE_BEGIN, st_fast_now(),
+                                       category_iid, iid, 0)))
+      return mask;
+  }
+  struct event_request r = {.category = c, .name = name};
+  return begin(&r, mask, timestamp);
+}
+
+static void end_in_all(uint32_t mask, uint32_t start_counter,
+                       uint64_t timestamp) {
+  uint32_t running = 0;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if ((mask & (1u << slot)) && instance_runs_since(slot, start_counter))
+      running |= 1u << slot;
+  }
+  struct event_request r = {.type = ST_SLICE_END,
+                            .on_thread_track = true,
+                            .since = start_counter,
+                            .has_timestamp = timestamp != 0,
+                            .timestamp = timestamp};
+  if (running)
+    st_emit(&r, running);
+}
+
+static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
+  struct thread_sequence* s = mask ? only_sequence(mask) : NULL;
+  if (UNLIKELY(
+          !s || timestamp ||
+          !instance_runs_since(__builtin_ctz(mask), start_counter) ||
+          !st_sequence_write_block(&s->core, st_fast_now(), &st_end_block)))
+    end_in_all(mask, start_counter, timestamp);
+}
+
+static const struct st_track_event_api kApi = {
+    .enabled = api_enabled,
+    .begin_code = api_begin_code,
+    .take_traced = api_take_traced,
+    .begin_name = api_begin_name,
+    .end = api_end,
+    .start_counter = &st_start_counter,
+    .now = api_now,
+    .drop_own_error = st_drop_own_error,
+};
+
+int add_track_event_api(PyObject* module) {
+  PyObject* capsule = PyCapsule_New((void*)&kApi, ST_TRACK_EVENT_API, NULL);
+  if (!capsule)
+    return -1;
+  int result = PyModule_AddObjectRef(module, "_track_event_api", capsule);
+  Py_DECREF(capsule);
+  return result;
+}
