@@ -8,7 +8,7 @@ import pytest
 
 from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TracePacket, TrackEvent
-from stretto.service import packet_encoder as encode
+from stretto.service.output import packet_encoder as encode
 from stretto.testing.chunk_builder import ChunkBuilder
 from tests.support.service_setup import Setup, make_config
 

@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stretto import _native
-from stretto.service import buffer_pool, producer_endpoint, read_buffers
+from stretto.service import buffer_pool
+from stretto.service.endpoints import producer_endpoint
+from stretto.service.output import read_buffers
 from stretto.testing import mock_producer
 from stretto.testing.decoded_packets import decode_packets
 from tests.support import native_model

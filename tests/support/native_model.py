@@ -6,7 +6,7 @@ be the same trace, as long as no buffer overflows.
 
 from __future__ import annotations
 
-from stretto.service.packet_encoder import framed, number
+from stretto.service.output.packet_encoder import framed, number
 
 RING = 1
 DISCARD = 2

@@ -27,7 +27,7 @@ from stretto.ports.producer_client import ProducerClient, ProducerHints
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.ipc import CommitDataRequest, RegisterTraceWriterRequest
 from stretto.protos.trace import TestEvent, TracePacket, TrackEvent
-from stretto.service.packet_encoder import number as number_field
+from stretto.service.output.packet_encoder import number as number_field
 from stretto.testing.chunk_builder import ChunkBuilder
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from stretto.cli.record.contents import Contents
 from stretto.cli.record.output import Output
 from stretto.cli.record.summary import plural
 from stretto.cli.verb_parser import VerbParser
-from stretto.service.output_file import OutputFile
+from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from stretto.service.producer_endpoint import ProducerEndpoint
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.tracing_session import TracingSession
     from stretto.service.tracing_service import TracingService
-    from stretto.service.tracing_session import TracingSession
 
 _REALTIME: Final = 1
 ROOT: Final = 0

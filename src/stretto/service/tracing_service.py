@@ -13,27 +13,27 @@ import os
 from stretto.base.errors import SessionError
 from stretto.base.ids import MAX_PRODUCER_ID
 from stretto.ports.data_source_descriptor import DescriptorHeader
-from stretto.service import triggers
 from stretto.service.buffer_pool import BufferPool
-from stretto.service.consumer_endpoint import ConsumerEndpoint
-from stretto.service.data_source import RegisteredDataSource
-from stretto.service.data_source_registry import DataSourceRegistry
-from stretto.service.file_threads import FileThreads
+from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+from stretto.service.endpoints.relay_endpoint import RelayEndpoint
+from stretto.service.endpoints.shm_geometry import DEFAULT_PAGE_SIZE, DEFAULT_SHM_SIZE
 from stretto.service.id_allocator import IdAllocator
 from stretto.service.limits import (
     FILE_BYTES_PER_STEP,
     MAX_DATA_SOURCES_PER_PRODUCER,
     MAX_UNFINISHED_FILES,
 )
+from stretto.service.output.file_threads import FileThreads
+from stretto.service.output.service_packets import ServicePackets
+from stretto.service.output.snapshot import take_snapshot
+from stretto.service.output.system_info import SystemInfo
 from stretto.service.priority_boost import PriorityBoosts
-from stretto.service.producer_endpoint import ProducerEndpoint
-from stretto.service.relay_endpoint import RelayEndpoint
-from stretto.service.service_packets import ServicePackets
-from stretto.service.shm_geometry import DEFAULT_PAGE_SIZE, DEFAULT_SHM_SIZE
-from stretto.service.snapshot import take_snapshot
-from stretto.service.system_info import SystemInfo
-from stretto.service.tracing_session import TracingSession
-from stretto.service.wanted_data_sources import WantedDataSources
+from stretto.service.session import triggers
+from stretto.service.session.data_source import RegisteredDataSource
+from stretto.service.session.data_source_registry import DataSourceRegistry
+from stretto.service.session.tracing_session import TracingSession
+from stretto.service.session.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from stretto.ports.endpoints import Consumer, Producer, RemoteProducer
     from stretto.protos.config import TraceConfig
     from stretto.service.priority_boost import Scheduler
-    from stretto.service.wanted_data_sources import WantedDataSource
+    from stretto.service.session.wanted_data_sources import WantedDataSource
 
 MAX_WITHOUT_MEMORY = 1000
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from stretto.service.packet_encoder import blob, number, varint
+from stretto.service.output.packet_encoder import blob, number, varint
 
 CONTINUES_FROM_PREVIOUS: Final = 1
 CONTINUES_ON_NEXT: Final = 2

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stretto.protos.config import DataSourceConfig
-    from stretto.service.producer_endpoint import ProducerEndpoint
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.tracing_service import TracingService
 
 

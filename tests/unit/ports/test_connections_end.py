@@ -21,9 +21,9 @@ from stretto.ports.relay_host import HostedRelay
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.ipc import IPCFrame
-from stretto.service.consumer_endpoint import ConsumerEndpoint
-from stretto.service.producer_endpoint import ProducerEndpoint
-from stretto.service.tracing_session import TracingSession
+from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+from stretto.service.session.tracing_session import TracingSession
 from tests.support.service_setup import Setup, make_config
 
 KINDS = (

@@ -10,10 +10,10 @@ import pytest
 
 from stretto.base.errors import SessionError
 from stretto.protos.config import TraceConfig
-from stretto.service import data_source as data_source_module
 from stretto.service import limits
-from stretto.service.config_validation import check_against_sessions, check_config
-from stretto.service.triggers import TriggerHistory
+from stretto.service.session import data_source as data_source_module
+from stretto.service.session.config_validation import check_against_sessions, check_config
+from stretto.service.session.triggers import TriggerHistory
 from tests.support.operations import CountedName, comparisons, operations
 from tests.support.service_setup import Setup, data_source, make_config
 

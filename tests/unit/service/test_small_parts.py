@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.protos.config import TraceConfig
-from stretto.service import service_packets
+from stretto.service.endpoints.shm_geometry import valid_geometry, wished_geometry
 from stretto.service.id_allocator import IdAllocator
-from stretto.service.lifecycle_events import LifecycleEvents
-from stretto.service.packet_encoder import framed, varint, whole_packets
-from stretto.service.service_packets import ServicePackets
-from stretto.service.shm_geometry import valid_geometry, wished_geometry
+from stretto.service.output import service_packets
+from stretto.service.output.lifecycle_events import LifecycleEvents
+from stretto.service.output.packet_encoder import framed, varint, whole_packets
+from stretto.service.output.service_packets import ServicePackets
 from stretto.service.timers import Timers
 from stretto.testing.decoded_packets import split_packets
 from stretto.testing.fake_clock import FakeClock

@@ -23,7 +23,7 @@ from stretto.cli.record.recording import Recording
 from stretto.cli.record.snapshots import Snapshots
 from stretto.cli.record.summary import size_text, summary, whereabouts
 from stretto.cli.record.system_config import MARK, make_system_config
-from stretto.service.output_file import OutputFile
+from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

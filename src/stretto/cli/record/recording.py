@@ -16,7 +16,7 @@ from stretto.base.unix_socket import UnixListener
 from stretto.cli.record.lifelines import Lifelines
 from stretto.ports.producer_host import ProducerHost
 from stretto.protos.trace import TraceStats
-from stretto.service.output_file import OutputFile
+from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:

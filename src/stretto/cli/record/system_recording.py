@@ -29,7 +29,7 @@ from stretto.ports.consumer_client import ConsumerClient
 from stretto.ports.producer_client import ProducerClient, ProducerHints
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
-from stretto.service.output_file import OutputFile
+from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

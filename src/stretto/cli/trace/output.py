@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 
 from stretto.base.errors import CommandError, TransportError
-from stretto.service.output_file import OutputFile
+from stretto.service.output.output_file import OutputFile
 
 
 class TraceOutput:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stretto.cli.traced.log import Log
     from stretto.cli.traced.sockets import Sockets
     from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
-    from stretto.service.tracing_session import TracingSession
+    from stretto.service.session.tracing_session import TracingSession
 
 END_TIMEOUT_MS = 15_000
 """For sessions to be flushed and stopped: more than both of the service's own time-outs."""

@@ -6,7 +6,7 @@ from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.config import STALL_THEN_DROP, clear_period_ms, make_config
 from stretto.client.track_event.category_config import is_category_enabled
 from stretto.protos.config import TraceConfig
-from stretto.service.config_validation import check_config
+from stretto.service.session.config_validation import check_config
 
 
 def config(*arguments: str, to_file: bool = True) -> TraceConfig:

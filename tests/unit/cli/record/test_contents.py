@@ -11,7 +11,7 @@ from stretto.protos.trace import (
     TrackDescriptor,
     TrackEvent,
 )
-from stretto.service.packet_encoder import framed
+from stretto.service.output.packet_encoder import framed
 
 EVENT = framed(TracePacket(timestamp=1, track_event=TrackEvent(name="x")).encode())
 PROCESS = framed(

@@ -1,0 +1,1 @@
+"""Endpoints: what producers, consumers and relays call on the service."""

@@ -1,0 +1,277 @@
+"""The service's side of one consumer: at most one session, owned as long as it is connected.
+
+Rules: what is refused is said through `on_tracing_disabled`; a call that has no session to
+act on does nothing. Callbacks reach the consumer as tasks.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import StrettoError
+from stretto.ports.service_state import decode_state
+from stretto.service.endpoints.observable_events import Observer
+from stretto.service.limits import READ_BYTES_PER_TASK
+from stretto.service.service_state import service_capabilities, service_state
+from stretto.service.session.clone_session import start_clone
+from stretto.service.session.session_factory import create_session, decode_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from stretto.ports.endpoints import Consumer
+    from stretto.protos.ipc import (
+        CloneSessionRequest,
+        CloneSessionResponse,
+        ObservableEvents,
+        TracingServiceCapabilities,
+    )
+    from stretto.protos.trace import TracingServiceState
+    from stretto.service.session.clone_session import PendingClone
+    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.tracing_service import TracingService
+
+
+class ConsumerEndpoint:
+    """What a consumer calls on the service (ports.endpoints.ConsumerEndpoint).
+
+    Attributes:
+        uid: Whose process it is.
+        session: Its session, or None.
+        pending_clone: The clone that will be its session, or None.
+        observer: Tells it what it observes.
+        error: Always empty: within a process nobody else ends the connection.
+    """
+
+    __slots__ = (
+        "_connected",
+        "_consumer",
+        "_service",
+        "error",
+        "observer",
+        "pending_clone",
+        "session",
+        "uid",
+    )
+
+    def __init__(self, service: TracingService, consumer: Consumer, uid: int) -> None:
+        self._service = service
+        self._consumer = consumer
+        self._connected = True
+        self.error = ""
+        self.session: TracingSession | None = None
+        self.pending_clone: PendingClone | None = None
+        self.observer = Observer(self._post)
+        self.uid = uid
+        self._post(consumer.on_connect)
+
+    @property
+    def session_id(self) -> int:
+        """The session's id, for `TracingService.snapshot`; 0 without a session."""
+        return self.session.session_id if self.session else 0
+
+    # The session
+
+    def enable_tracing(
+        self,
+        config: bytes,
+        fd: int | None = None,
+        *,
+        ring_fds: Mapping[int, int] | None = None,
+    ) -> None:
+        """Set up a session, and start it unless it has to wait for a word or a trigger.
+
+        Args:
+            config: An encoded TraceConfig.
+            fd: Where the trace goes with `write_into_file`; stays the caller's.
+            ring_fds: Files in which buffers are kept, by index, so that they survive this
+                process; they stay the caller's.
+        """
+        if not self._connected:
+            return
+        try:
+            session = create_session(self._service, self, config, fd, ring_fds or {})
+        except StrettoError as error:
+            self.on_tracing_disabled(str(error))
+            return
+        self.session = session
+        self._service.set_up_session(session)
+        session.start_unless_deferred()
+
+    def start_tracing(self) -> None:
+        """Start a session that was deferred."""
+        if self.session:
+            self.session.start()
+
+    def change_trace_config(self, config: bytes) -> None:
+        """Replace the producer filters of the running session's data sources."""
+        if not self.session or not self.session.accepts_data_sources:
+            return
+        try:
+            self._service.change_filters(self.session, decode_config(config))
+        except StrettoError:
+            return  # As every other call that can't be carried out; the session goes on.
+
+    def disable_tracing(self) -> None:
+        """End the session without a flush; what was written can be read."""
+        if self.session:
+            self.session.disable()
+
+    def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
+        """Have the producers commit what they hold.
+
+        Args:
+            timeout_ms: 0 for the config's, else 5 s.
+            callback: Gets whether all of them have answered in time.
+            flags: FlushFlags: who asks, and why.
+        """
+        if self.session:
+            self.session.flushes.start(timeout_ms, flags, callback)
+        else:
+            self._post(lambda: callback(False))
+
+    def free_buffers(self) -> None:
+        """End the session if it runs, and forget it and its data."""
+        if self.session:
+            self.session.free()
+
+    # Its trace
+
+    def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
+        """Deliver what the trace has got since the last read, `bytes_per_task` at a time."""
+        pieces = self.trace_pieces(bytes_per_task)
+        self._post(lambda: self._deliver(pieces))
+
+    def _deliver(self, pieces: Iterator[tuple[bytes, bool]]) -> None:
+        data, has_more = next(pieces)
+        self._consumer.on_trace_data(data, has_more)
+        if has_more:
+            self._post(lambda: self._deliver(pieces))
+
+    def trace_pieces(self, piece_bytes: int = READ_BYTES_PER_TASK) -> Iterator[tuple[bytes, bool]]:
+        """The same for a reader that sets its own pace.
+
+        Args:
+            piece_bytes: About so much is read at a time; a packet stays whole.
+
+        Returns:
+            Trace bytes, and whether there are more; at least one such pair.
+        """
+        session, has_more = self.session, True
+        while has_more:
+            data, has_more = b"", False
+            if session and session is self.session and not session.writes_file:
+                data, has_more = session.reader.read(piece_bytes)
+            yield data, has_more
+
+    def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
+        """The answer is the encoded TraceStats, or None without a session."""
+        self._post(lambda: callback(self.trace_stats()))
+
+    def trace_stats(self) -> bytes | None:
+        """The same at once, for callers in this process."""
+        return self.session.reader.stats() if self.session else None
+
+    def clone_session(
+        self,
+        request: CloneSessionRequest,
+        fd: int | None,
+        callback: Callable[[CloneSessionResponse], None],
+    ) -> None:
+        """Make a copy of another session this consumer's own, to be read and freed.
+
+        Args:
+            request: Which one.
+            fd: Where the copy goes if that session writes into a file; stays the caller's.
+            callback: Gets whether it worked.
+        """
+
+        def answer(response: CloneSessionResponse) -> None:
+            self._post(lambda: callback(response))
+
+        if self._connected:
+            start_clone(self._service, self, request, fd, answer)
+
+    def adopt(self, session: TracingSession) -> None:
+        """Own a session from now on (called by whoever has made or found it)."""
+        session.owner = self
+        session.detach_key = ""
+        self.session = session
+
+    # Detached sessions
+
+    def detach(self, key: str, callback: Callable[[bool], None]) -> None:
+        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+        session = self.session
+        taken = self._service.find_detached(key, self.uid) is not None
+        detached = session is not None and bool(key) and not taken
+        if session and detached:
+            session.owner, session.detach_key = None, key
+            self.forget_session()
+        self._post(lambda: callback(detached))
+
+    def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
+        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+        session = self._service.find_detached(key, self.uid)
+        if session is None or self.session is not None or self.pending_clone is not None:
+            self._post(lambda: callback(None))
+            return
+        self.adopt(session)
+        self._post(lambda: callback(session.config_bytes))
+        if session.active:
+            session.check_all_started()
+        elif session.complete:  # It ended by itself, and nobody was there to hear it.
+            session.tell_end()
+
+    # Questions
+
+    def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
+        """Tell about the session from now on, and at once how things stand.
+
+        Args:
+            types: Bits of ObservableEvents.Type; 0 for no more.
+            callback: Gets the events; it replaces the one before.
+        """
+        self.observer.observe(types, callback, self.session)
+
+    def query_service_state(
+        self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
+    ) -> None:
+        """Who is connected and what runs; `sessions_only` leaves producers out."""
+        state = self.encoded_service_state(sessions_only=sessions_only)
+        self._post(lambda: callback(decode_state(state)))
+
+    def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
+        """The same at once and encoded; descriptors are as their producers have sent them."""
+        return service_state(self._service, self.uid, sessions_only=sessions_only)
+
+    def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
+        """What this service can do."""
+        self._post(lambda: callback(service_capabilities()))
+
+    # The end
+
+    def disconnect(self) -> None:
+        """The consumer goes, or has died; its session with it, unless it is detached."""
+        if not self._connected:
+            return
+        if self.pending_clone:
+            self.pending_clone.fail("The consumer has disconnected.")
+        self.free_buffers()
+        self._connected = False
+        self._service.task_runner.post(self._consumer.on_disconnect)
+
+    def forget_session(self) -> None:
+        """The session is somebody else's now, or no more."""
+        self.session = None
+        self.observer.forget_session()
+
+    def on_tracing_disabled(self, error: str) -> None:
+        """The service's word that the session has ended."""
+        self._post(lambda: self._consumer.on_tracing_disabled(error))
+
+    def _post(self, callback: Callable[[], object]) -> None:
+        def run() -> None:
+            if self._connected:
+                callback()
+
+        self._service.task_runner.post(run)

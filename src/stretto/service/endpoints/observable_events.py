@@ -1,0 +1,110 @@
+"""What a consumer may observe of its session (ObservableEvents).
+
+Events of one task arrive together; each data source instance is told about only when
+what is told differs from the last time.
+"""
+
+from __future__ import annotations
+
+from stretto.protos.ipc import ObservableEvents
+from stretto.service.session import data_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from stretto.service.session.data_source import DataSourceInstance
+    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.triggers import ReceivedTrigger
+
+_Change = ObservableEvents.DataSourceInstanceStateChange
+_STOPPED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STOPPED
+_STARTED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STARTED
+
+_TOLD: Final = {
+    data_source.CONFIGURED: _STOPPED,
+    data_source.STARTED: _STARTED,
+    data_source.STOPPED: _STOPPED,
+}
+"""How states of instances are told; those in between aren't."""
+
+
+class Observer:
+    """Tells one consumer what it asked for."""
+
+    __slots__ = ("_callback", "_pending", "_post", "_told_all_started", "_types")
+
+    def __init__(self, post: Callable[[Callable[[], object]], None]) -> None:
+        """`post` runs something as a task while the consumer is connected."""
+        self._post = post
+        self._types = 0
+        self._callback: Callable[[ObservableEvents], object] | None = None
+        self._pending: list[ObservableEvents] = []
+        self._told_all_started = False
+
+    def observe(
+        self,
+        types: int,
+        callback: Callable[[ObservableEvents], object],
+        session: TracingSession | None,
+    ) -> None:
+        """Tell `callback` about `types` from now on, and at once how things stand."""
+        self._types = types
+        self._callback = callback
+        self._pending.clear()
+        for instance in session.instances if session else ():
+            self.instance_changed(instance)
+        if session and session.all_started:
+            self.all_started()
+
+    def forget_session(self) -> None:
+        """The next events are of another session."""
+        self._told_all_started = False
+
+    def instance_changed(self, instance: DataSourceInstance) -> None:
+        """An instance is in a new state."""
+        told = _TOLD.get(instance.state)
+        if self._types & ObservableEvents.TYPE_DATA_SOURCES_INSTANCES and told is not None:
+            producer_name, name = instance.label
+            change = _Change(producer_name=producer_name, data_source_name=name, state=told)
+            self._events().instance_state_changes.append(change)
+
+    def all_started(self) -> None:
+        """All data sources of the session run. Told once."""
+        wanted = self._types & ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
+        if wanted and not self._told_all_started:
+            self._told_all_started = True
+            self._events().all_data_sources_started = True
+
+    def clone_trigger_hit(self, session_id: int, trigger: ReceivedTrigger) -> None:
+        """A trigger asks for a clone of the session."""
+        if not self._types & ObservableEvents.TYPE_CLONE_TRIGGER_HIT:
+            return
+        events = self._events()
+        if events.clone_trigger_hit is not None:  # One message has room for one trigger.
+            events = self._add()
+        events.clone_trigger_hit = ObservableEvents.CloneTriggerHit(
+            tracing_session_id=session_id,
+            trigger_name=trigger.name,
+            producer_name=trigger.producer_name,
+            producer_uid=trigger.uid,
+            boot_time_ns=trigger.boot_time_ns,
+            trigger_delay_ms=trigger.stop_delay_ms,
+        )
+
+    def _events(self) -> ObservableEvents:
+        return self._pending[-1] if self._pending else self._add()
+
+    def _add(self) -> ObservableEvents:
+        if not self._pending:
+            self._post(self._send)
+        events = ObservableEvents()
+        self._pending.append(events)
+        return events
+
+    def _send(self) -> None:
+        pending, self._pending = self._pending, []
+        for events in pending:
+            if self._callback:
+                self._callback(events)

@@ -1,0 +1,314 @@
+"""The service's side of one producer, in this process or behind a socket.
+
+Rules: callbacks reach the producer as tasks, in order, and none but `on_disconnect` after
+it has disconnected. Its shared memory is made when its first data source is set up, and
+stays as it is until it disconnects. What it sends is the native core's business.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto import _native
+from stretto.base.errors import StrettoError, TransportError
+from stretto.base.memory import checked_memfd_size, create_sealed_memfd, memfd_size_limit
+from stretto.service.endpoints.shm_geometry import ABI_PAGE_SIZE, valid_geometry, wished_geometry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stretto.ports.endpoints import Producer, RemoteProducer
+    from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
+    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.tracing_service import TracingService
+
+
+class ProducerEndpoint:
+    """What a producer calls on the service (ports.endpoints.HostedProducerEndpoint)."""
+
+    __slots__ = (
+        "_allowed",
+        "_arbiter",
+        "_has_memory",
+        "_in_process",
+        "_page_size_hint",
+        "_producer",
+        "_service",
+        "_shm_size_hint",
+        "_smb_scraping",
+        "connected",
+        "core",
+        "machine_id",
+        "machine_name",
+        "name",
+        "pid",
+        "producer_id",
+        "producer_provided_shm",
+        "sdk_version",
+        "shm_emulation",
+        "uid",
+    )
+
+    def __init__(
+        self,
+        service: TracingService,
+        producer: Producer | RemoteProducer,
+        producer_id: int,
+        *,
+        uid: int,
+        pid: int,
+        name: str,
+        in_process: bool,
+        page_size_hint: int,
+        shm_size_hint: int,
+        smb_scraping: bool,
+        sdk_version: str,
+        machine_id: int,
+        machine_name: str,
+        shm_emulation: bool,
+    ) -> None:
+        self._service = service
+        self._producer = producer
+        self._in_process = in_process
+        self._page_size_hint = page_size_hint
+        self._shm_size_hint = shm_size_hint
+        self._smb_scraping = smb_scraping
+        self._arbiter: _native.Arbiter | None = None
+        self._has_memory = False
+        self._allowed: set[int] = set()
+        self.producer_id = producer_id
+        self.uid = uid
+        self.pid = pid
+        self.name = name
+        self.sdk_version = sdk_version
+        self.machine_id = machine_id
+        self.machine_name = machine_name
+        self.shm_emulation = shm_emulation
+        self.producer_provided_shm = False
+        self.core = _native.ProducerEndpointCore(service.buffers.table, producer_id)
+        self.connected = True
+        self._post(producer.on_connect)
+
+    # What the producer calls.
+
+    def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
+        """Offer a data source; sessions that wait for it set it up at once."""
+        self.register_encoded_data_source(descriptor.encode())
+
+    def register_encoded_data_source(self, descriptor: bytes) -> None:
+        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
+        if self.connected:
+            self._service.register_data_source(self, descriptor)
+
+    def update_data_source(self, descriptor: DataSourceDescriptor) -> None:
+        """Replace the descriptor of the data source with this name and id (not 0)."""
+        self.update_encoded_data_source(descriptor.encode())
+
+    def update_encoded_data_source(self, descriptor: bytes) -> None:
+        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
+        if self.connected:
+            self._service.update_data_source(self, descriptor)
+
+    def unregister_data_source(self, name: str) -> None:
+        """Withdraw a data source; its instances end."""
+        if self.connected:
+            self._service.unregister_data_source(self, name)
+
+    def register_trace_writer(self, writer_id: int, target_buffer: int) -> None:
+        """Say which buffer a writer targets, so that its chunks can be scraped."""
+        self.core.register_writer(writer_id, target_buffer)
+
+    def unregister_trace_writer(self, writer_id: int) -> None:
+        """The writer is no more."""
+        self.core.unregister_writer(writer_id)
+
+    def on_commit(self, flush_request_id: int) -> None:
+        """`core` has handled CommitData; the id is 0 if it carried none."""
+        for session in self._sessions():
+            if session.drain is not None:
+                session.drain.make_room()
+        if flush_request_id:
+            self.notify_flush_complete(flush_request_id)
+
+    def notify_flush_complete(self, request_id: int) -> None:
+        """Everything is committed that all flushes up to `request_id` asked for."""
+        for session in self._sessions():
+            session.flushes.ack(self, request_id)
+
+    def notify_data_source_started(self, instance_id: int) -> None:
+        """The instance runs (for a data source with `will_notify_on_start`)."""
+        for session in self._sessions():
+            session.on_data_source_started(self, instance_id)
+
+    def notify_data_source_stopped(self, instance_id: int) -> None:
+        """The instance has ended (for a data source with `will_notify_on_stop`)."""
+        for session in self._sessions():
+            session.on_data_source_stopped(self, instance_id)
+
+    def activate_triggers(self, names: Sequence[str]) -> None:
+        """Give sessions the triggers that they wait for."""
+        if self.connected:
+            self._service.activate_triggers(self, names)
+
+    def sync(self, callback: Callable[[], None]) -> None:
+        """Call back once everything that was sent before is handled."""
+        self._post(callback)
+
+    def disconnect(self) -> None:
+        """The producer goes, or has died. What it had written in full is kept."""
+        if not self.connected:
+            return
+        self._service.disconnect_producer(self)
+        self.connected = False
+        self.forbid_buffers(list(self._allowed))  # Its id may soon be another's.
+        if self._arbiter is not None:
+            self._arbiter.disable()
+        self._service.task_runner.post(self._producer.on_disconnect)
+
+    # What the service calls.
+
+    def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        self._post(lambda: self._producer.setup_data_source(instance_id, config))
+
+    def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
+        self._post(lambda: self._producer.start_data_source(instance_id, config))
+
+    def stop_data_source(self, instance_id: int) -> None:
+        self._post(lambda: self._producer.stop_data_source(instance_id))
+
+    def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
+        self._post(lambda: self._producer.flush(request_id, instance_ids, flags))
+
+    def clear_incremental_state(self, instance_ids: Sequence[int]) -> None:
+        self._post(lambda: self._producer.clear_incremental_state(instance_ids))
+
+    def ensure_shared_memory(self, config: TraceConfig) -> bool:
+        """Make the shared memory unless it exists.
+
+        Returns:
+            False if there is no memory to be had; the producer then takes no part.
+        """
+        if self._has_memory:
+            return True
+        wished = wished_geometry(config, self.name, self._shm_size_hint, self._page_size_hint)
+        size, page_size = valid_geometry(*wished, *self._service.default_geometry)
+        try:
+            if self.shm_emulation or self.producer_provided_shm:
+                self._announce(size, page_size)
+            elif self._in_process:
+                self._share_in_process(size, page_size)
+            else:
+                self._share_memfd(size, page_size)
+        except (MemoryError, OSError, StrettoError) as error:
+            self._service.note_lack_of_memory(self.pid, str(error) or "out of memory")
+            return False
+        self._has_memory = True
+        return True
+
+    def offer_shared_memory(self, fd: int) -> None:
+        """Take the memory that a producer brings, if it is fit; else it gets ours.
+
+        Args:
+            fd: A sealed memfd; stays the caller's.
+        """
+        try:
+            size = checked_memfd_size(fd)
+            page_size = self._page_size_hint
+            if valid_geometry(size, page_size) != (size, page_size):
+                return
+            self.core.attach_fd(fd, size, page_size)
+        except (OSError, ValueError, TransportError):
+            return
+        self.producer_provided_shm = True
+
+    def _announce(self, size: int, page_size: int) -> None:
+        remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
+        self._post(lambda: remote.on_shared_memory(-1, size, page_size))
+
+    def _share_in_process(self, size: int, page_size: int) -> None:
+        arbiter = _native.Arbiter.in_process(self.core, size, page_size)
+        self._arbiter = arbiter
+        self._post(lambda: self._producer.on_tracing_setup(arbiter))
+
+    def _share_memfd(self, size: int, page_size: int) -> None:
+        fd, size, page_size = _make_memory(size, page_size)
+        try:
+            self.core.attach_fd(fd, size, page_size)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._service.task_runner.post(lambda: self._hand_over(fd, size, page_size))
+
+    def _hand_over(self, fd: int, size: int, page_size: int) -> None:
+        try:
+            if self.connected:
+                remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
+                remote.on_shared_memory(fd, size, page_size)
+        finally:
+            os.close(fd)
+
+    def _post(self, callback: Callable[[], object]) -> None:
+        def run() -> None:
+            if self.connected:
+                callback()
+
+        self._service.task_runner.post(run)
+
+    def _sessions(self) -> list[TracingSession]:
+        return list(self._service.sessions.values()) if self.connected else []
+
+    def allow_buffer(self, buffer_id: int) -> None:
+        """Let the producer write into a buffer, in its own name."""
+        self._allowed.add(buffer_id)
+        self.introduce_to(buffer_id)
+        self.core.allow_buffer(buffer_id, True)
+
+    def introduce_to(self, buffer_id: int) -> None:
+        """Tell a buffer, if the producer may write into it, in whose name it does."""
+        if buffer_id in self._allowed:
+            self._service.buffers.table.set_producer(
+                buffer_id, self.producer_id, self.uid, self.pid, self.machine_id
+            )
+
+    def forbid_buffers(self, buffer_ids: Iterable[int]) -> None:
+        """Take the permission back."""
+        for buffer_id in self._allowed.intersection(buffer_ids):
+            self._allowed.discard(buffer_id)
+            self.core.allow_buffer(buffer_id, False)
+
+    @property
+    def scrapes_itself(self) -> bool:
+        """Whether it sends what its writers have in hand when it answers a flush."""
+        return self.shm_emulation and self._smb_scraping
+
+    def adopt_writers(self) -> None:
+        """It hung up: count writers that it never registered to the only buffer it may use.
+
+        A process that was killed may have had the registrations of its last threads still to
+        send.
+        """
+        if len(self._allowed) == 1:
+            self.core.adopt_writers(next(iter(self._allowed)))
+
+    def scrape(self, buffer_ids: Iterable[int]) -> None:
+        """Copy what the producer's writers have in hand into those of the buffers it uses."""
+        if self._smb_scraping and self._has_memory:
+            buffers = sorted(self._allowed.intersection(buffer_ids))
+            if buffers:
+                self.core.scrape(buffers)
+
+
+def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:
+    """Memory of the size, or of as much of it as files may have; (descriptor, size, page size).
+
+    Raises:
+        TransportError: There is none.
+    """
+    try:
+        return create_sealed_memfd(size), size, page_size
+    except TransportError:
+        smaller = memfd_size_limit(size) // ABI_PAGE_SIZE * ABI_PAGE_SIZE
+        if not 0 < smaller < size:
+            raise
+    return create_sealed_memfd(smaller), smaller, ABI_PAGE_SIZE

@@ -1,0 +1,58 @@
+"""The service's side of a relay: the clocks and the system of another machine.
+
+::
+
+    relay --SyncClock(PING)-->  our clocks are read at once      pair 1
+          --SyncClock(UPDATE)-> and again                        pair 2
+          ... every 30 s; the five newest pairs are kept
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from stretto.service.limits import MAX_SYNCED_CLOCKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.service.output.clock_snapshots import Snapshot
+    from stretto.service.tracing_service import TracingService
+
+
+class RelayEndpoint:
+    """What a relay calls on the service (ports.endpoints.RelayEndpoint).
+
+    Attributes:
+        machine_id: The relay's machine.
+        system_info: Its encoded SystemInfo, b"" until it is known.
+        synced_clocks: (its clocks, ours at that moment), oldest first.
+    """
+
+    __slots__ = ("_service", "machine_id", "synced_clocks", "system_info")
+
+    def __init__(self, service: TracingService, machine_id: int) -> None:
+        self._service = service
+        self.machine_id = machine_id
+        self.system_info = b""
+        self.synced_clocks: deque[tuple[Snapshot, Snapshot]] = deque(maxlen=MAX_SYNCED_CLOCKS)
+
+    def init_relay(self, system_info: bytes) -> None:
+        """`system_info`: the other machine's, encoded."""
+        self.system_info = system_info
+
+    def sync_clock(self, clocks: Sequence[tuple[int, int]], *, update: bool) -> None:
+        """The other machine's clocks as (id, ns); ours are read now.
+
+        Args:
+            clocks: As the other machine read them just before it sent them.
+            update: Whether it is the second half of an exchange. Readers of a trace tell
+                the halves by their order.
+        """
+        del update
+        self.synced_clocks.append((list(clocks), self._service.clock.snapshot()))
+
+    def disconnect(self) -> None:
+        """The relay has gone: its clocks say nothing any more."""
+        self._service.disconnect_relay(self)

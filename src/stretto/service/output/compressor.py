@@ -1,0 +1,74 @@
+"""Compresses what is read from a session: many packets become one.
+
+The config may name several codecs: of those that this interpreter has, the one with the
+highest field number is taken; with none the trace stays as it is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from stretto.service.output.packet_encoder import blob, framed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Final
+
+    from stretto.protos.config import TraceConfig
+
+    Compressor = Callable[[bytes], bytes]
+    """Turns framed packets into one framed packet that holds them."""
+
+_COMPRESSED_PACKETS: Final = 50
+_ZSTD_COMPRESSED_PACKETS: Final = 133
+_COMPRESSION_TYPE_DEFLATE: Final = 1
+_DEFLATE_LEVEL: Final = 6
+_ZSTD_DEFAULT_LEVEL: Final = 3
+_ZSTD_MAX_LEVEL: Final = 22
+
+
+def make_compressor(config: TraceConfig) -> Compressor | None:
+    """The compressor that a config asks for, or None."""
+    wanted = config.compression
+    if wanted is not None and wanted.zstd is not None:
+        zstd = _zstd(wanted.zstd.level)
+        if zstd is not None:
+            return _packer(_ZSTD_COMPRESSED_PACKETS, zstd)
+    if wanted is not None and wanted.deflate is not None:
+        return _packer(_COMPRESSED_PACKETS, _deflate)
+    if config.compression_type == _COMPRESSION_TYPE_DEFLATE:
+        return _packer(_COMPRESSED_PACKETS, _deflate)
+    return None
+
+
+def _packer(field: int, compress: Compressor) -> Compressor:
+    def pack(packets: bytes) -> bytes:
+        return framed(blob(field, compress(packets))) if packets else b""
+
+    return pack
+
+
+def _deflate(data: bytes) -> bytes:
+    import zlib
+
+    return zlib.compress(data, _DEFLATE_LEVEL)
+
+
+def _zstd(level: int) -> Compressor | None:
+    level = min(level or _ZSTD_DEFAULT_LEVEL, _ZSTD_MAX_LEVEL)
+    builtin = _module("compression.zstd")  # From Python 3.14 on.
+    if builtin is not None:
+        return lambda data: bytes(builtin.compress(data, level))
+    installed = _module("zstandard")
+    if installed is not None:
+        return lambda data: bytes(installed.ZstdCompressor(level=level).compress(data))
+    return None
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None

@@ -1,0 +1,56 @@
+"""What a session's trace says of the other sessions that ran at the same time.
+
+Off unless the config says `enable_concurrent_session_events`: who else records may be
+nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from stretto.service.limits import MAX_CONCURRENT_SESSION_EVENTS
+from stretto.service.output.packet_encoder import number, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+    from stretto.service.output.service_packets import ServicePackets
+    from stretto.service.session.tracing_session import TracingSession
+
+_STATES: Final = {
+    "DISABLED": 1,
+    "CONFIGURED": 2,
+    "STARTED": 3,
+    "STOP_WAIT": 4,
+    "CLONED_READ_ONLY": 5,
+}
+"""ConcurrentSessionEvent.State by the name of a session's state."""
+
+
+class ConcurrentSessions:
+    """Events about other sessions that wait for the next read; the newest 4096."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_CONCURRENT_SESSION_EVENTS)
+
+    def note(self, other: TracingSession) -> None:
+        """Note the state in which another session is now."""
+        event = number(1, _STATES[other.state]) + text(2, other.config.unique_session_name)
+        event += number(3, other.session_id) + number(4, other.uid)
+        event += number(5, len(other.config.data_sources))
+        self._events.append((other.service.clock.boottime_ns(), event))
+
+    def note_all(self, others: Iterable[TracingSession]) -> None:
+        """Note in which states other sessions are when ours starts."""
+        for other in others:
+            self.note(other)
+
+    def take(self, build: ServicePackets) -> list[bytes]:
+        """All that wait, as encoded packets; they wait no more."""
+        packets = [build.concurrent_session_event(*event) for event in self._events]
+        self._events.clear()
+        return packets

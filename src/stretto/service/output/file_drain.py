@@ -1,0 +1,328 @@
+"""Moves what a session collects into its file, while it runs and when it ends.
+
+A write happens at each multiple of the period, and earlier when a buffer fills faster
+than that: each buffer's watermark, a quarter of its size, wakes an eventfd. A thread does
+the writing (`FileWriter`), and nobody waits for it: what it is behind with stays in the
+session's buffers, which count what they have no room for. A file that takes nothing at all
+for a while is given up, and its session with it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto.service import limits
+from stretto.service.output.file_writer import FileWriter
+from stretto.service.output.output_file import READER_STOPPED, FileError
+from stretto.service.output.packet_encoder import whole_packets
+from stretto.service.session.flush import PERIODIC
+from stretto.service.timers import Timers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Final
+
+    from stretto.base.errors import TransportError
+    from stretto.protos.config import TraceConfig
+    from stretto.service.output.output_file import OutputFile
+    from stretto.service.session.tracing_session import TracingSession
+
+_TIMER: Final = "write into file"
+_STALL: Final = "stall"
+_FLUSH_AUTO: Final = (0, 1)
+_FLUSH_DISABLED: Final = 2
+_FLUSH_ENABLED: Final = 3
+_SYNC_AFTER_WRITE: Final = 2
+
+
+def write_period_ms(config: TraceConfig) -> int:
+    """How often a session writes its file."""
+    period = config.file_write_period_ms or limits.DEFAULT_FILE_WRITE_PERIOD_MS
+    return max(period, limits.MIN_FILE_WRITE_PERIOD_MS)
+
+
+def flush_period_ms(config: TraceConfig) -> int:
+    """How often a session is flushed apart from writes; 0 for never."""
+    if not config.write_into_file or config.write_flush_mode == _FLUSH_DISABLED:
+        return config.flush_period_ms
+    if config.write_flush_mode in _FLUSH_AUTO:
+        often = write_period_ms(config) <= limits.FILE_FLUSH_PERIOD_MS
+        return limits.FILE_FLUSH_PERIOD_MS if often else 0
+    return 0
+
+
+def flushes_before_write(config: TraceConfig) -> bool:
+    """Whether each write is preceded by a flush."""
+    if config.write_flush_mode in _FLUSH_AUTO:
+        return write_period_ms(config) > limits.FILE_FLUSH_PERIOD_MS
+    return config.write_flush_mode == _FLUSH_ENABLED
+
+
+class FileDrain:
+    """The file of one session, until it is full, broken or complete.
+
+    Args:
+        session: Whose.
+        file: Belongs to this object from now on.
+        max_bytes: Write less than that; 0 for no limit.
+
+    Attributes:
+        complete: Nothing will change in the file any more, and `finish` was called.
+        error: Why the file has ended before the trace; "" as long as it hasn't.
+    """
+
+    __slots__ = (
+        "_eventfd", "_max_bytes", "_on_complete", "_posted", "_progress", "_rest", "_session",
+        "_stall", "_waits_for_room", "_writer", "complete", "error",
+    )  # fmt: skip
+
+    def __init__(self, session: TracingSession, file: OutputFile, max_bytes: int = 0) -> None:
+        self._session = session
+        self._max_bytes = max_bytes
+        self._writer = FileWriter(file, session.service.file_threads, self._post_progress)
+        self._stall = Timers(session.service.task_runner, session.service.clock)
+        self._progress = -1  # of the file, when the time for it began
+        self._eventfd = -1
+        self._posted = False
+        self._waits_for_room = False
+        self._rest: Iterator[None] | None = None
+        self._on_complete: Callable[[], object] | None = None
+        self.complete = False
+        self.error = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether more of the session is written into it."""
+        return not self._writer.closing and not self.error
+
+    def copy(self) -> Iterator[bytes]:
+        """What was written so far, for the file of a clone. Raises OSError."""
+        return self._writer.copy()
+
+    def begin_with(self, pieces: Iterator[bytes]) -> None:
+        """Write these first."""
+        self._writer.write_all(pieces)
+        self._watch_for_stall()
+
+    # --- while the session runs
+
+    def start(self) -> None:
+        """Write periodically from now on."""
+        config = self._session.config
+        self._session.timers.every(_TIMER, write_period_ms(config), self._on_timer)
+        self._watch_buffers()
+
+    def _watch_buffers(self) -> None:
+        session = self._session
+        try:
+            self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        except OSError:
+            return  # no descriptor is left: the timer still comes
+        for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
+            quarter = buffer.size_kb * 1024 // 4
+            session.service.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
+        session.service.task_runner.watch(self._eventfd, self._on_watermark)
+
+    def _on_watermark(self) -> None:
+        try:
+            os.eventfd_read(self._eventfd)
+        except BlockingIOError:
+            return
+        self._drain()
+
+    def make_room(self) -> None:
+        """Have more written before more comes in, if a buffer is half full.
+
+        A service for one session's producers lets them wait for a slow disk: what a session
+        streams is in the file before it is overwritten. Others never wait.
+        """
+        while self.open and self._rest is None and self._half_full():
+            if not self._writer.has_room and not self._wait_for_disk():
+                return
+            if not self._step():
+                return
+
+    def _half_full(self) -> bool:
+        stats = self._session.service.buffers.table.stats
+        buffers = zip(self._session.buffers, self._session.config.buffers, strict=True)
+        return any(stats(ident)["unread"] > buffer.size_kb * 512 for ident, buffer in buffers)
+
+    def _wait_for_disk(self) -> bool:
+        return (
+            self._session.service.waits_for_disk
+            and self._writer.regular
+            and self._writer.wait_for_room(limits.FILE_PATIENCE_MS)
+        )
+
+    def _on_timer(self) -> None:
+        if flushes_before_write(self._session.config):
+            self._session.flushes.start(0, PERIODIC, lambda _: self._drain())
+        else:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Have the file take what there is, as far as it has room."""
+        if self._rest is not None:
+            return
+        for _ in range(limits.FILE_STEPS_PER_TASK):
+            if not self._check_room():
+                return
+            if not self._step():
+                self._after_pass()
+                return
+        self._post_more()
+
+    def _check_room(self) -> bool:
+        self._waits_for_room = not self._writer.has_room
+        return not self._waits_for_room
+
+    def _step(self) -> bool:
+        """Have one batch written; return whether there is more, and a file to write it to."""
+        if not self.open:
+            return False
+        data, more = self._session.reader.read(self._session.service.file_step_bytes)
+        if not self._write(data):
+            self._close()
+            self._session.disable()
+        return more
+
+    def _write(self, data: bytes) -> bool:
+        """Return False if the maximum size ends the file here."""
+        room = self._max_bytes - self._writer.accepted_bytes
+        fits = not self._max_bytes or len(data) < room
+        self._writer.write(data if fits else data[: whole_packets(data, room)])
+        self._watch_for_stall()
+        return fits
+
+    def _after_pass(self) -> None:
+        if self.open and self._session.config.fflush_post_write == _SYNC_AFTER_WRITE:
+            self._writer.sync()
+
+    # --- what the writer's thread tells
+
+    def _post_progress(self) -> None:
+        self._session.service.task_runner.post(self._on_progress)
+
+    def _on_progress(self) -> None:
+        if self._writer.error and not self.error:
+            self._fail(self._writer.error)
+        elif self._on_complete and self._writer.closed:
+            self._finished()
+        elif self._waits_for_room:
+            self._write_more()
+
+    def _post_more(self) -> None:
+        if not self._posted:
+            self._posted = True
+            self._session.service.task_runner.post(self._write_more)
+
+    def _write_more(self) -> None:
+        self._posted = False
+        if self._rest is not None:
+            self._write_rest()
+        else:
+            self._drain()
+
+    def _fail(self, error: TransportError) -> None:
+        if isinstance(error, FileError):
+            error.lost += self._unread()
+        self.error = str(error)
+        self._stop()
+        self._session.fail(self.error)
+        if self._on_complete:
+            self._finished()
+
+    def _unread(self) -> int:
+        stats = self._session.service.buffers.table.stats
+        return sum(stats(buffer_id)["unread"] for buffer_id in self._session.buffers)
+
+    # --- a file that takes nothing
+
+    def _watch_for_stall(self) -> None:
+        if self._progress < 0 and self._patience_ms is not None and self._writer.busy:
+            self._progress = self._writer.progress
+            self._stall.once(_STALL, self._patience_ms, self._check_for_stall)
+
+    @property
+    def _patience_ms(self) -> float | None:
+        service = self._session.service
+        return limits.FILE_PATIENCE_MS if self._writer.regular else service.pipe_patience_ms
+
+    def _check_for_stall(self) -> None:
+        before, self._progress = self._progress, -1
+        if self._writer.hangs and self._writer.progress == before:
+            self.give_up()
+        else:
+            self._watch_for_stall()
+
+    def give_up(self) -> None:
+        """Wait for the file no longer."""
+        reason = "the disk takes nothing" if self._writer.regular else READER_STOPPED
+        self._writer.abandon(reason)
+        self._on_progress()
+
+    # --- the end
+
+    def finish(self, on_complete: Callable[[], object]) -> None:
+        """Have everything written that is left, and the stats; then close the file.
+
+        Args:
+            on_complete: Called when that is done, or can't be.
+        """
+        self._on_complete = on_complete
+        self._stop_watching()
+        if self._writer.error and not self.error:
+            self._fail(self._writer.error)
+        elif self._writer.closed:
+            self._finished()
+        elif self.open:
+            self._rest = self._write_all()
+            self._write_rest()
+
+    def _write_all(self) -> Iterator[None]:
+        reader = self._session.reader
+        while reader.in_pass and self._step():
+            yield  # a pass that was under way ends at what was there when it began
+        reader.stats_due = True
+        while self._step():
+            yield
+
+    def _write_rest(self) -> None:
+        assert self._rest is not None
+        for _ in range(limits.FILE_STEPS_PER_TASK):
+            if not self._check_room():
+                return
+            if next(self._rest, self) is self:
+                self._close()
+                return
+        self._post_more()
+
+    def _finished(self) -> None:
+        on_complete, self._on_complete = self._on_complete, None
+        self.complete = True
+        self._stall.cancel_all()
+        if on_complete:
+            on_complete()
+
+    def _close(self) -> None:
+        """Nothing more is to be written."""
+        self._stop_watching()
+        if self.open:
+            self._writer.sync()
+            self._writer.close()
+            self._watch_for_stall()
+
+    def _stop(self) -> None:
+        self._stop_watching()
+        self._stall.cancel_all()
+        self._waits_for_room = False
+
+    def _stop_watching(self) -> None:
+        self._session.timers.cancel(_TIMER)
+        if self._eventfd >= 0:
+            for buffer_id in self._session.buffers:
+                self._session.service.buffers.table.set_watermark(buffer_id, -1, 0)
+            self._session.service.task_runner.unwatch(self._eventfd)
+            os.close(self._eventfd)
+            self._eventfd = -1

@@ -1,0 +1,281 @@
+"""Writes a session's file on a thread: whoever has something written doesn't wait for it.
+
+    service's thread --write, sync, close--> queue --> a thread of FileThreads --> file
+    on_progress      <----- a posted task -----------
+
+The queue is bounded by its user, who looks at `has_room`. What follows an error is dropped,
+and counted in its message.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections import deque
+from itertools import chain
+
+from stretto.base.errors import TransportError
+from stretto.service import limits
+from stretto.service.output.output_file import FileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto.service.output.file_threads import FileThreads
+    from stretto.service.output.output_file import OutputFile
+
+    Job = bytes | Iterator[bytes] | Callable[[], object]
+    """Packets; packets that are fetched on the thread; or what else is done there."""
+
+
+class FileWriter:
+    """Writes `file`, which belongs to it.
+
+    Args:
+        file: Interruptible, if it may be a pipe.
+        threads: Run the writing.
+        on_progress: Called on a thread of those whenever something is done.
+
+    Attributes:
+        accepted_bytes: Of all that was to be written.
+        closing: Nothing more may be written.
+        abandoned: Nothing more is waited for.
+    """
+
+    __slots__ = (
+        "_current", "_error", "_file", "_jobs", "_lock", "_on_progress", "_pending", "_running",
+        "_source", "_syncing", "_taken", "_threads", "_written", "abandoned", "accepted_bytes",
+        "closing",
+    )  # fmt: skip
+
+    def __init__(
+        self, file: OutputFile, threads: FileThreads, on_progress: Callable[[], object]
+    ) -> None:
+        self._file = file
+        self._threads = threads
+        self._on_progress = on_progress
+        self._lock = allocate_lock()
+        self._taken = allocate_lock()  # released when something was written
+        self._taken.acquire()
+        self._jobs: deque[Job] = deque()
+        self._current = b""  # what the thread is writing
+        self._source: Iterator[bytes] | None = None  # where it comes from
+        self._pending = 0
+        self._written = 0
+        self._running = False
+        self._syncing = False
+        self._error: TransportError | None = None
+        self.accepted_bytes = 0
+        self.closing = False
+        self.abandoned = False
+
+    # --- what the service asks
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more should be written now."""
+        return self._pending < limits.FILE_QUEUE_BYTES
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread has something to do."""
+        return self._running
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the thread waits for the file to take something. A sync may take its time."""
+        return self._running and not self._syncing
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing will be written any more, and nothing is left to be written."""
+        return self._file.closed or self.abandoned
+
+    @property
+    def progress(self) -> int:
+        """Grows with every byte that the file takes."""
+        return self._file.progress
+
+    @property
+    def pending_bytes(self) -> int:
+        """What was to be written, and isn't in the file yet."""
+        return self._pending
+
+    @property
+    def error(self) -> TransportError | None:
+        """Why the file has ended before the trace."""
+        return self._error
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a file on a disk."""
+        return self._file.regular
+
+    # --- what the service wants
+
+    def write(self, trace: bytes) -> None:
+        """Append framed packets."""
+        self.accepted_bytes += len(trace)
+        if trace:
+            self._put(trace)
+
+    def write_all(self, pieces: Iterator[bytes]) -> None:
+        """Append what an iterator gives; it is run on the thread."""
+        self._put(pieces)
+
+    def sync(self) -> None:
+        """Have a regular file's data on the disk."""
+        self._put(self._sync)
+
+    def wait_for_room(self, patience_ms: float) -> bool:
+        """Wait until there is room; False if the file ends, or takes nothing for so long."""
+        before = self.progress
+        while self._running and not self.has_room:
+            if not self._taken.acquire(timeout=patience_ms / 1000) and self.progress == before:
+                return False
+            before = self.progress
+        return self.has_room and not self._error
+
+    def close(self) -> None:
+        """Close the file when everything is written. Harmless if it is closing."""
+        if not self.closing:
+            self.closing = True
+            self._put(self._file.close)
+
+    def abandon(self, reason: str, unread: int = 0) -> None:
+        """Give up: the file has taken nothing for too long.
+
+        A thread that hangs in the file ends when the file lets it go.
+
+        Args:
+            reason: What is wrong with the file.
+            unread: Bytes that were to be written, and aren't in the queue.
+        """
+        with self._lock:
+            self.closing = self.abandoned = True
+            self._error = self._error or FileError(
+                reason, self._file.progress, self._pending + unread
+            )
+            self._jobs.clear()
+            self._pending = 0
+        self._file.interrupt()
+
+    def copy(self) -> Iterator[bytes]:
+        """Everything that was written so far, in the file or on its way, for `write_all`.
+
+        Raises:
+            OSError: It is no regular file, or closed.
+        """
+        with self._lock:
+            on_their_way = [self._current, *self._jobs]
+            pieces = [each for each in on_their_way if each and isinstance(each, bytes)]
+            return chain(self._file.copy(self._written), pieces)
+
+    # --- the queue
+
+    def _put(self, job: Job) -> None:
+        with self._lock:
+            if self.closed or self._error:
+                return
+            self._jobs.append(job)
+            if isinstance(job, bytes):
+                self._pending += len(job)
+            starts, self._running = not self._running, True
+        if starts:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            self._threads.run(self._work, self._file.interrupt)
+        except RuntimeError as error:
+            self._fail(self._file.give_up(f"the system gives no thread ({error})"))
+
+    def _fail(self, error: TransportError) -> None:
+        with self._lock:
+            if isinstance(error, FileError):
+                error.lost += self._pending - len(self._current)
+            self._error = self._error or error
+            self._running = False
+            self._jobs.clear()
+            self._current, self._source = b"", None
+            self._pending = 0
+        self._file.close()
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self.abandoned:  # else the service may be gone
+            self._on_progress()
+
+    # --- on the thread
+
+    def _work(self) -> None:
+        try:
+            while self._step():
+                pass
+        except TransportError as error:
+            self._fail(error)
+
+    def _step(self) -> bool:
+        """Do a little; False if the thread has to end."""
+        if self.abandoned:
+            self._fail(self._file.give_up("it was given up"))
+            return False
+        if self._threads.paused:
+            self._start()  # once that is over
+            return False
+        if self._current:
+            return self._go_on()
+        if self._source is not None:
+            self._fetch(self._source)
+            return True
+        return self._take()
+
+    def _go_on(self) -> bool:
+        if self._file.go_on():
+            with self._lock:
+                self._written += len(self._current)
+                if self._source is None and not self.abandoned:
+                    self._pending -= len(self._current)
+                self._current = b""
+            if self._taken.locked():
+                self._taken.release()
+            self._tell()
+        return True
+
+    def _sync(self) -> None:
+        self._syncing = True
+        try:
+            self._file.sync()
+        finally:
+            self._syncing = False
+
+    def _fetch(self, source: Iterator[bytes]) -> None:
+        try:
+            piece = next(source, b"")
+        except OSError as error:
+            reason = f"what it begins with can't be read: {error.strerror}"
+            raise self._file.give_up(reason) from error
+        if piece:
+            self._begin(piece, framed=False)
+        else:
+            self._source = None
+
+    def _begin(self, piece: bytes, *, framed: bool) -> None:
+        self._file.begin(piece, framed=framed)
+        self._current = piece
+
+    def _take(self) -> bool:
+        with self._lock:
+            if not self._jobs:
+                self._running = False
+                return False
+            job = self._jobs.popleft()
+            if isinstance(job, bytes):
+                self._begin(job, framed=True)
+                return True
+        if callable(job):
+            job()
+            self._tell()
+        else:
+            self._source = job
+        return True

@@ -1,0 +1,72 @@
+"""What happened to a session, until its trace is read (TracingServiceEvent)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from stretto.service.limits import (
+    MAX_BUFFERS_PER_SESSION,
+    MAX_QUEUED_FLUSH_EVENTS,
+    MAX_SLOW_DATA_SOURCES,
+)
+from stretto.service.output.service_packets import (
+    ALL_DATA_SOURCES_FLUSHED,
+    BUFFER_CLONED,
+    FLUSH_STARTED,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+    from stretto.base.clock import Clock
+    from stretto.service.output.service_packets import ServicePackets
+
+_Detail = int | tuple[tuple[str, str], ...]
+_Event = tuple[int, int, int, _Detail]
+"""(boottime, running number, event, what it is about)"""
+
+_HISTORY: Final = {
+    FLUSH_STARTED: MAX_QUEUED_FLUSH_EVENTS,
+    ALL_DATA_SOURCES_FLUSHED: MAX_QUEUED_FLUSH_EVENTS,
+    BUFFER_CLONED: MAX_BUFFERS_PER_SESSION,
+}
+
+
+class LifecycleEvents:
+    """Events that wait for the next read: of each kind the last, of flushes the last 64."""
+
+    __slots__ = ("_clock", "_count", "_queues")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._count = 0
+        self._queues: dict[int, deque[_Event]] = {}
+
+    def add(self, event: int, data_sources: Sequence[tuple[str, str]] = ()) -> None:
+        """Note `event`, a field number of TracingServiceEvent, as of now."""
+        listed = tuple(data_sources[:MAX_SLOW_DATA_SOURCES])
+        self.add_at(self._clock.boottime_ns(), event, listed or 1)
+
+    def add_at(self, time_ns: int, event: int, detail: _Detail = 1) -> None:
+        """Note `event` as of an earlier time; `detail` is a number or data sources."""
+        queue = self._queues.setdefault(event, deque(maxlen=_HISTORY.get(event, 1)))
+        self._count += 1
+        queue.append((time_ns, self._count, event, detail))
+
+    def packets(self, build: ServicePackets) -> list[bytes]:
+        """All that wait, as encoded packets in the order of time."""
+        waiting = sorted(entry for queue in self._queues.values() for entry in queue)
+        return [build.service_event(time, event, detail) for time, _, event, detail in waiting]
+
+    def copy(self) -> LifecycleEvents:
+        """The same events, to be read on their own."""
+        copy = LifecycleEvents(self._clock)
+        copy._count = self._count
+        copy._queues = {event: queue.copy() for event, queue in self._queues.items()}
+        return copy
+
+    def clear(self) -> None:
+        """The trace has got all that waited."""
+        self._queues.clear()

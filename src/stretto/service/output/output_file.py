@@ -1,0 +1,248 @@
+"""The file that a session writes its trace into.
+
+Rules: an existing file is never overwritten by name, a symbolic link never followed, and
+nobody but the owner can read what is created. Where the file can't take more (disk full,
+quota, reader of a pipe gone), what couldn't be written is counted, a regular file is cut
+back to whole packets, and the file is closed: a trace ends early, it doesn't break.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import stat
+from _thread import allocate_lock
+
+from stretto.base.errors import SessionError, TransportError
+from stretto.service.output.output_pipe import OutputPipe
+from stretto.service.output.packet_encoder import whole_packets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READER_STOPPED = "its reader doesn't read"
+
+_PIPE_TIMEOUT_MS = 10_000
+_STEP_BYTES = 1 << 20
+
+
+def create_output_file(path: str) -> int:
+    """Create `path` for a trace and return its descriptor.
+
+    Raises:
+        SessionError: It exists already, or can't be created; with the reason.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileExistsError:
+        raise SessionError(
+            f"output_path {path!r} exists already: remove it or choose another name."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise SessionError(
+            f"output_path {path!r} can't be created: {_reason(error)}; "
+            "choose a folder that exists and is writable."
+        ) from error
+
+
+class FileError(TransportError):
+    """A file has ended before the trace has.
+
+    Attributes:
+        lost: Bytes that were to follow.
+    """
+
+    def __init__(self, reason: str, written: int, lost: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.written = written
+        self.lost = lost
+
+    def __str__(self) -> str:
+        return (
+            f"The trace file can't be written: {self.reason}. {self.written} bytes are in it, "
+            f"{self.lost} that were to follow are lost: make room and record again."
+        )
+
+
+class OutputFile:
+    """Takes framed packets until it is full, broken or closed.
+
+    Args:
+        fd: An open file, pipe or the like; belongs to this object from now on.
+        interruptible: Whether another thread may have to end the waiting for the reader of
+            a pipe: `go_on` then returns whenever `interrupt` is called.
+
+    Attributes:
+        bytes_written: What it took; whole packets, unless it is broken.
+        progress: Grows with every byte that it takes. Any thread may look at it.
+    """
+
+    __slots__ = (
+        "_done", "_fd", "_fd_lock", "_framed", "_piece", "_pipe", "_regular", "_start",
+        "bytes_written", "progress",
+    )  # fmt: skip
+
+    def __init__(self, fd: int, *, interruptible: bool = False) -> None:
+        self._fd = fd
+        self._fd_lock = allocate_lock()
+        self._regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        self._start = _start_of(fd) if self._regular else 0
+        self._pipe = OutputPipe(fd) if interruptible and not self._regular else None
+        self._piece = b""
+        self._done = 0
+        self._framed = True
+        self.bytes_written = 0
+        self.progress = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._fd < 0
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a file on a disk; else a pipe, a socket, a device."""
+        return self._regular
+
+    def write(self, trace: bytes) -> None:
+        """Append framed packets, however long it takes.
+
+        Raises:
+            TransportError: It can't be written; the file is closed, its whole packets kept.
+        """
+        self.begin(trace)
+        while not self.go_on():
+            pass
+
+    def begin(self, piece: bytes, *, framed: bool = True) -> None:
+        """Set what `go_on` writes next; what was begun before is finished.
+
+        Args:
+            piece: Not empty.
+            framed: It is whole packets, of which only whole ones are kept.
+        """
+        self._piece, self._done, self._framed = piece, 0, framed
+
+    def go_on(self) -> bool:
+        """Write more of what was begun; return whether all of it is written.
+
+        Raises:
+            TransportError: As `write`.
+        """
+        try:
+            rest = memoryview(self._piece)[self._done : self._done + _STEP_BYTES]
+            written = self._pipe.write(rest) if self._pipe else _write(self._fd, rest)
+        except OSError as error:
+            raise self.give_up(_reason(error)) from error
+        self._done += written
+        self.progress += written
+        if self._done < len(self._piece):
+            return False
+        self.bytes_written += len(self._piece)
+        self._piece, self._done = b"", 0
+        return True
+
+    def give_up(self, reason: str) -> FileError:
+        """Cut a regular file back to whole packets, close it, and say what is lost."""
+        kept = whole_packets(self._piece, self._done + 1) if self._framed else self._done
+        lost = len(self._piece) - kept
+        if self._regular and self._done > kept:
+            try:
+                end = os.lseek(self._fd, 0, os.SEEK_CUR)
+                os.ftruncate(self._fd, end - (self._done - kept))
+            except OSError:
+                kept = self._done  # A packet cut short at the end: readers stop there.
+        self.bytes_written += kept if self._regular else self._done
+        self._piece, self._done = b"", 0
+        self.close()
+        return FileError(reason, self.bytes_written, lost)
+
+    def interrupt(self) -> None:
+        """Have `go_on` return on the other thread. Does nothing for a regular file."""
+        with self._fd_lock:
+            if self._pipe and self._fd >= 0:
+                self._pipe.interrupt()
+
+    def sync(self) -> None:
+        """Have a regular file's data on the disk.
+
+        Raises:
+            TransportError: The disk refuses it; the file is closed.
+        """
+        if self.closed or not self._regular:
+            return
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            self.close()
+            raise TransportError(
+                f"The trace file may be incomplete: {_reason(error)}; record again elsewhere."
+            ) from error
+
+    def close(self) -> None:
+        """Close the descriptor. Harmless if it is closed."""
+        with self._fd_lock:
+            fd, self._fd = self._fd, -1
+            if self._pipe and fd >= 0:
+                self._pipe.close()
+        if fd >= 0:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # The descriptor is gone all the same; sync() reports lost data.
+
+    def copy(self, size: int) -> Iterator[bytes]:
+        """The file up to the `size` bytes written last, piece by piece; any thread may read it.
+
+        Raises:
+            OSError: It is no regular file, or closed.
+        """
+        with self._fd_lock:
+            if not self._regular or self._fd < 0:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            pieces = _read_file(os.dup(self._fd), self._start + size)
+            next(pieces)
+            return pieces
+
+
+def _start_of(fd: int) -> int:
+    """Where a regular file's first byte will be written."""
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
+        return os.fstat(fd).st_size
+    return os.lseek(fd, 0, os.SEEK_CUR)
+
+
+def _write(fd: int, data: memoryview) -> int:
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:  # somebody made the pipe non-blocking
+        poll = select.poll()
+        poll.register(fd, select.POLLOUT)
+        if not poll.poll(_PIPE_TIMEOUT_MS):
+            raise BlockingIOError(errno.EAGAIN, READER_STOPPED) from None
+        return 0
+
+
+def _read_file(fd: int, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of a file that may be open for writing only; closes `fd`."""
+    reader = -1
+    try:
+        yield b""  # From here on the descriptor is closed whatever happens.
+        os.fdatasync(fd)
+        reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        at = 0
+        while at < size and (piece := os.pread(reader, min(_STEP_BYTES, size - at), at)):
+            at += len(piece)
+            yield piece
+    finally:
+        os.close(fd)
+        if reader >= 0:
+            os.close(reader)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

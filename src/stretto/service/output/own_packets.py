@@ -1,0 +1,130 @@
+"""What the service itself says in a trace, read by read.
+
+::
+
+    every read   queued clock snapshots, synchronisation marker if due, new triggers,
+                 service events, what other sessions did
+    first read   the initial clock snapshot before all; config, trigger of a clone, uuid,
+                 extension descriptors, provenance, system info of all machines
+    once         how the clocks of other machines stand to ours
+
+The order is that of docs/formats/service.md, "Order of packets".
+"""
+
+from __future__ import annotations
+
+from stretto.base.clock import BOOTTIME
+from stretto.service.output.service_packets import READ_TRACING_BUFFERS_COMPLETED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto import _native
+    from stretto.service.output.clock_snapshots import ClockSnapshots
+    from stretto.service.output.lifecycle_events import LifecycleEvents
+    from stretto.service.session.tracing_session import TracingSession
+
+
+class OwnPackets:
+    """The service's packets for one reader. What was given doesn't come again.
+
+    Attributes:
+        begun: Whether the first read has been.
+    """
+
+    __slots__ = ("_buffers", "_clocks", "_lifecycle", "_session", "_synced", "_uuid", "begun")
+
+    def __init__(
+        self,
+        session: TracingSession,
+        buffers: Sequence[int],
+        uuid: tuple[int, int],
+        clocks: ClockSnapshots,
+        lifecycle: LifecycleEvents,
+    ) -> None:
+        self._session = session
+        self._buffers = buffers
+        self._uuid = uuid
+        self._clocks = clocks
+        self._lifecycle = lifecycle
+        self._synced = False
+        self.begun = False
+
+    def opening(self, readback: _native.Readback, *, sync_due: bool) -> list[bytes]:
+        """The packets that a read starts with.
+
+        Args:
+            readback: Knows the ids of the sequences.
+            sync_due: Whether a synchronisation marker is due.
+        """
+        session, build = self._session, self._session.service.packets
+        first, self.begun = not self.begun, True
+        out = self._clock_snapshots(first)
+        if sync_due:
+            out.append(build.sync_marker())
+        if not session.builtin.disable_trace_config:
+            out += self._config_and_triggers(first)
+        if first:
+            out += self._first_packets(readback)
+        if not session.builtin.disable_service_events:
+            out += self._lifecycle.packets(build)
+            self._lifecycle.clear()
+        if session.concurrent:
+            out += session.concurrent.take(build)
+        return out + self._remote_clocks()
+
+    def closing(self) -> list[bytes]:
+        """The packets that a pass ends with."""
+        session, service = self._session, self._session.service
+        if session.builtin.disable_service_events:
+            return []
+        now = service.clock.boottime_ns()
+        return [service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED)]
+
+    def _clock_snapshots(self, first: bool) -> list[bytes]:
+        primary = self._session.builtin.primary_trace_clock or BOOTTIME
+        snapshots = self._clocks.queued()
+        self._clocks.clear()
+        if first and self._clocks.initial:
+            snapshots.insert(0, self._clocks.initial)
+        build = self._session.service.packets
+        return [build.clock_snapshot(snapshot, primary) for snapshot in snapshots]
+
+    def _config_and_triggers(self, first: bool) -> list[bytes]:
+        session, build = self._session, self._session.service.packets
+        out = []
+        if first:
+            out.append(build.trace_config(session.config_bytes))
+        if first and session.clone_trigger:
+            out.append(build.trigger(session.clone_trigger, of_clone=True))
+        return out + [build.trigger(trigger) for trigger in session.triggers.take_new()]
+
+    def _first_packets(self, readback: _native.Readback) -> list[bytes]:
+        session, service = self._session, self._session.service
+        build = service.packets
+        out = [build.trace_uuid(*self._uuid)]
+        if not session.builtin.disable_extension_descriptors:
+            out += [build.extension_descriptor(*each) for each in service.extension_descriptors]
+        now = service.clock.boottime_ns()
+        out.append(build.trace_provenance(now, [self._writers(readback, b) for b in self._buffers]))
+        if not session.builtin.disable_system_info:
+            out.append(build.system_info(service.system_info, service.version))
+            out += [
+                build.remote_system_info(relay.machine_id, relay.system_info)
+                for relay in service.relays
+                if relay.system_info
+            ]
+        return out
+
+    def _writers(self, readback: _native.Readback, buffer_id: int) -> list[tuple[int, int]]:
+        writers = self._session.service.buffers.table.writer_stats(buffer_id)
+        return [(readback.sequence_id(producer, w), producer) for producer, w, _, _ in writers]
+
+    def _remote_clocks(self) -> list[bytes]:
+        relays = [relay for relay in self._session.service.relays if relay.synced_clocks]
+        if self._synced or not relays:
+            return []
+        self._synced = True
+        build = self._session.service.packets
+        return [build.remote_clock_sync(relay.machine_id, relay.synced_clocks) for relay in relays]

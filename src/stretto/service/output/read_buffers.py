@@ -1,0 +1,139 @@
+"""Reads a session: the service's packets, then those of each buffer, as trace bytes.
+
+One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of packets")::
+
+    every read   the service's own packets
+    then         buffer 0, buffer 1, ...                     until the limit is hit
+    last read    read_tracing_buffers_completed, trace stats if due
+
+Everything but the stats passes the filter, if the config has one; and everything is
+compressed, each read for itself, if the config says so.
+"""
+
+from __future__ import annotations
+
+from stretto import _native
+from stretto.service.output.own_packets import OwnPackets
+from stretto.service.output.packet_encoder import framed
+from stretto.service.output.trace_filter import TraceFilter
+from stretto.service.output.trace_stats import encode_trace_stats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.service.output.clock_snapshots import ClockSnapshots
+    from stretto.service.output.lifecycle_events import LifecycleEvents
+    from stretto.service.session.tracing_session import TracingSession
+
+
+class Reader:
+    """Reads the trace of one session. What was read doesn't come again."""
+
+    __slots__ = (
+        "_at",
+        "_buffers",
+        "_own",
+        "_readback",
+        "_session",
+        "stats_due",
+        "sync_due",
+        "trace_filter",
+    )
+
+    def __init__(
+        self,
+        session: TracingSession,
+        buffers: Sequence[int],
+        uuid: tuple[int, int],
+        clocks: ClockSnapshots,
+        lifecycle: LifecycleEvents,
+    ) -> None:
+        """Read `buffers`, and empty the queues of `clocks` and `lifecycle`.
+
+        They are the session's own, or copies: then this is the reader of a snapshot.
+        """
+        self._session = session
+        self._buffers = buffers
+        self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
+        self._readback = _native.Readback(session.service.buffers.table)
+        self._at = -1  # Index of the buffer that the pass has come to.
+        self.sync_due = False
+        self.stats_due = False
+        config, clock = session.config.trace_filter, session.service.clock
+        self.trace_filter = TraceFilter(config, len(buffers), clock) if config else None
+
+    def for_clone(self, clone: TracingSession, *, skip_filter: bool) -> Reader:
+        """A reader of a clone: its sequences have the same ids as in this reader's trace."""
+        reader = Reader(clone, clone.buffers, clone.uuid, clone.clocks, clone.lifecycle)
+        reader._readback = self._readback.copy()
+        reader.sync_due = reader.stats_due = True
+        if skip_filter:
+            reader.trace_filter = None
+        return reader
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was read."""
+        return self._own.begun
+
+    @property
+    def in_pass(self) -> bool:
+        """Whether a pass has begun and not ended."""
+        return self._at >= 0
+
+    def stats(self) -> bytes:
+        """The encoded TraceStats as of now."""
+        filter_stats = self.trace_filter.stats() if self.trace_filter else None
+        return encode_trace_stats(self._session, self._buffers, self._readback, filter_stats)
+
+    def read(self, limit: int) -> tuple[bytes, bool]:
+        """Return about `limit` bytes of framed packets, and whether the pass has more.
+
+        The limit is for what is read; filter and compression make it less.
+        """
+        if not self._session.readable:
+            return b"", False
+        sync_due, self.sync_due = self.sync_due, False
+        opening = self._own.opening(self._readback, sync_due=sync_due)
+        own = b"".join(map(framed, opening))
+        out = [self._filtered(own)]
+        more = self._read_buffers(out, limit - len(own))
+        if not more:
+            out.append(self._filtered(b"".join(map(framed, self._own.closing()))))
+            out.append(self._stats_packet())
+        trace = b"".join(out)
+        return self._session.compress(trace) if self._session.compress else trace, more
+
+    def _filtered(self, trace: bytes, buffer: int = -1) -> bytes:
+        return self.trace_filter.filter(trace, buffer) if self.trace_filter else trace
+
+    def _read_buffers(self, out: list[bytes], room: int) -> bool:
+        if self._at < 0:
+            self._enter(0)
+        while self._at < len(self._buffers):
+            if room <= 0:
+                return True
+            data, more = self._readback.read(self._buffers[self._at], room)
+            out.append(self._filtered(data, self._at))
+            room -= len(data)
+            if more:
+                return True
+            self._enter(self._at + 1)
+        self._at = -1
+        return False
+
+    def _enter(self, index: int) -> None:
+        self._at = index
+        if index < len(self._buffers):
+            self._readback.begin(self._buffers[index])
+
+    def _stats_packet(self) -> bytes:
+        """The framed stats if they are due: the one thing that isn't filtered."""
+        if not self.stats_due:
+            return b""
+        self.stats_due = False
+        packet = self._session.service.packets.trace_stats(self.stats())
+        if self.trace_filter:
+            self.trace_filter.pass_by(packet)
+        return framed(packet)

@@ -1,0 +1,170 @@
+"""The packets that the service itself writes into a trace, byte by byte.
+
+The order of the fields inside each packet is Perfetto's: docs/formats/service.md, "Order of
+packets". All functions return one encoded TracePacket without the frame of a trace file.
+"""
+
+from __future__ import annotations
+
+from stretto.base.clock import BOOTTIME
+from stretto.base.ids import SERVICE_SEQUENCE_ID
+from stretto.base.sync_marker import SYNC_MARKER
+from stretto.service.output.packet_encoder import blob, number, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Final
+
+    from stretto.service.output.system_info import SystemInfo
+    from stretto.service.session.triggers import ReceivedTrigger
+
+
+# TracingServiceEvent
+ALL_DATA_SOURCES_STARTED: Final = 1
+TRACING_STARTED: Final = 2
+ALL_DATA_SOURCES_FLUSHED: Final = 3
+READ_TRACING_BUFFERS_COMPLETED: Final = 4
+TRACING_DISABLED: Final = 5
+SLOW_STARTING_DATA_SOURCES: Final = 7
+LAST_FLUSH_SLOW_DATA_SOURCES: Final = 8
+FLUSH_STARTED: Final = 9
+CLONE_STARTED: Final = 10
+BUFFER_CLONED: Final = 11
+
+# TracePacket
+_TRUSTED_UID = 3
+_CLOCK_SNAPSHOT = 6
+_TIMESTAMP = 8
+_TRUSTED_PACKET_SEQUENCE_ID = 10
+_TRACE_CONFIG = 33
+_TRACE_STATS = 35
+_SYNCHRONIZATION_MARKER = 36
+_SYSTEM_INFO = 45
+_TRIGGER = 46
+_TIMESTAMP_CLOCK_ID = 58
+_SERVICE_EVENT = 69
+_EXTENSION_DESCRIPTOR = 72
+_TRACE_UUID = 89
+_MACHINE_ID = 98
+_REMOTE_CLOCK_SYNC = 107
+_CLONE_SNAPSHOT_TRIGGER = 113
+_TRACE_PROVENANCE = 124
+_CONCURRENT_SESSION_EVENT = 134
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+class ServicePackets:
+    """Builds packets in the name of a service that runs as `uid`."""
+
+    __slots__ = ("_header", "_identity", "_uid")
+
+    def __init__(self, uid: int) -> None:
+        self._uid = number(_TRUSTED_UID, uid)
+        self._identity = self._uid + number(_TRUSTED_PACKET_SEQUENCE_ID, SERVICE_SEQUENCE_ID)
+        self._header = self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME)
+
+    def adopt_machine(self, machine_id: int) -> None:
+        """The service runs within a program on another machine than the trace's host."""
+        self._header = (
+            self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME) + number(_MACHINE_ID, machine_id)
+        )
+
+    def clock_snapshot(self, clocks: Iterable[tuple[int, int]], primary_clock: int) -> bytes:
+        """`clocks` are (clock id, ns)."""
+        body = number(2, primary_clock) + _clocks(clocks)
+        return blob(_CLOCK_SNAPSHOT, body) + self._header
+
+    def sync_marker(self) -> bytes:
+        """Lets a reader find the next packet in a damaged trace. Always the same bytes."""
+        return self._identity + blob(_SYNCHRONIZATION_MARKER, SYNC_MARKER)
+
+    def trace_config(self, config: bytes) -> bytes:
+        """`config` is the encoded TraceConfig."""
+        return self._header + blob(_TRACE_CONFIG, config)
+
+    def trace_uuid(self, msb: int, lsb: int) -> bytes:
+        """Both halves as signed or unsigned 64-bit numbers."""
+        return self._header + blob(_TRACE_UUID, number(2, lsb) + number(1, msb))
+
+    def trace_stats(self, stats: bytes) -> bytes:
+        """`stats` is the encoded TraceStats."""
+        return self._header + blob(_TRACE_STATS, stats)
+
+    def system_info(self, info: SystemInfo, version: str) -> bytes:
+        """`version` is the service's."""
+        body = text(4, version) + number(7, info.timezone_minutes)
+        body += blob(
+            1,
+            text(1, info.sysname)
+            + text(2, info.version)
+            + text(4, info.machine)
+            + text(3, info.release),
+        )
+        body += number(6, info.page_size) + number(16, info.ram_bytes) + number(8, info.cpus)
+        return blob(_SYSTEM_INFO, body) + self._header
+
+    def remote_system_info(self, machine_id: int, system_info: bytes) -> bytes:
+        """`system_info` is encoded by the other machine."""
+        return blob(_SYSTEM_INFO, system_info) + number(_MACHINE_ID, machine_id) + self._identity
+
+    def remote_clock_sync(
+        self,
+        machine_id: int,
+        pairs: Iterable[tuple[Iterable[tuple[int, int]], Iterable[tuple[int, int]]]],
+    ) -> bytes:
+        """`pairs`: the other machine's clocks, and ours when they arrived."""
+        body = b"".join(
+            blob(1, blob(2, _clocks(theirs)) + blob(3, _clocks(ours))) for theirs, ours in pairs
+        )
+        return number(_MACHINE_ID, machine_id) + self._uid + blob(_REMOTE_CLOCK_SYNC, body)
+
+    def extension_descriptor(self, file_name: str, content: bytes) -> bytes:
+        """`content` is an encoded FileDescriptorSet, compressed by gzip or not."""
+        field = 2 if content.startswith(_GZIP_MAGIC) else 1
+        body = blob(field, content) + text(3, file_name)
+        return self._header + blob(_EXTENSION_DESCRIPTOR, body)
+
+    def trigger(self, trigger: ReceivedTrigger, *, of_clone: bool = False) -> bytes:
+        """A trigger that came; `of_clone`: the one for which the trace was cloned."""
+        body = text(1, trigger.name) + text(2, trigger.producer_name)
+        body += number(3, trigger.uid) + number(4, trigger.stop_delay_ms)
+        field = _CLONE_SNAPSHOT_TRIGGER if of_clone else _TRIGGER
+        return blob(field, body) + number(_TIMESTAMP, trigger.boot_time_ns) + self._header
+
+    def concurrent_session_event(self, timestamp_ns: int, event: bytes) -> bytes:
+        """`event` is an encoded ConcurrentSessionEvent."""
+        header = number(_TIMESTAMP, timestamp_ns) + self._header
+        return header + blob(_CONCURRENT_SESSION_EVENT, event)
+
+    def trace_provenance(
+        self, timestamp_ns: int, buffers: Iterable[Iterable[tuple[int, int]]]
+    ) -> bytes:
+        """For each buffer the (sequence id, producer id) of those who have written into it."""
+        body = b"".join(
+            blob(2, b"".join(blob(1, number(1, i) + number(2, producer)) for i, producer in each))
+            for each in buffers
+        )
+        return number(_TIMESTAMP, timestamp_ns) + blob(_TRACE_PROVENANCE, body) + self._header
+
+    def service_event(
+        self, timestamp_ns: int, event: int, detail: int | Sequence[tuple[str, str]] = 1
+    ) -> bytes:
+        """Something happened to the session.
+
+        Args:
+            timestamp_ns: When, CLOCK_BOOTTIME.
+            event: Field number in TracingServiceEvent.
+            detail: A number, or (producer name, data source name) of each it is about.
+        """
+        if isinstance(detail, int):
+            body = number(event, detail)
+        else:
+            entries = [blob(1, text(1, owner) + text(2, name)) for owner, name in detail]
+            body = blob(event, b"".join(entries))
+        return number(_TIMESTAMP, timestamp_ns) + self._header + blob(_SERVICE_EVENT, body)
+
+
+def _clocks(clocks: Iterable[tuple[int, int]]) -> bytes:
+    return b"".join(blob(1, number(1, ident) + number(2, time_ns)) for ident, time_ns in clocks)

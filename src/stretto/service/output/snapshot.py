@@ -1,0 +1,59 @@
+"""A copy of a running session, as a whole trace of its own."""
+
+from __future__ import annotations
+
+from stretto.base.errors import SessionError
+from stretto.service.limits import FILE_BYTES_PER_STEP
+from stretto.service.output.read_buffers import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto.service.buffer_pool import BufferPool
+    from stretto.service.session.tracing_session import TracingSession
+
+
+def take_snapshot(session: TracingSession, pool: BufferPool) -> Iterator[bytes]:
+    """Copy the session's buffers now and return an iterator over the copy's trace bytes.
+
+    Raises:
+        SessionError: There is no memory for the copy.
+    """
+    session.scrape()
+    session.clocks.take()
+    # The halves as for a clone: a name of its own, and in the second half that of the origin.
+    uuid = session.service.new_uuid()[0], session.uuid[1]
+    copies = copy_buffers(session.buffers, pool)
+    reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
+    reader.sync_due = reader.stats_due = True
+    pieces = _pieces(reader, lambda: pool.free(copies))
+    next(pieces)  # Enters its `try`: from here on the copies are freed whatever happens.
+    return pieces
+
+
+def copy_buffers(originals: list[int], pool: BufferPool) -> list[int]:
+    """Copy buffers: all or none.
+
+    Raises:
+        SessionError: There is no memory for the copies.
+    """
+    copies: list[int] = []
+    for original in originals:
+        try:
+            copies.append(pool.clone(original))
+        except SessionError:
+            pool.free(copies)
+            raise
+    return copies
+
+
+def _pieces(reader: Reader, free: Callable[[], object]) -> Iterator[bytes]:
+    try:
+        yield b""
+        more = True
+        while more:
+            data, more = reader.read(FILE_BYTES_PER_STEP)
+            yield data
+    finally:
+        free()

@@ -1,0 +1,126 @@
+"""Removes the fields from a session's packets that its trace filter doesn't allow.
+
+Packets of producers and of the service are filtered alike. Only the trace stats, which hold the
+filter's own counters, are not. A packet without any allowed field, or a malformed one, stays as an
+empty packet. Source: docs/formats/service.md, "Filtering".
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import ConfigError
+from stretto.protozero.filter.load import load_filter
+from stretto.protozero.filter.strings import StringFilter, StringRule
+from stretto.service.output.packet_encoder import number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+    from stretto import _native
+    from stretto.base.clock import Clock
+    from stretto.protos.config import TraceConfig
+
+_PACKET: Final = 1
+"""Bytecode describes a Trace; what is filtered is what this field of it holds."""
+
+
+class TraceFilter:
+    """The filter of one reader.
+
+    Args:
+        config: `TraceConfig.trace_filter`.
+        buffers: How many the session has.
+        clock: Measures how long filtering takes.
+
+    Raises:
+        ConfigError: Bytecode, overlay or a string rule can't be used.
+    """
+
+    __slots__ = (
+        "_bytes_discarded",
+        "_clock",
+        "_errors",
+        "_filter",
+        "_input_bytes",
+        "_input_packets",
+        "_output_bytes",
+        "_time_taken_ns",
+    )
+
+    def __init__(self, config: TraceConfig.TraceFilter, buffers: int, clock: Clock) -> None:
+        self._filter = compile_filter(config)
+        self._clock = clock
+        self._input_packets = 0
+        self._input_bytes = 0
+        self._output_bytes = 0
+        self._errors = 0
+        self._time_taken_ns = 0
+        self._bytes_discarded = [0] * buffers
+
+    def filter(self, trace: bytes, buffer: int = -1) -> bytes:
+        """Filter framed packets.
+
+        Args:
+            trace: The packets.
+            buffer: Index of the buffer that they come from; -1 for the service's own.
+        """
+        if not trace:
+            return trace
+        start = self._clock.boottime_ns()
+        filtered, packets, errors, before, after = self._filter.filter_trace(trace)
+        self._time_taken_ns += self._clock.boottime_ns() - start
+        self._errors += errors
+        self._count(packets, before, after)
+        if buffer >= 0:
+            self._bytes_discarded[buffer] += before - after
+        return filtered
+
+    def pass_by(self, packet: bytes) -> None:
+        """Count a packet that isn't filtered."""
+        self._count(1, len(packet), len(packet))
+
+    def _count(self, packets: int, input_bytes: int, output_bytes: int) -> None:
+        self._input_packets += packets
+        self._input_bytes += input_bytes
+        self._output_bytes += output_bytes
+
+    def stats(self) -> bytes:
+        """The encoded TraceStats.FilterStats as of now."""
+        out = b"".join(
+            number(field, value)
+            for field, value in (
+                (1, self._input_packets),
+                (2, self._input_bytes),
+                (3, self._output_bytes),
+                (4, self._errors),
+                (5, self._time_taken_ns),
+            )
+        )
+        return out + b"".join(number(20, discarded) for discarded in self._bytes_discarded)
+
+
+def compile_filter(config: TraceConfig.TraceFilter) -> _native.MessageFilter:
+    """Make the filter that a config describes.
+
+    Raises:
+        ConfigError: Bytecode, overlay or a string rule can't be used.
+    """
+    chains = (config.string_filter_chain, config.string_filter_chain_v54)
+    try:
+        strings = StringFilter(rule for chain in chains if chain for rule in _rules(chain))
+        bytecode = config.bytecode_v2 or config.bytecode
+        return load_filter(bytecode, config.bytecode_overlay_v54, strings, [_PACKET])
+    except ConfigError as error:
+        raise ConfigError(f"trace_filter: {error}") from error
+
+
+def _rules(chain: TraceConfig.TraceFilter.StringFilterChain) -> Iterable[StringRule]:
+    for rule in chain.rules:
+        yield StringRule(
+            rule.policy,
+            rule.regex_pattern,
+            atrace_payload_starts_with=rule.atrace_payload_starts_with,
+            name=rule.name,
+            semantic_types=rule.semantic_type,
+        )

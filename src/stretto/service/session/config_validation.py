@@ -1,0 +1,268 @@
+"""Checks of a TraceConfig, in the order of docs/formats/service.md, "Order of checks".
+
+`check_config` looks at the config alone, `check_against_sessions` at what else runs.
+Both raise, with a message for the user; the consumer gets it as the session's error.
+"""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+
+from stretto.base.errors import ConfigError, SessionError
+from stretto.service import limits
+from stretto.service.output.trace_filter import compile_filter
+from stretto.service.session.triggers import (
+    CLONE_SNAPSHOT,
+    NO_MODE,
+    START_TRACING,
+    STOP_TRACING,
+    wanted_triggers,
+)
+from stretto.service.session.wanted_data_sources import WantedDataSources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from stretto.protos.config import DataSourceConfig, TraceConfig
+    from stretto.service.session.tracing_session import TracingSession
+
+_FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
+_MAX_FILL_POLICY = 2
+_MAX_BUFFER_KB = (1 << 22) - 1
+
+
+def check_config(config: TraceConfig, *, has_fd: bool) -> None:
+    """Check all that needs nothing but the config.
+
+    Args:
+        config: The decoded config.
+        has_fd: Whether a file descriptor came with it.
+
+    Raises:
+        ConfigError: It says which field and what to do.
+    """
+    _check_duration(config)
+    if config.trigger_config is not None:
+        _check_triggers(config, config.trigger_config)
+    if not _FILENAME_CHARACTERS.issuperset(config.bugreport_filename):
+        raise ConfigError(
+            f"bugreport_filename {config.bugreport_filename!r}: only letters, digits, '-', '_' "
+            "and '.' are allowed."
+        )
+    if config.enable_extra_guardrails:
+        _check_guardrails(config)
+    _check_buffers(config)
+    _check_data_sources(config)
+    if config.trace_filter is not None:
+        compile_filter(config.trace_filter)
+    _check_output(config, has_fd=has_fd)
+
+
+def _longest_ms(config: TraceConfig) -> int:
+    guarded = config.enable_extra_guardrails
+    return limits.MAX_DURATION_WITH_GUARDRAILS_MS if guarded else limits.MAX_DURATION_MS
+
+
+def _check_duration(config: TraceConfig) -> None:
+    limit = _longest_ms(config)
+    if config.duration_ms > limit:
+        raise ConfigError(
+            f"duration_ms {config.duration_ms} is too long: at most {limit}, or 0 for no end."
+        )
+
+
+def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) -> None:
+    mode, limit = triggers.trigger_mode, _longest_ms(config)
+    wanted_triggers(triggers)
+    if mode > CLONE_SNAPSHOT:
+        raise ConfigError(
+            f"trigger_mode {mode} is unknown: use START_TRACING (1), STOP_TRACING (2) or "
+            "CLONE_SNAPSHOT (4)."
+        )
+    if triggers.use_clone_snapshot_if_available and mode != STOP_TRACING:
+        raise ConfigError("use_clone_snapshot_if_available needs trigger_mode STOP_TRACING.")
+    if mode == NO_MODE:
+        return
+    if config.duration_ms:
+        raise ConfigError(
+            "duration_ms can't be combined with triggers: use trigger_timeout_ms and stop_delay_ms."
+        )
+    if not 0 < triggers.trigger_timeout_ms <= limit:
+        raise ConfigError(
+            f"trigger_timeout_ms is {triggers.trigger_timeout_ms}: it must be between 1 and "
+            f"{limit}."
+        )
+    if mode != START_TRACING and config.write_into_file:
+        raise ConfigError(
+            "write_into_file can't be combined with triggers that stop or clone: the file would "
+            "be written before they come."
+        )
+    names: set[str] = set()
+    for trigger in triggers.triggers:
+        if trigger.name in names:
+            raise ConfigError(f"Trigger {trigger.name!r} is there twice: remove one.")
+        names.add(trigger.name)
+
+
+def _check_guardrails(config: TraceConfig) -> None:
+    if config.deferred_start:
+        raise ConfigError("deferred_start can't be combined with enable_extra_guardrails.")
+    for buffer in config.buffers:
+        if buffer.size_kb % 4:
+            raise ConfigError(
+                f"Buffer of {buffer.size_kb} KiB: with enable_extra_guardrails each size_kb must "
+                "be a multiple of 4."
+            )
+    overrides = config.guardrail_overrides
+    limit = limits.MAX_BUFFERS_WITH_GUARDRAILS_KB
+    if overrides is not None:
+        limit = max(limit, overrides.max_tracing_buffer_size_kb)
+    total = sum(buffer.size_kb for buffer in config.buffers)
+    if total > limit:
+        raise ConfigError(
+            f"The buffers take {total} KiB: at most {limit} are allowed; shrink them."
+        )
+
+
+def _check_buffers(config: TraceConfig) -> None:
+    count = len(config.buffers)
+    if count > limits.MAX_BUFFERS_PER_SESSION:
+        raise ConfigError(
+            f"{count} buffers: a session may have at most {limits.MAX_BUFFERS_PER_SESSION}."
+        )
+    names: set[str] = set()
+    for buffer in config.buffers:
+        if buffer.name and buffer.name in names:
+            raise ConfigError(f"Two buffers are named {buffer.name!r}: rename one.")
+        names.add(buffer.name)
+        if not 0 < buffer.size_kb <= _MAX_BUFFER_KB:
+            raise ConfigError(
+                f"Invalid buffer sizes: size_kb is {buffer.size_kb}, "
+                f"it must be between 1 and {_MAX_BUFFER_KB}."
+            )
+        if buffer.fill_policy > _MAX_FILL_POLICY:
+            raise ConfigError(
+                f"fill_policy {buffer.fill_policy} is unknown: use RING_BUFFER (1) or DISCARD (2)."
+            )
+
+
+def _check_data_sources(config: TraceConfig) -> None:
+    for source in config.data_sources:
+        if source.config is not None:
+            buffer_index(source.config, config)
+    WantedDataSources(config)
+
+
+def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
+    """Index of the buffer that a data source targets, by name or by number.
+
+    Raises:
+        ConfigError: There is no such buffer, or name and number disagree.
+    """
+    count = len(config.buffers)
+    if not source.target_buffer_name:
+        if source.target_buffer >= count:
+            raise ConfigError(
+                f"Data source {source.name!r} targets buffer {source.target_buffer}, "
+                f"but the config has {count}: add a buffer or correct target_buffer."
+            )
+        return source.target_buffer
+    names = [buffer.name for buffer in config.buffers]
+    if source.target_buffer_name not in names:
+        raise ConfigError(
+            f"Data source {source.name!r} targets a buffer named "
+            f"{source.target_buffer_name!r}, but no buffer has that name."
+        )
+    index = names.index(source.target_buffer_name)
+    if source.target_buffer not in (0, index):
+        raise ConfigError(
+            f"Data source {source.name!r}: target_buffer {source.target_buffer} isn't the "
+            f"buffer named {source.target_buffer_name!r} ({index}); leave one of them out."
+        )
+    return index
+
+
+def _check_output(config: TraceConfig, *, has_fd: bool) -> None:
+    if not config.write_into_file:
+        return
+    if bool(config.output_path) == has_fd:
+        raise ConfigError(
+            "write_into_file needs either output_path or a file descriptor, and not both."
+        )
+
+
+def check_exclusive(config: TraceConfig, sessions: Collection[TracingSession]) -> None:
+    """Check that no session insists on being alone.
+
+    Args:
+        config: The config, already checked by itself.
+        sessions: All that exist.
+
+    Raises:
+        SessionError: One that is as important is active.
+    """
+    wanted = config.exclusive_prio
+    held = max((each.config.exclusive_prio for each in sessions if each.active), default=0)
+    if held and held >= wanted:
+        raise SessionError(
+            f"An exclusive session with priority {held} >= requested priority {wanted} is "
+            "already active."
+        )
+
+
+def check_against_sessions(
+    config: TraceConfig,
+    uid: int,
+    sessions: Collection[TracingSession],
+    started_at: dict[str, int],
+    now_ns: int,
+) -> None:
+    """Check what depends on the other sessions of the service.
+
+    Args:
+        config: The config, already checked by itself.
+        uid: The consumer's.
+        sessions: All that exist, those that ended but weren't freed included.
+        started_at: When a session of each name was last started with extra guardrails.
+        now_ns: CLOCK_BOOTTIME.
+
+    Raises:
+        SessionError: Why it can't run now, and when it could.
+    """
+    name = config.unique_session_name
+    originals = [session for session in sessions if not session.is_clone]
+    if name and any(session.config.unique_session_name == name for session in originals):
+        raise SessionError(f"A session named {name!r} exists already: end it or choose another.")
+    _check_semaphores(config, [session.config for session in sessions if session.active])
+    if config.enable_extra_guardrails and name in started_at:
+        waited = now_ns - started_at[name]
+        if waited < limits.RESTART_WITH_GUARDRAILS_NS:
+            raise SessionError(
+                f"A session named {name!r} was started {waited // 10**9} s ago: with "
+                "enable_extra_guardrails 300 s must pass."
+            )
+    if sum(session.uid == uid for session in sessions) >= limits.MAX_SESSIONS_PER_UID:
+        raise SessionError(
+            f"User {uid} has {limits.MAX_SESSIONS_PER_UID} sessions, which is the most: end one."
+        )
+    if len(sessions) >= limits.MAX_SESSIONS:
+        raise SessionError(f"{limits.MAX_SESSIONS} sessions exist, which is the most: end one.")
+
+
+def _check_semaphores(config: TraceConfig, active: Sequence[TraceConfig]) -> None:
+    holders: Counter[str] = Counter()
+    allowed: dict[str, int] = {}
+    for other in active:
+        for held in other.session_semaphores:
+            most = held.max_other_session_count
+            holders[held.name] += 1
+            allowed[held.name] = min(allowed.get(held.name, most), most)
+    for wanted in config.session_semaphores:
+        count, most = holders[wanted.name], wanted.max_other_session_count
+        if count > min(most, allowed.get(wanted.name, most)):
+            raise SessionError(
+                f"Semaphore {wanted.name!r}: {count} other sessions hold it, "
+                "which is the most; end one."
+            )

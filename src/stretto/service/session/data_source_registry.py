@@ -1,0 +1,68 @@
+"""The data sources that producers offer, by name and by producer.
+
+Every look-up costs what it finds: thousands of producers may be connected, each with
+hundreds of data sources.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.data_source import RegisteredDataSource
+
+    Sources = dict[RegisteredDataSource, None]
+    """An ordered set."""
+
+
+class DataSourceRegistry:
+    """All that are registered, in the order of their registration."""
+
+    __slots__ = ("_all", "_groups")
+
+    def __init__(self) -> None:
+        self._all: Sources = {}
+        self._groups: dict[Hashable, Sources] = {}
+
+    def __iter__(self) -> Iterator[RegisteredDataSource]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, source: RegisteredDataSource) -> None:
+        """Take a data source in."""
+        self._all[source] = None
+        for key in _keys(source):
+            self._groups.setdefault(key, {})[source] = None
+
+    def remove(self, source: RegisteredDataSource) -> None:
+        """Forget a data source."""
+        del self._all[source]
+        for key in _keys(source):
+            group = self._groups[key]
+            del group[source]
+            if not group:
+                del self._groups[key]
+
+    def named(self, name: str) -> list[RegisteredDataSource]:
+        """Those of a name."""
+        return list(self._groups.get(name, ()))
+
+    def of_producer(self, producer: ProducerEndpoint) -> list[RegisteredDataSource]:
+        """Those of a producer."""
+        return list(self._groups.get(producer, ()))
+
+    def count_of(self, producer: ProducerEndpoint) -> int:
+        """How many a producer offers."""
+        return len(self._groups.get(producer, ()))
+
+    def of(self, producer: ProducerEndpoint, name: str) -> list[RegisteredDataSource]:
+        """Those of a name that a producer offers."""
+        return list(self._groups.get((producer, name), ()))
+
+
+def _keys(source: RegisteredDataSource) -> tuple[Hashable, ...]:
+    return source.name, source.producer, (source.producer, source.name)

@@ -1,0 +1,177 @@
+"""Flushes of one session: each waits for its producers, but not for ever.
+
+::
+
+    start --> flush(id) to each producer --> ack(id) of each, or its death --> done(True)
+                                         `-> time is up ------------------> done(False)
+
+Ids ascend, and an ack stands for every flush up to its id: a producer that was slow may
+answer several at once.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from stretto.service import limits
+from stretto.service.output.service_packets import (
+    ALL_DATA_SOURCES_FLUSHED,
+    FLUSH_STARTED,
+    LAST_FLUSH_SLOW_DATA_SOURCES,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Final
+
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.tracing_session import TracingSession
+
+# Flags: who asks in bits 4-7, why in bits 0-3.
+_REASON_MASK: Final = 0xF
+_REASON_TRACE_STOP: Final = 2
+_REASON_TRACE_CLONE: Final = 3
+PERIODIC: Final = 0x11
+TRACE_STOP: Final = 0x12
+
+
+class _PendingFlush:
+    __slots__ = ("done", "flags", "waiting")
+
+    def __init__(
+        self, waiting: set[ProducerEndpoint], flags: int, done: Callable[[bool], object]
+    ) -> None:
+        self.waiting = waiting
+        self.flags = flags
+        self.done = done
+
+
+class Flushes:
+    """The flushes that a session waits for, and how many there were."""
+
+    __slots__ = ("_asked", "_pending", "_session", "failed", "requested", "succeeded")
+
+    def __init__(self, session: TracingSession) -> None:
+        self._session = session
+        self._pending: dict[int, _PendingFlush] = {}
+        self._asked: dict[ProducerEndpoint, dict[int, None]] = {}
+        """The flushes that each producer is still to answer, in ascending order."""
+        self.requested = 0
+        self.succeeded = 0
+        self.failed = 0
+
+    def start(
+        self,
+        timeout_ms: int,
+        flags: int,
+        done: Callable[[bool], object],
+        buffers: Collection[int] | None = None,
+    ) -> None:
+        """Ask all producers of the session to commit what they hold, then call `done`.
+
+        Args:
+            timeout_ms: 0 for the session's default.
+            flags: FlushFlags, handed on to the producers.
+            done: Gets whether all have answered in time. Called once, from a task.
+            buffers: Ask only for data sources that write into these; None for all.
+        """
+        session = self._session
+        session.lifecycle.add(FLUSH_STARTED)
+        self.requested += 1
+        if not session.started or len(self._pending) >= limits.MAX_PENDING_FLUSHES:
+            self.failed += 1
+            session.service.task_runner.post(lambda: done(False))
+            return
+        request_id = session.service.next_flush_id()
+        targets = self._targets(buffers)
+        self._pending[request_id] = _PendingFlush(set(targets), flags, done)
+        timeout = self._timeout(timeout_ms) if targets else 0
+        session.timers.once(_timer(request_id), timeout, lambda: self._finish([request_id]))
+        for producer, instance_ids in targets.items():
+            self._asked.setdefault(producer, {})[request_id] = None
+            producer.flush(request_id, instance_ids, flags)
+
+    def _targets(self, buffers: Collection[int] | None) -> dict[ProducerEndpoint, list[int]]:
+        targets: dict[ProducerEndpoint, list[int]] = {}
+        for instance in self._session.instances:
+            if buffers is not None and instance.config.target_buffer not in buffers:
+                continue
+            if not instance.source.header.no_flush:
+                targets.setdefault(instance.producer, []).append(instance.instance_id)
+            elif instance.producer.scrapes_itself:
+                targets.setdefault(instance.producer, [])
+        return targets
+
+    def copy_counts_to(self, other: Flushes) -> None:
+        """Let a clone begin with what was counted so far."""
+        other.requested = self.requested
+        other.succeeded = self.succeeded
+        other.failed = self.failed
+
+    def _timeout(self, timeout_ms: int) -> int:
+        configured = self._session.config.flush_timeout_ms
+        return timeout_ms or configured or limits.DEFAULT_FLUSH_TIMEOUT_MS
+
+    def ack(self, producer: ProducerEndpoint, request_id: int) -> None:
+        """`producer` has answered all flushes up to `request_id`."""
+        asked = self._asked.get(producer, {})
+        self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
+
+    def producer_gone(self, producer: ProducerEndpoint) -> None:
+        """`producer` won't answer any more: what it left was scraped."""
+        self._answered(producer, list(self._asked.get(producer, ())))
+
+    def _answered(self, producer: ProducerEndpoint, request_ids: list[int]) -> None:
+        for request_id in request_ids:
+            self._pending[request_id].waiting.remove(producer)
+            self._forget(producer, request_id)
+        self._finish([each for each in request_ids if not self._pending[each].waiting])
+
+    def _forget(self, producer: ProducerEndpoint, request_id: int) -> None:
+        asked = self._asked[producer]
+        del asked[request_id]
+        if not asked:
+            del self._asked[producer]
+
+    def _finish(self, request_ids: list[int]) -> None:
+        """End flushes; what producers have in hand is copied once for all of them."""
+        session = self._session
+        if request_ids:
+            session.scrape()
+        for request_id in request_ids:
+            flush = self._pending.pop(request_id)
+            session.timers.cancel(_timer(request_id))
+            for producer in flush.waiting:
+                self._forget(producer, request_id)
+            success = not flush.waiting
+            self.succeeded += success
+            self.failed += not success
+            self._note_slow(flush)
+            session.note(ALL_DATA_SOURCES_FLUSHED)
+            self._report(flush, success=success)
+
+    def _report(self, flush: _PendingFlush, *, success: bool) -> None:
+        self._session.service.task_runner.post(lambda: flush.done(success))
+
+    def _note_slow(self, flush: _PendingFlush) -> None:
+        reason = flush.flags & _REASON_MASK
+        if flush.waiting and reason in (_REASON_TRACE_STOP, _REASON_TRACE_CLONE):
+            slow = [
+                instance.label
+                for instance in self._session.instances
+                if instance.producer in flush.waiting
+            ]
+            self._session.lifecycle.add(LAST_FLUSH_SLOW_DATA_SOURCES, slow)
+
+    def abandon(self) -> None:
+        """The session goes away: whoever waits is told that the flush failed."""
+        for request_id, flush in self._pending.items():
+            self._session.timers.cancel(_timer(request_id))
+            self._report(flush, success=False)
+        self._pending.clear()
+        self._asked.clear()
+
+
+def _timer(request_id: int) -> str:
+    return f"flush {request_id}"

@@ -1,0 +1,148 @@
+"""The data sources that run in one session: from set-up to the last confirmation.
+
+Rules:
+- An instance exists from set-up on; it ends with its data source, or with the session.
+- What a producer confirms counts only for its own instances.
+- Every change of state reaches the session's observer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stretto.service.session import data_source
+from stretto.service.session.config_validation import buffer_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto.protos.config import DataSourceConfig
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
+    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.wanted_data_sources import WantedDataSource
+
+
+class Instances:
+    """The instances of a session, in the order in which they were set up."""
+
+    __slots__ = ("_by_id", "_by_source", "_in_state", "_names", "_on_state", "_session")
+
+    def __init__(
+        self, session: TracingSession, on_state: Callable[[DataSourceInstance], object]
+    ) -> None:
+        """`on_state` is told whenever an instance enters a state."""
+        self._session = session
+        self._on_state = on_state
+        self._by_id: dict[int, DataSourceInstance] = {}
+        self._by_source: dict[RegisteredDataSource, list[DataSourceInstance]] = {}
+        self._names: Counter[tuple[ProducerEndpoint, str]] = Counter()
+        self._in_state: Counter[int] = Counter()
+
+    def __iter__(self) -> Iterator[DataSourceInstance]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, source: RegisteredDataSource, wanted: WantedDataSource) -> None:
+        """Set up `source` for an entry of the config; start it if the session runs."""
+        session = self._session
+        if not source.producer.ensure_shared_memory(session.config):
+            return
+        buffer_id = session.buffers[buffer_index(wanted.config, session.config)]
+        source.producer.allow_buffer(buffer_id)
+        key = (session.duration_ms, buffer_id)
+        config = wanted.config_for_producers(key, lambda: self._make_config(wanted, buffer_id))
+        instance_id = session.service.next_instance_id()
+        instance = data_source.DataSourceInstance(instance_id, source, config, self._moved)
+        self._by_id[instance_id] = instance
+        self._by_source.setdefault(source, []).append(instance)
+        self._names[source.producer, source.name] += 1
+        self._in_state[instance.state] += 1
+        instance.set_up()
+        if session.started:
+            instance.start()
+
+    def _make_config(self, wanted: WantedDataSource, buffer_id: int) -> DataSourceConfig:
+        session = self._session
+        return data_source.config_for_producer(
+            wanted.config,
+            session.config,
+            duration_ms=session.duration_ms,
+            session_id=session.session_id,
+            buffer_id=buffer_id,
+            stop_ms=session.stop_timeout_ms,
+        )
+
+    def start(self) -> None:
+        """Tell all to start."""
+        for instance in self:
+            instance.start()
+
+    def stop(self, *, immediate: bool) -> None:
+        """Tell all to stop; unless `immediate`, some have to confirm it."""
+        for instance in self:
+            instance.stop(immediate=immediate)
+
+    def give_up(self) -> None:
+        """Take all for stopped."""
+        for instance in self:
+            instance.move_to(data_source.STOPPED)
+
+    @property
+    def all_started(self) -> bool:
+        return self._in_state[data_source.STARTED] == len(self)
+
+    @property
+    def all_stopped(self) -> bool:
+        return self._in_state[data_source.STOPPED] == len(self)
+
+    def starting(self) -> list[tuple[str, str]]:
+        """(producer, data source) of those that haven't confirmed their start."""
+        return [each.label for each in self if each.state == data_source.STARTING]
+
+    def on_started(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+        """A producer confirms a start; return whether anybody waited for it."""
+        instance = self._find(producer, instance_id)
+        if instance is None or instance.state != data_source.STARTING:
+            return False
+        instance.move_to(data_source.STARTED)
+        return True
+
+    def on_stopped(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+        """A producer confirms an end, or says that one came by itself."""
+        instance = self._find(producer, instance_id)
+        if instance is None:
+            return False
+        instance.move_to(data_source.STOPPED)
+        return True
+
+    def _find(self, producer: ProducerEndpoint, instance_id: int) -> DataSourceInstance | None:
+        instance = self._by_id.get(instance_id)
+        return instance if instance is not None and instance.producer is producer else None
+
+    def has(self, producer: ProducerEndpoint, name: str) -> bool:
+        """Whether a data source of this name of `producer` takes part."""
+        return self._names[producer, name] > 0
+
+    def remove(self, source: RegisteredDataSource) -> None:
+        """End what runs of a data source that goes away."""
+        for instance in self._by_source.pop(source, ()):
+            instance.stop(immediate=True)
+            del self._by_id[instance.instance_id]
+            self._in_state[instance.state] -= 1
+            self._names[source.producer, source.name] -= 1
+            if not self._names[source.producer, source.name]:
+                del self._names[source.producer, source.name]
+
+    def clear(self) -> None:
+        """Forget all."""
+        for index in (self._by_id, self._by_source, self._names, self._in_state):
+            index.clear()
+
+    def _moved(self, instance: DataSourceInstance, before: int) -> None:
+        self._in_state[before] -= 1
+        self._in_state[instance.state] += 1
+        self._on_state(instance)

@@ -1,0 +1,148 @@
+"""Creates a session from a consumer's config, or raises the reason for refusing it.
+
+The checks run in the order of docs/formats/service.md, "Order of checks".
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto.base.errors import ConfigError, DecodeError, SessionError
+from stretto.protos.config import TraceConfig
+from stretto.service.output.output_file import create_output_file
+from stretto.service.session.config_validation import (
+    check_against_sessions,
+    check_config,
+    check_exclusive,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
+
+    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.tracing_service import TracingService
+
+_LOCKDOWN_CLEAR: Final = 1
+_LOCKDOWN_SET: Final = 2
+
+
+def create_session(
+    service: TracingService,
+    consumer: ConsumerEndpoint,
+    config_bytes: bytes,
+    fd: int | None,
+    ring_fds: Mapping[int, int],
+) -> TracingSession:
+    """Make a session in state CONFIGURED.
+
+    Args:
+        service: Where it will live.
+        consumer: Whose it will be.
+        config_bytes: An encoded TraceConfig.
+        fd: Where the trace goes with `write_into_file`; stays the caller's.
+        ring_fds: Files in which buffers are kept, by index; they stay the caller's.
+
+    Raises:
+        ConfigError: The config can't be read or accepted.
+        SessionError: It can't run now: another session is in its way, or there is no
+            memory, no file, no permission.
+    """
+    config = decode_config(config_bytes)
+    _apply_lockdown(service, config)
+    if consumer.session is not None or consumer.pending_clone is not None:
+        raise SessionError("This consumer has a session: free its buffers first.")
+    check_config(config, has_fd=fd is not None)
+    _make_way(service, config)
+    now_ns = service.clock.boottime_ns()
+    check_against_sessions(
+        config, consumer.uid, service.sessions.values(), service.guarded_starts, now_ns
+    )
+    output_fd, buffers = _allocate(service, consumer.uid, config, fd, ring_fds)
+    if config.enable_extra_guardrails:
+        service.guarded_starts[config.unique_session_name] = now_ns
+    return service.add_session(
+        consumer,
+        config,
+        config_bytes=config_bytes,
+        buffers=buffers,
+        output_fd=output_fd,
+        uuid=_uuid_of(service, config),
+    )
+
+
+def decode_config(config: bytes) -> TraceConfig:
+    """Decode a config. Raises ConfigError."""
+    try:
+        return TraceConfig.decode(config)
+    except DecodeError as error:
+        raise ConfigError(f"The trace config is malformed: {error}") from error
+
+
+def _apply_lockdown(service: TracingService, config: TraceConfig) -> None:
+    if config.lockdown_mode == _LOCKDOWN_SET:
+        service.lockdown = True
+    elif config.lockdown_mode == _LOCKDOWN_CLEAR:
+        service.lockdown = False
+
+
+def _make_way(service: TracingService, config: TraceConfig) -> None:
+    sessions = list(service.sessions.values())
+    check_exclusive(config, sessions)
+    if config.exclusive_prio:
+        for session in sessions:
+            session.abort(
+                "Aborted due to user requested higher-priority "
+                f"({config.exclusive_prio}) exclusive session."
+            )
+
+
+def _allocate(
+    service: TracingService,
+    uid: int,
+    config: TraceConfig,
+    fd: int | None,
+    ring_fds: Mapping[int, int],
+) -> tuple[int | None, list[int]]:
+    """Take hold of what the session needs: its file, its buffers, a boost; or nothing."""
+    session_id = service.next_session_id
+    if config.priority_boost is not None:
+        service.boosts.add(session_id, config.priority_boost)
+    output_fd: int | None = None
+    try:
+        output_fd = _open_output(service, config, fd, uid)
+        return output_fd, service.buffers.create_all(config, ring_fds)
+    except SessionError:
+        service.boosts.remove(session_id)
+        if output_fd is not None:
+            os.close(output_fd)
+        raise
+
+
+def _open_output(
+    service: TracingService, config: TraceConfig, fd: int | None, uid: int
+) -> int | None:
+    if not config.write_into_file:
+        return None
+    service.file_threads.check()
+    if fd is not None:
+        try:
+            return os.dup(fd)
+        except OSError as error:
+            raise SessionError(
+                f"Descriptor {fd} can't be written to ({error.strerror}): pass an open file."
+            ) from error
+    if uid != service.uid:
+        raise SessionError(
+            f"output_path is for the service's own user ({service.uid}), not for {uid}: "
+            "pass a file descriptor."
+        )
+    return create_output_file(config.output_path)
+
+
+def _uuid_of(service: TracingService, config: TraceConfig) -> tuple[int, int]:
+    if config.trace_uuid_msb or config.trace_uuid_lsb:
+        return config.trace_uuid_msb, config.trace_uuid_lsb
+    return service.new_uuid()

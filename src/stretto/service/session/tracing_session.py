@@ -1,0 +1,476 @@
+"""A tracing session: the state machine, and what happens at each of its steps.
+
+::
+
+    (new) -> CONFIGURED -> STARTED -> DISABLING_WAITING_STOP_ACKS -> DISABLED -> (freed)
+                |  |          |                                         ^
+                |  +----------+-------- nobody has to confirm ----------+
+                +--> CLONED_READ_ONLY -> (freed)
+
+Rules:
+- A data source that registers late joins while the session is CONFIGURED or STARTED.
+- A session ends once, and says so to its consumer once, with the first error it met.
+- A session without a consumer is detached: when its time is up it is freed.
+- Freeing is possible in every state; nothing of a freed session runs afterwards.
+"""
+
+from __future__ import annotations
+
+from stretto.base.errors import LocalProtocolError
+from stretto.protos.config import TraceConfig
+from stretto.service import limits
+from stretto.service.output.clock_snapshots import ClockSnapshots
+from stretto.service.output.compressor import make_compressor
+from stretto.service.output.concurrent_sessions import ConcurrentSessions
+from stretto.service.output.file_drain import FileDrain, flush_period_ms
+from stretto.service.output.lifecycle_events import LifecycleEvents
+from stretto.service.output.output_file import OutputFile
+from stretto.service.output.read_buffers import Reader
+from stretto.service.output.service_packets import (
+    ALL_DATA_SOURCES_STARTED,
+    SLOW_STARTING_DATA_SOURCES,
+    TRACING_DISABLED,
+    TRACING_STARTED,
+)
+from stretto.service.output.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
+from stretto.service.session import triggers
+from stretto.service.session.flush import PERIODIC, TRACE_STOP, Flushes
+from stretto.service.session.instances import Instances
+from stretto.service.session.wanted_data_sources import WantedDataSources
+from stretto.service.timers import Timers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.clone_session import PendingClone
+    from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
+    from stretto.service.tracing_service import TracingService
+
+DISABLED: Final = "DISABLED"
+CONFIGURED: Final = "CONFIGURED"
+STARTED: Final = "STARTED"
+DISABLING_WAITING_STOP_ACKS: Final = "STOP_WAIT"
+CLONED_READ_ONLY: Final = "CLONED_READ_ONLY"
+
+TRANSITIONS: Final = {
+    CONFIGURED: (STARTED, DISABLED, CLONED_READ_ONLY),
+    STARTED: (DISABLING_WAITING_STOP_ACKS, DISABLED),
+    DISABLING_WAITING_STOP_ACKS: (DISABLED,),
+    DISABLED: (),
+    CLONED_READ_ONLY: (),
+}
+
+
+class TracingSession:
+    """One session; `service` owns it, with its buffers.
+
+    Attributes:
+        owner: Its consumer's endpoint, or None while it is detached.
+        detach_key: By which it can be attached again; "" unless detached.
+        duration_ms: How long it runs once started, 0 for no end: of the config, or of
+            its trigger.
+        clones: Copies of it that wait for their flushes.
+        clone_trigger: The trigger that a clone was made for.
+    """
+
+    __slots__ = (
+        "_all_started",
+        "_end_due",
+        "_error",
+        "_freed",
+        "buffers",
+        "builtin",
+        "clocks",
+        "clone_trigger",
+        "clones",
+        "compress",
+        "concurrent",
+        "config",
+        "config_bytes",
+        "detach_key",
+        "drain",
+        "duration_ms",
+        "final_flush_outcome",
+        "flushes",
+        "instances",
+        "lifecycle",
+        "owner",
+        "reader",
+        "service",
+        "session_id",
+        "state",
+        "timers",
+        "triggers",
+        "uid",
+        "uuid",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        service: TracingService,
+        session_id: int,
+        owner: ConsumerEndpoint,
+        config: TraceConfig,
+        *,
+        config_bytes: bytes,
+        buffers: list[int],
+        output_fd: int | None,
+        uuid: tuple[int, int],
+    ) -> None:
+        """`buffers` are global ids, in the order of the config; `output_fd` is owned."""
+        self.service = service
+        self.session_id = session_id
+        self.owner: ConsumerEndpoint | None = owner
+        self.detach_key = ""
+        self.config = config
+        self.config_bytes = config_bytes
+        self.builtin = config.builtin_data_sources or TraceConfig.BuiltinDataSource()
+        self.buffers = buffers
+        self.uid = owner.uid
+        self.uuid = uuid
+        self.state = CONFIGURED
+        self.wanted = WantedDataSources(config)
+        self.triggers = triggers.SessionTriggers(config.trigger_config)
+        self.duration_ms = config.duration_ms
+        if self.triggers.mode in (triggers.STOP_TRACING, triggers.CLONE_SNAPSHOT):
+            self.duration_ms = self.triggers.timeout_ms
+        self.instances = Instances(self, self._on_instance_state)
+        self.timers = Timers(service.task_runner, service.clock)
+        snapshots = not self.builtin.disable_clock_snapshotting
+        self.clocks = ClockSnapshots(service.clock, enabled=snapshots)
+        self.lifecycle = LifecycleEvents(service.clock)
+        wants_others = self.builtin.enable_concurrent_session_events
+        self.concurrent = ConcurrentSessions() if wants_others else None
+        self.flushes = Flushes(self)
+        self.compress = make_compressor(config)
+        self.reader = Reader(self, buffers, uuid, self.clocks, self.lifecycle)
+        self.final_flush_outcome = 0
+        self.clones: list[PendingClone] = []
+        self.clone_trigger: triggers.ReceivedTrigger | None = None
+        self.drain: FileDrain | None = None
+        if output_fd is not None:
+            file = OutputFile(output_fd, interruptible=True)
+            self.drain = FileDrain(self, file, config.max_file_size_bytes)
+        self._error = ""
+        self._end_due = False  # the consumer is told when the file is complete
+        self._all_started = False
+        self._freed = False
+
+    @property
+    def started(self) -> bool:
+        return self.state == STARTED
+
+    @property
+    def active(self) -> bool:
+        """Whether it hasn't ended, and is no copy."""
+        return self.state not in (DISABLED, CLONED_READ_ONLY)
+
+    @property
+    def is_clone(self) -> bool:
+        return self.state == CLONED_READ_ONLY
+
+    @property
+    def accepts_data_sources(self) -> bool:
+        return self.state in (CONFIGURED, STARTED)
+
+    @property
+    def writes_file(self) -> bool:
+        """Whether its data goes into a file, and so to no reader."""
+        return self.drain is not None and self.drain.open
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a trace to read: not before a trigger, nor if triggers clone it."""
+        if self.is_clone:
+            return True
+        return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
+
+    @property
+    def all_started(self) -> bool:
+        """Whether all its data sources once ran at the same time."""
+        return self._all_started
+
+    @property
+    def stop_timeout_ms(self) -> int:
+        """How long data sources may take to stop."""
+        return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
+
+    def _move_to(self, state: str) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise LocalProtocolError(f"a session can't go from {self.state} to {state}")
+        self.state = state
+        self.service.on_session_state(self)
+
+    def note(self, event: int) -> None:
+        """Note a lifecycle event, and how the clocks stand at it."""
+        self.clocks.take()
+        self.lifecycle.add(event)
+
+    # Start
+
+    def start_unless_deferred(self) -> None:
+        """Start now, or wait: for the consumer's word, or for a trigger."""
+        if self.triggers.mode == triggers.START_TRACING:
+            self.timers.once("trigger timeout", self.triggers.timeout_ms, self._on_no_trigger)
+        elif not self.config.deferred_start:
+            self.start()
+
+    def _on_no_trigger(self) -> None:
+        if self.triggers.waiting:
+            self.disable()
+
+    def start(self) -> None:
+        """Start all data sources and timers. Does nothing unless CONFIGURED."""
+        if self.state != CONFIGURED:
+            return
+        self._move_to(STARTED)
+        self.timers.cancel("trigger timeout")
+        if self.concurrent:
+            self.concurrent.note_all(self.service.sessions_other_than(self))
+        self.clocks.take_initial()
+        self.lifecycle.add(TRACING_STARTED)
+        self._snapshot_periodically()
+        self._arm_timers()
+        self.instances.start()
+        self.check_all_started()
+
+    def _snapshot_periodically(self) -> None:
+        self.reader.sync_due = self.reader.stats_due = True
+        self.clocks.take()
+        interval = self.builtin.snapshot_interval_ms or limits.DEFAULT_SNAPSHOT_INTERVAL_MS
+        prefers_suspend_clock = self.builtin.prefer_suspend_clock_for_snapshot
+        self._timer(prefers_suspend_clock)("snapshot", interval, self._snapshot_periodically)
+
+    def _timer(
+        self, prefers_suspend_clock: bool
+    ) -> Callable[[str, float, Callable[[], object]], None]:
+        timers = self.timers
+        return timers.once_counting_suspend if prefers_suspend_clock else timers.once
+
+    def _arm_timers(self) -> None:
+        config, timers = self.config, self.timers
+        if self.duration_ms:
+            timer = self._timer(config.prefer_suspend_clock_for_duration)
+            timer("duration", self.duration_ms, self._on_duration)
+        if self.drain:
+            self.drain.start()
+        if flush_period_ms(config):
+            timers.every("flush", flush_period_ms(config), self._flush_periodically)
+        incremental = config.incremental_state_config
+        if incremental is not None and incremental.clear_period_ms:
+            timers.every("clear", incremental.clear_period_ms, self._clear_incremental_state)
+        timers.once("slow start", limits.SLOW_START_MS, self._note_slow_starters)
+
+    def _flush_periodically(self) -> None:
+        self.flushes.start(0, PERIODIC, lambda _: None)
+
+    def _clear_incremental_state(self) -> None:
+        targets: dict[ProducerEndpoint, list[int]] = {}
+        for instance in self.instances:
+            if instance.source.header.handles_incremental_state_clear:
+                targets.setdefault(instance.producer, []).append(instance.instance_id)
+        for producer, instance_ids in targets.items():
+            producer.clear_incremental_state(instance_ids)
+
+    def _on_instance_state(self, instance: DataSourceInstance) -> None:
+        if self.owner:
+            self.owner.observer.instance_changed(instance)
+
+    def on_data_source_started(self, producer: ProducerEndpoint, instance_id: int) -> None:
+        """A producer confirms that an instance runs."""
+        if self.instances.on_started(producer, instance_id):
+            self.check_all_started()
+
+    def check_all_started(self) -> None:
+        """Say so, once, when all data sources run and there is a consumer to hear it."""
+        if self._all_started or not self.started or not self.owner:
+            return
+        if self.instances.all_started:
+            self._all_started = True
+            self.note(ALL_DATA_SOURCES_STARTED)
+            self.owner.observer.all_started()
+
+    def _note_slow_starters(self) -> None:
+        slow = self.instances.starting()
+        if slow and self.owner:
+            self.lifecycle.add(SLOW_STARTING_DATA_SOURCES, slow)
+
+    # Triggers
+
+    def on_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
+        """A trigger of this session was activated, and counts."""
+        received = self.triggers.received
+        if len(received) >= limits.MAX_RECEIVED_TRIGGERS:
+            return
+        self.clocks.take()
+        received.append(trigger)
+        mode = self.triggers.mode
+        if mode == triggers.START_TRACING and self.state == CONFIGURED:
+            self.duration_ms = trigger.stop_delay_ms
+            self.start()
+        elif mode == triggers.STOP_TRACING and len(received) == 1:
+            self.timers.once("trigger", trigger.stop_delay_ms, self.flush_and_disable)
+        elif mode == triggers.CLONE_SNAPSHOT:
+            self.service.task_runner.post_delayed(
+                lambda: self._ask_for_clone(trigger), trigger.stop_delay_ms
+            )
+
+    def _ask_for_clone(self, trigger: triggers.ReceivedTrigger) -> None:
+        if self.owner and not self._freed:
+            self.owner.observer.clone_trigger_hit(self.session_id, trigger)
+
+    # The end
+
+    def _on_duration(self) -> None:
+        if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:
+            return  # The trigger has set an end of its own.
+        self.flush_and_disable()
+
+    def flush_and_disable(self) -> None:
+        """Flush, then end: what a session does when its time is up."""
+
+        def flushed(success: bool) -> None:
+            self.final_flush_outcome = FINAL_FLUSH_SUCCEEDED if success else FINAL_FLUSH_FAILED
+            if self.owner:
+                self.disable()
+            else:
+                self.free()
+
+        if self.started:
+            self.flushes.start(0, TRACE_STOP, flushed)
+
+    def disable(self, *, immediate: bool = False) -> None:
+        """Stop all data sources; the session ends when they have confirmed it.
+
+        Args:
+            immediate: Don't wait for them.
+        """
+        if not self.active or (self.state == DISABLING_WAITING_STOP_ACKS and not immediate):
+            return
+        self.instances.stop(immediate=immediate or self.state == CONFIGURED)
+        self.timers.cancel("snapshot")
+        if self.instances.all_stopped:
+            self._finalize()
+        else:
+            self._move_to(DISABLING_WAITING_STOP_ACKS)
+            self.timers.once("stop", self.stop_timeout_ms, self._finalize)
+
+    def on_data_source_stopped(self, producer: ProducerEndpoint, instance_id: int) -> None:
+        """A producer confirms that an instance has ended, or says that it ended by itself."""
+        if self.instances.on_stopped(producer, instance_id):
+            self._check_all_stopped()
+
+    def _check_all_stopped(self) -> None:
+        if self.state == DISABLING_WAITING_STOP_ACKS and self.instances.all_stopped:
+            self._finalize()
+
+    def _finalize(self) -> None:
+        for name in ("stop", "duration", "flush", "clear", "slow start", "trigger"):
+            self.timers.cancel(name)
+        self.timers.cancel("trigger timeout")
+        self.instances.give_up()
+        self._move_to(DISABLED)
+        self.scrape()
+        self.note(TRACING_DISABLED)
+        if self.drain:
+            # What is committed from here on nobody will read; and the last pass must end.
+            self._forbid_buffers()
+            self._end_due = True
+            self.drain.finish(self._on_file_complete)
+        else:
+            self.tell_end()
+
+    def write_file(self, on_complete: Callable[[], object]) -> None:
+        """Bring a clone into its file."""
+
+        def complete() -> None:
+            self._on_file_complete()
+            on_complete()
+
+        assert self.drain is not None
+        self.drain.finish(complete)
+
+    def _on_file_complete(self) -> None:
+        assert self.drain is not None
+        if self.drain.error:
+            self.note_error(self.drain.error)
+        if self._freed:
+            self.service.file_complete(self)
+        self._tell_end_if_due()
+
+    def _tell_end_if_due(self) -> None:
+        due, self._end_due = self._end_due, False
+        if due:
+            self.tell_end()
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has ended, and its file, if it writes one, is complete."""
+        return not self.active and (self.drain is None or self.drain.complete)
+
+    def tell_end(self) -> None:
+        """Tell the consumer, if there is one, that the session has ended."""
+        if self.owner:
+            self.owner.on_tracing_disabled(self._error)
+
+    def note_error(self, error: str) -> None:
+        """Keep the first error for the consumer."""
+        self._error = self._error or error
+
+    def fail(self, error: str) -> None:
+        """End the session because of `error`."""
+        self.note_error(error)
+        self.disable()
+
+    def abort(self, error: str) -> None:
+        """End the session at once, data and all, because of `error`."""
+        self.note_error(error)
+        self.free()
+
+    def free(self) -> None:
+        """End the session at once and give back all that it holds.
+
+        What isn't in its file yet is kept until it is.
+        """
+        if self._freed:
+            return
+        self._freed = True
+        self.disable(immediate=True)
+        for clone in self.clones[:]:
+            clone.fail("Original session ended")
+        self._forbid_buffers()
+        self.instances.clear()
+        self.flushes.abandon()
+        self.timers.cancel_all()
+        self._tell_end_if_due()  # its file is the service's concern from here on
+        self.service.forget_session(self)
+        if self.owner:
+            self.owner.forget_session()
+            self.owner = None
+
+    def become_clone(self, copy_state: Callable[[TracingSession], object]) -> None:
+        """Turn a new session into a copy to be read; `copy_state` fills it first."""
+        copy_state(self)
+        self._move_to(CLONED_READ_ONLY)
+
+    def _forbid_buffers(self) -> None:
+        for producer in self.service.producers.values():
+            producer.forbid_buffers(self.buffers)
+
+    # Producers
+
+    def scrape(self) -> None:
+        """Copy into the buffers what producers have written but not committed."""
+        for producer in self.service.producers.values():
+            producer.scrape(self.buffers)
+
+    def remove_data_source(self, source: RegisteredDataSource) -> None:
+        """A data source goes away while the session may use it."""
+        self.instances.remove(source)
+        self.check_all_started()
+        self._check_all_stopped()

@@ -1,0 +1,115 @@
+"""Which data sources a config wants: its entries, by the name of the data source.
+
+A config may have thousands of entries, and thousands of data sources may register: each
+registration looks only at the entries with its name, and each entry's filters are sets and
+compiled expressions.
+"""
+
+from __future__ import annotations
+
+from stretto.service.session.name_filter import NameFilter, RegexCompiler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+    from typing import Final
+
+    from stretto.protos.config import DataSourceConfig, TraceConfig
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.data_source import RegisteredDataSource
+
+_HOST: Final = "host"
+"""Selects the machine of the service in a `machine_name_filter`, whatever its name."""
+
+
+class WantedDataSource:
+    """An entry of a config's `data_sources`.
+
+    Attributes:
+        config: As the session's config has it.
+        producers: Those that it is for.
+    """
+
+    __slots__ = ("_all_machines", "_machines", "_made", "config", "producers")
+
+    def __init__(
+        self, config: DataSourceConfig, machines: Sequence[str], *, all_machines: bool
+    ) -> None:
+        self.config = config
+        self.producers = NameFilter((), ())
+        self._machines = frozenset(machines)
+        self._all_machines = all_machines
+        self._made: tuple[Hashable, DataSourceConfig] | None = None
+
+    def config_for_producers(
+        self, key: Hashable, make: Callable[[], DataSourceConfig]
+    ) -> DataSourceConfig:
+        """The config as producers get it: one object for all of them, not to be changed.
+
+        A config may be long, and a producer register hundreds of data sources of its name.
+
+        Args:
+            key: What it depends on; it is made again when that has changed.
+            make: Makes it.
+        """
+        if self._made is None or self._made[0] != key:
+            self._made = key, make()
+        return self._made[1]
+
+    def matches(self, source: RegisteredDataSource) -> bool:
+        """Whether this entry wants a data source of its name."""
+        producer = source.producer
+        return self._machine_matches(producer) and self.producers.matches(producer.name)
+
+    def _machine_matches(self, producer: ProducerEndpoint) -> bool:
+        if not self._machines:
+            return self._all_machines or not producer.machine_id
+        here = not producer.machine_id and _HOST in self._machines
+        return here or producer.machine_name in self._machines
+
+
+class WantedDataSources:
+    """The entries of a config, in its order.
+
+    Raises:
+        ConfigError: A regular expression can't be used; it says which.
+    """
+
+    __slots__ = ("_by_name", "_entries")
+
+    def __init__(self, config: TraceConfig) -> None:
+        self._entries: list[WantedDataSource] = []
+        self._by_name: dict[str, list[WantedDataSource]] = {}
+        compiler = RegexCompiler()
+        for index, entry in enumerate(config.data_sources):
+            if entry.config is None:
+                continue
+            wanted = WantedDataSource(
+                entry.config, entry.machine_name_filter, all_machines=config.trace_all_machines
+            )
+            field = f"data_sources[{index}].producer_name_regex_filter"
+            regexes = [compiler.compile(each, field) for each in entry.producer_name_regex_filter]
+            wanted.producers = NameFilter(entry.producer_name_filter, regexes)
+            self._entries.append(wanted)
+            self._by_name.setdefault(wanted.config.name, []).append(wanted)
+
+    @property
+    def entries(self) -> Sequence[WantedDataSource]:
+        """All of them."""
+        return self._entries
+
+    def named(self, name: str) -> Sequence[WantedDataSource]:
+        """Those that want data sources of this name."""
+        return self._by_name.get(name, ())
+
+    def take_filters_of(self, other: WantedDataSources) -> list[WantedDataSource]:
+        """Take over the producer filters of another config's entries of the same names.
+
+        Returns:
+            The entries that have new filters. Of several entries of `other` with the same
+            name, the last one counts.
+        """
+        changed = [each for each in self._entries if other.named(each.config.name)]
+        for each in changed:
+            each.producers = other.named(each.config.name)[-1].producers
+        return changed

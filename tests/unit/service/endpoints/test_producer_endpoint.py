@@ -1,0 +1,312 @@
+"""Shared memory, commits, scraping: real native parts under a real service."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+
+import pytest
+
+from stretto import _native
+from stretto.protos.config import TraceConfig
+from stretto.service.endpoints import producer_endpoint
+from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, flush_done
+from tests.support.service_setup import Setup, event, make_config, texts
+
+KB = 1024
+
+
+def remote(setup, *sources, **arguments):
+    return setup.producer(*sources, in_process=False, **arguments)
+
+
+def put(producer, page, chunk):
+    size = producer.page_size
+    producer.memory[page * size : (page + 1) * size] = chunk.page(size)
+
+
+class TestSharedMemory:
+    @pytest.mark.parametrize("in_process", [True, False])
+    @pytest.mark.parametrize(
+        ("hints", "config", "size_kb"),
+        [((0, 0), {}, 256), ((16, 64), {}, 64), ((16, 64), {"shm_size_kb": 128}, 128)],
+    )
+    def test_producer_shm_and_page_size_overridden_by_trace_config(
+        self, setup, in_process, hints, config, size_kb
+    ):
+        page, size = hints
+        producer = setup.producer(
+            "ds",
+            name="p",
+            in_process=in_process,
+            page_size_hint=page * KB,
+            shm_size_hint=size * KB,
+        )
+        wishes = TraceConfig.ProducerConfig(producer_name="p", **config)
+        setup.enable(make_config("ds", producers=[wishes]))
+        assert producer.calls[1] == ("tracing setup", size_kb * KB)
+        if not in_process:
+            assert producer.page_size == (page or 4) * KB
+
+    def test_made_once(self, setup):
+        producer = setup.producer("a", "b")
+        setup.run()
+        assert producer.calls == [("connect", "")]
+        for _ in range(2):
+            setup.enable(make_config("a", "b"))
+        assert [call for call, _ in producer.calls].count("tracing setup") == 1
+
+    def test_no_descriptor_is_left(self, setup):
+        gc.collect()  # what earlier tests have left to it
+        before = len(os.listdir("/proc/self/fd"))
+        producer = remote(setup, "ds")
+        setup.consumer().enable(make_config("ds"))
+        producer.disconnect()  # Before the memory was handed over.
+        setup.run()
+        assert producer.memory is None
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_producer_without_memory_takes_no_part(self, setup, monkeypatch):
+        def fail(size):
+            raise OSError
+
+        monkeypatch.setattr(producer_endpoint, "create_sealed_memfd", fail)
+        poor, rich = remote(setup, "ds"), setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        assert not poor.configs
+        assert rich.configs
+        consumer.flush()
+        setup.run()
+        assert consumer.flushes == [True]
+
+
+class TestCommit:
+    def test_chunk_of_a_remote_producer(self, setup):
+        producer = remote(setup, "ds", uid=77, pid=88)
+        consumer = setup.enable(make_config("ds"))
+        buffer = producer.configs["ds"].target_buffer
+        put(producer, 3, ChunkBuilder(1, 0).add(event("a")).add(event("b")))
+        assert producer.endpoint.core.commit(chunk_to_move(3, buffer)) == 0
+        packets = setup.read(consumer)
+        assert texts(packets) == ["a", "b"]
+        found = [p for p in packets if p.has("for_testing")]
+        assert {(p.trusted_uid, p.trusted_pid) for p in found} == {(77, 88)}
+        assert producer.memory[3 * 4096 : 3 * 4096 + 4] == b"\0\0\0\0"  # Given back.
+
+    def test_commit_may_answer_a_flush(self, setup):
+        producer = remote(setup, "ds", answers_flushes=False)
+        consumer = setup.enable(make_config("ds"))
+        consumer.flush()
+        setup.run()
+        flush_id = producer.endpoint.core.commit(flush_done(producer.flushes[0][0]))
+        producer.endpoint.on_commit(flush_id)
+        setup.run()
+        assert consumer.flushes == [True]
+
+    def test_commit_to_forbidden_buffer_is_discarded(self, setup):
+        producer, other = remote(setup, "mine"), setup.producer("others")
+        config = make_config("mine", "others", buffers=2)
+        config.data_sources[1].config.target_buffer = 1
+        consumer = setup.enable(config)
+        mine, forbidden = setup.session().buffers
+        put(producer, 0, ChunkBuilder(1, 0).add(event("good")))
+        put(producer, 1, ChunkBuilder(2, 0).add(event("evil")))
+        put(producer, 2, ChunkBuilder(3, 0).add(event("lost")))
+        commit = chunk_to_move(0, mine) + chunk_to_move(1, forbidden) + chunk_to_move(2, 9999)
+        producer.endpoint.core.commit(commit)
+        packets = setup.read(consumer)
+        assert texts(packets) == ["good"]
+        stats = next(p.trace_stats for p in packets if p.has("trace_stats"))
+        assert stats.chunks_discarded == 2
+        assert other.configs
+
+    def test_nothing_comes_from_the_dead(self, setup):
+        producer, local = remote(setup, "ds"), setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        buffer = producer.configs["ds"].target_buffer
+        for each in (producer, local):
+            each.disconnect()
+        put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
+        producer.endpoint.core.commit(chunk_to_move(0, buffer))
+        assert not local.writer("ds").write(event("late"))
+        assert texts(setup.read(consumer)) == []
+
+    def test_losses_of_the_dead_are_remembered(self, setup):
+        producer = remote(setup, "ds")
+        setup.enable(make_config("ds"))
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        producer.endpoint.core.commit(chunk_to_move(0, 9999))
+        producer.disconnect()
+        assert setup.service.discarded().chunks == 1
+
+    def test_freed_buffers_are_forbidden(self, setup):
+        producer = remote(setup, "ds")
+        first = setup.enable(make_config("ds"))
+        (buffer,) = setup.session().buffers
+        first.endpoint.free_buffers()
+        setup.service.buffers._ids._last = 0  # The next session gets the same id.
+        second = setup.enable(make_config("other"))
+        assert setup.session().buffers == [buffer]
+        put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
+        producer.endpoint.core.commit(chunk_to_move(0, buffer))
+        assert texts(setup.read(second)) == []
+
+    @pytest.mark.parametrize("field", [3, 10, 33, 35, 36, 79])
+    def test_packets_may_not_claim_what_the_service_vouches_for(self, setup, field):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        writer = producer.writer("ds")
+        writer.write(event("good"))
+        from stretto.service.output.packet_encoder import number
+
+        writer.write(event("evil") + number(field, 0))
+        writer.flush()
+        packets = setup.read(consumer)
+        assert texts(packets) == ["good"]
+        assert next(p.trace_stats for p in packets if p.has("trace_stats")).invalid_packets == 1
+
+
+class TestScraping:
+    def test_scrape_buffers_on_producer_disconnect(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        writer = producer.writer("ds")
+        writer.write(event("in hand"))
+        producer.disconnect()
+        setup.run()
+        assert texts(setup.read(consumer)) == ["in hand"]
+        writer.write(event("too late"))
+        writer.flush()
+        assert texts(setup.read(consumer)) == []
+
+    def test_scrape_buffers_on_disable(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        producer.writer("ds").write(event("in hand"))
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert texts(setup.read(consumer)) == ["in hand"]
+
+    def test_unregistering_a_data_source_scrapes(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        producer.writer("ds").write(event("in hand"))
+        producer.endpoint.unregister_data_source("ds")
+        assert texts(setup.read(consumer)) == ["in hand"]
+
+    @pytest.mark.parametrize("scraping", [True, False])
+    def test_remote_writer_that_registered(self, setup, scraping):
+        producer = remote(setup, "ds")
+        producer.endpoint._smb_scraping = scraping
+        consumer = setup.enable(make_config("ds"))
+        buffer = producer.configs["ds"].target_buffer
+        put(producer, 0, ChunkBuilder(1, 0).add(event("registered")))
+        put(producer, 1, ChunkBuilder(2, 0).add(event("unknown writer")))
+        producer.endpoint.register_trace_writer(1, buffer)
+        producer.endpoint.register_trace_writer(70_000, buffer)  # No such writer id.
+        producer.disconnect()
+        assert texts(setup.read(consumer)) == ["registered"] * scraping
+
+    def test_unregistered_writers_are_not_scraped(self, setup):
+        producer = remote(setup, "ds")
+        consumer = setup.enable(make_config("ds"))
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        producer.endpoint.register_trace_writer(1, producer.configs["ds"].target_buffer)
+        producer.endpoint.unregister_trace_writer(1)
+        producer.disconnect()
+        assert texts(setup.read(consumer)) == []
+
+    def test_unregistered_writers_may_be_adopted(self):
+        """Of a process that was killed with their registrations still to send."""
+        setup = Setup(adopt_writers=True)
+        producer = remote(setup, "ds")
+        consumer = setup.enable(make_config("ds"))
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        setup.session().scrape()
+        assert texts(setup.read(consumer)) == []
+        producer.disconnect()
+        assert texts(setup.read(consumer)) == ["x"]
+
+    def test_writers_that_might_mean_several_buffers_are_not_adopted(self):
+        setup = Setup(adopt_writers=True)
+        producer = remote(setup, "ds")
+        consumers = [setup.enable(make_config("ds")) for _ in range(2)]
+        put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
+        producer.disconnect()
+        assert [texts(setup.read(consumer)) for consumer in consumers] == [[], []]
+
+    def test_a_writer_for_a_forbidden_buffer_is_not_scraped(self, setup):
+        producer = remote(setup, "mine")
+        setup.producer("others")
+        config = make_config("mine", "others", buffers=2)
+        config.data_sources[1].config.target_buffer = 1
+        consumer = setup.enable(config)
+        put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))
+        producer.endpoint.register_trace_writer(1, setup.session().buffers[1])
+        setup.session().scrape()
+        assert texts(setup.read(consumer)) == []
+
+    def test_scrape_buffers_from_another_thread(self, setup):
+        producer = setup.producer("ds", shm_size_hint=1024 * KB)
+        consumer = setup.enable(make_config("ds", size_kb=4096))
+        writers = [producer.writer("ds", _native.STALL) for _ in range(3)]
+
+        def write(writer, name):
+            for number in range(2000):
+                writer.write(event(f"{name} {number}"))
+            writer.flush()
+
+        threads = [
+            threading.Thread(target=write, args=(writer, name))
+            for name, writer in enumerate(writers)
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            setup.session().scrape()
+            setup.read(consumer)
+        for thread in threads:
+            thread.join()
+        setup.read(consumer)
+        found = texts(consumer.packets())
+        for name in range(3):
+            own = [text for text in found if text.startswith(f"{name} ")]
+            assert own == [f"{name} {number}" for number in range(2000)]
+
+
+def test_watermark_of_a_real_buffer(setup, tmp_path):
+    producer = setup.producer("ds", shm_size_hint=1024 * KB)
+    fd = os.open(tmp_path / "trace", os.O_RDWR | os.O_CREAT)
+    config = make_config("ds", size_kb=64, write_into_file=True, file_write_period_ms=1_000_000)
+    setup.enable(config, fd=fd)
+    os.close(fd)
+    writer = producer.writer("ds")
+    path = tmp_path / "trace"
+    setup.run()
+    for number in range(200):
+        writer.write(event(f"{number} " + "x" * 1000))
+        writer.flush()
+        setup.run()
+    assert path.stat().st_size > 140_000
+    assert setup.service.buffers.table.stats(setup.session().buffers[0])["chunks_overwritten"] == 0
+
+
+def test_ring_in_a_file_survives_the_service(setup, tmp_path):
+    producer = setup.producer("ds")
+    fd = os.open(tmp_path / "ring", os.O_RDWR | os.O_CREAT, 0o600)
+    consumer = setup.consumer()
+    consumer.endpoint.enable_tracing(make_config("ds").encode(), ring_fds={0: fd})
+    setup.run()
+    writer = producer.writer("ds")
+    writer.write(event("survives"))
+    writer.flush()
+    table = _native.BufferTable()
+    table.recover(1, fd)
+    os.close(fd)
+    readback = _native.Readback(table)
+    readback.begin(1)
+    data, _ = readback.read(1, 1 << 20)
+    from stretto.testing.decoded_packets import decode_packets
+
+    assert texts(decode_packets(data)) == ["survives"]

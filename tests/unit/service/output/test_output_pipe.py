@@ -1,0 +1,101 @@
+"""Writing to what may block, and ending it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+
+import pytest
+
+from stretto.service.output.output_pipe import OutputPipe
+
+TIMEOUT_S = 30
+
+
+@pytest.fixture(params=["pipe", "FIFO", "socket", "another's pipe"])
+def ends(request, tmp_path, monkeypatch):
+    """Two descriptors: to read from, to write to."""
+    if request.param == "socket":
+        pair = [end.detach() for end in socket.socketpair()]
+    elif request.param == "FIFO":
+        os.mkfifo(tmp_path / "fifo")
+        reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(reader, True)
+        pair = [reader, os.open(tmp_path / "fifo", os.O_WRONLY)]
+    else:
+        pair = list(os.pipe())
+    if request.param == "another's pipe":
+
+        def refuse(path, flags):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(os, "open", refuse)
+    yield pair
+    for end in pair:
+        os.close(end)
+
+
+def fill(pipe):
+    """Write until it has no room; `interrupt` ends that."""
+    written = 0
+    while done := pipe.write(memoryview(bytes(1 << 20))):
+        written += done
+    return written
+
+
+def test_interrupt_ends_the_wait_for_a_reader(ends):
+    reader, writer = ends
+    pipe = OutputPipe(writer)
+    written = []
+    thread = threading.Thread(target=lambda: written.append(fill(pipe)))
+    thread.start()
+    os.read(reader, 1)
+    pipe.interrupt()
+    thread.join(TIMEOUT_S)
+    assert written
+    assert written[0] > 0
+    pipe.close()
+
+
+def test_everything_arrives_when_it_is_read(ends):
+    reader, writer = ends
+    pipe = OutputPipe(writer)
+    data = os.urandom(1_000_000)
+    got = []
+
+    def read():
+        while sum(map(len, got)) < len(data):
+            got.append(os.read(reader, 10_000))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    at = 0
+    while at < len(data):
+        at += pipe.write(memoryview(data)[at:])
+    thread.join(TIMEOUT_S)
+    assert b"".join(got) == data
+    pipe.close()
+
+
+def test_the_given_descriptor_stays_blocking(ends):
+    _, writer = ends
+    pipe = OutputPipe(writer)
+    assert os.get_blocking(writer)
+    pipe.close()
+
+
+def test_a_reader_that_has_gone(tmp_path):
+    reader, writer = os.pipe()
+    pipe = OutputPipe(writer)
+    os.close(reader)
+    with pytest.raises(BrokenPipeError):
+        pipe.write(memoryview(b"x"))
+    pipe.close()
+    os.close(writer)
+
+
+def test_closes_what_it_has_opened(ends):
+    before = len(os.listdir("/proc/self/fd"))
+    OutputPipe(ends[1]).close()
+    assert len(os.listdir("/proc/self/fd")) == before

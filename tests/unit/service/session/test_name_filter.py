@@ -1,0 +1,103 @@
+"""Regular expressions over producers' names: refused in a config, harmless in a session."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import ConfigError
+from stretto.protos.config import TraceConfig
+from stretto.service.session.config_validation import check_config
+from stretto.service.session.name_filter import (
+    MAX_KNOWN_NAMES,
+    MAX_TOTAL_SIZE,
+    NameFilter,
+    RegexCompiler,
+)
+from stretto.service.session.triggers import wanted_triggers
+from tests.support.service_setup import make_config
+
+BAD = ["a{99999999999}", "(" * 4000 + ")" * 4000, "(", "(?=a)", r"(a)\1"]
+
+
+def filtered(*patterns):
+    """A config for data source `ds` of producers that match one of the expressions."""
+    config = make_config("other", "ds")
+    config.data_sources[1].producer_name_regex_filter = patterns
+    return config
+
+
+def triggered(pattern):
+    trigger = TraceConfig.TriggerConfig.Trigger(name="go", producer_name_regex=pattern)
+    waits = TraceConfig.TriggerConfig(
+        trigger_mode=1, triggers=[trigger], trigger_timeout_ms=1000
+    )  # fmt: skip
+    return make_config("ds", trigger_config=waits)
+
+
+@pytest.mark.parametrize("pattern", BAD, ids=lambda pattern: pattern[:20])
+class TestBadExpressions:
+    def test_of_a_filter_is_an_error_that_names_the_field(self, setup, pattern):
+        setup.producer("ds")
+        consumer = setup.enable(filtered("fine", pattern))
+        (error,) = consumer.disabled
+        assert "data_sources[1].producer_name_regex_filter" in error
+        assert len(error) < 400
+        assert not setup.service.sessions
+
+    def test_of_a_trigger_is_an_error_that_names_the_field(self, setup, pattern):
+        consumer = setup.enable(triggered(pattern))
+        (error,) = consumer.disabled
+        assert "trigger_config.triggers[0].producer_name_regex" in error
+
+    def test_good_sessions_get_new_producers_afterwards(self, setup, pattern):
+        setup.enable(filtered(pattern))
+        setup.enable(filtered("good.*"))
+        producer = setup.producer("ds", name="good one")
+        setup.run()
+        assert ("start", "ds") in producer.calls
+
+    def test_in_a_changed_config_changes_nothing(self, setup, pattern):
+        consumer = setup.enable(filtered("one"))
+        consumer.endpoint.change_trace_config(filtered("two", pattern).encode())
+        one, two = (setup.producer("ds", name=name) for name in ("one", "two"))
+        setup.run()
+        assert ("start", "ds") in one.calls
+        assert two.calls == ["connect"] or ("start", "ds") not in two.calls
+
+
+def test_expressions_of_a_config_are_limited_together():
+    config = filtered(*["a" * 500] * (MAX_TOTAL_SIZE // 500 + 1))
+    with pytest.raises(ConfigError, match="steps"):
+        check_config(config, has_fd=False)
+
+
+def test_expressions_of_triggers_are_limited_together():
+    triggers = TraceConfig.TriggerConfig(
+        triggers=[
+            TraceConfig.TriggerConfig.Trigger(name=str(number), producer_name_regex="a{1000}")
+            for number in range(MAX_TOTAL_SIZE // 1000 + 1)
+        ]
+    )
+    with pytest.raises(ConfigError, match=r"triggers\[3\]"):
+        wanted_triggers(triggers)
+
+
+def test_a_hostile_name_is_matched_in_bounded_time(setup):
+    """With `re` this would take longer than the universe has existed."""
+    setup.enable(filtered("(a+)+$", "(a|a)*b", "(.*)*(.*)*(.*)*x"))
+    producer = setup.producer("ds", name="a" * 250 + "!")
+    setup.run()
+    assert ("start", "ds") not in producer.calls
+
+
+def test_filter_without_conditions_takes_all():
+    assert NameFilter((), ()).matches("any")
+    assert not NameFilter(("one",), ()).matches("any")
+
+
+def test_known_names_are_bounded():
+    names = NameFilter((), [RegexCompiler().compile("a.*", "field")])
+    for number in range(2 * MAX_KNOWN_NAMES):
+        assert names.matches(f"a{number}")
+        assert not names.matches(f"b{number}")
+        assert len(names._known) <= MAX_KNOWN_NAMES

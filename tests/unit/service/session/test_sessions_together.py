@@ -1,0 +1,233 @@
+"""Sessions that get in each other's way; names are those of Perfetto's own cases."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from stretto.base.errors import SessionError
+from stretto.protos.config import PriorityBoostConfig, TraceConfig
+from stretto.service.limits import MAX_CONCURRENT_SESSION_EVENTS
+from stretto.service.output.concurrent_sessions import ConcurrentSessions
+from tests.support.service_setup import UID, Setup, make_config, texts
+
+CLEAR, SET = 1, 2
+
+
+class TestExclusive:
+    def test_exclusive_session_blocks_new_sessions(self, setup):
+        setup.enable(make_config(exclusive_prio=1))
+        for priority in (0, 1):
+            refused = setup.enable(make_config(exclusive_prio=priority))
+            expected = "session with priority 1 >= requested priority {} is already active."
+            assert refused.disabled == ["An exclusive " + expected.format(priority)]
+
+    def test_exclusive_session_abort_running_sessions(self, setup):
+        producer = setup.producer("ds")
+        others = [setup.enable(make_config("ds")) for _ in range(2)]
+        setup.write(producer, "data")
+        exclusive = setup.enable(make_config("ds", exclusive_prio=1))
+        for other in others:
+            (error,) = other.disabled
+            assert error == ("Aborted due to user requested higher-priority (1) exclusive session.")
+            assert setup.read(other) == []
+            assert other.endpoint.session is None
+        assert not exclusive.disabled
+        setup.write(producer, "mine")
+        assert texts(setup.read(exclusive)) == ["mine"]
+
+    def test_exclusive_session_higher_priority_aborts_lower(self, setup):
+        lower = setup.enable(make_config(exclusive_prio=1))
+        higher = setup.enable(make_config(exclusive_prio=2))
+        assert "(2)" in lower.disabled[0]
+        assert not higher.disabled
+
+    def test_an_exclusive_session_that_has_ended_blocks_nobody(self, setup):
+        first = setup.enable(make_config(exclusive_prio=1))
+        first.endpoint.disable_tracing()
+        assert not setup.enable(make_config()).disabled
+
+    def test_a_bad_config_aborts_nobody(self, setup):
+        running = setup.enable(make_config())
+        assert setup.enable(make_config(exclusive_prio=1, size_kb=0)).disabled
+        assert not running.disabled
+
+
+class TestLockdown:
+    def test_lockdown_mode(self, setup):
+        theirs, ours = setup.producer("ds", uid=5), setup.producer("ds", uid=UID)
+        setup.enable(make_config("ds", lockdown_mode=SET))
+        assert ("start", "ds") not in theirs.calls
+        assert ("start", "ds") in ours.calls
+        with pytest.raises(SessionError, match="locked down"):
+            setup.producer("ds", uid=5)
+        setup.producer("ds", uid=UID)
+        setup.enable(make_config("ds"))  # It stays, whatever becomes of the session.
+        assert ("start", "ds") not in theirs.calls
+        setup.enable(make_config("ds", lockdown_mode=CLEAR))
+        assert ("start", "ds") in theirs.calls
+        setup.producer("ds", uid=5)
+
+    @pytest.mark.parametrize("remote", [{"machine_id": 9}, {"shm_emulation": True}])
+    def test_lockdown_is_no_matter_of_claims(self, setup, remote):
+        remote = {"uid": UID, "in_process": False} | remote
+        before = setup.producer("ds", **remote)
+        setup.enable(make_config("ds", lockdown_mode=SET, trace_all_machines=True))
+        assert ("start", "ds") not in before.calls
+        with pytest.raises(SessionError, match="locked down"):
+            setup.producer("ds", **remote)
+
+
+class TestBoost:
+    class Scheduler:
+        def __init__(self, refuse=False):
+            self.calls = []
+            self.refuse = refuse
+
+        def boost(self, policy, priority):
+            if self.refuse:
+                raise PermissionError(errno.EPERM, "Operation not permitted")
+            self.calls.append((policy, priority))
+
+        def restore(self):
+            self.calls.append("restore")
+
+    def config(self, policy, priority):
+        boost = PriorityBoostConfig(policy=policy, priority=priority)
+        return make_config(priority_boost=boost)
+
+    def test_the_strongest_wish_counts_while_its_session_lives(self):
+        scheduler = self.Scheduler()
+        setup = Setup(scheduler=scheduler)
+        other = setup.enable(self.config(1, 20))
+        fifo = setup.enable(self.config(2, 1))
+        setup.enable(self.config(1, 5))
+        assert scheduler.calls == [(1, 20), (2, 1), (2, 1)]
+        fifo.endpoint.free_buffers()
+        assert scheduler.calls[-1] == (1, 20)
+        other.endpoint.free_buffers()
+        assert scheduler.calls[-1] == (1, 5)
+        setup.session().free()
+        assert scheduler.calls[-1] == "restore"
+
+    @pytest.mark.parametrize(("policy", "priority"), [(0, 1), (1, 21), (2, 0), (2, 100), (9, 1)])
+    def test_invalid_boosts(self, policy, priority):
+        scheduler = self.Scheduler()
+        consumer = Setup(scheduler=scheduler).enable(self.config(policy, priority))
+        assert "priority_boost" in consumer.disabled[0]
+        assert not scheduler.calls
+
+    def test_a_boost_that_is_not_permitted(self):
+        consumer = Setup(scheduler=self.Scheduler(refuse=True)).enable(self.config(2, 1))
+        assert "Operation not permitted" in consumer.disabled[0]
+
+    def test_a_session_that_fails_later_gives_it_back(self, tmp_path):
+        scheduler = self.Scheduler()
+        config = self.config(2, 1)
+        config.write_into_file, config.output_path = True, str(tmp_path / "no" / "folder")
+        setup = Setup(scheduler=scheduler)
+        assert setup.enable(config).disabled
+        assert scheduler.calls == [(2, 1), "restore"]
+
+
+class TestConcurrent:
+    def told(self, packets):
+        return [
+            (e.session_id, e.state, e.session_name, e.consumer_uid, e.num_data_sources)
+            for e in (
+                p.concurrent_session_event for p in packets if p.has("concurrent_session_event")
+            )
+        ]
+
+    def curious(self, **fields):
+        builtin = TraceConfig.BuiltinDataSource(enable_concurrent_session_events=True)
+        return make_config(builtin_data_sources=builtin, **fields)
+
+    def test_concurrent_session_events(self, setup):
+        ended = setup.enable(make_config("a", unique_session_name="ended"), setup.consumer(7))
+        ended.endpoint.disable_tracing()
+        setup.enable(make_config(unique_session_name="running", deferred_start=True))
+        consumer = setup.enable(self.curious())
+        assert self.told(setup.read(consumer)) == [(1, 1, "ended", 7, 1), (2, 2, "running", UID, 0)]
+        later = setup.enable(make_config("a", "b"))
+        later.endpoint.disable_tracing()
+        clone = setup.consumer()
+        clone.clone(consumer.endpoint.session_id)
+        setup.run()
+        packets = setup.read(consumer)
+        assert [each[:2] for each in self.told(packets)] == [(4, 2), (4, 3), (4, 1), (5, 5)]
+        assert self.told(packets)[0][4] == 2
+        assert setup.clock.boottime_ns() in {p.timestamp for p in packets}
+
+    def test_concurrent_session_events_are_opt_in(self, setup):
+        consumer = setup.enable(make_config())
+        setup.enable(self.curious())
+        assert self.told(setup.read(consumer)) == []
+
+    def test_not_before_the_start_nor_after_the_end(self, setup):
+        consumer = setup.enable(self.curious(deferred_start=True))
+        setup.enable(make_config())
+        consumer.endpoint.start_tracing()
+        consumer.endpoint.disable_tracing()
+        setup.enable(make_config())
+        assert [each[:2] for each in self.told(setup.read(consumer))] == [(2, 3)]
+
+    def test_they_are_bounded(self, setup):
+        setup.enable(make_config())
+        events = ConcurrentSessions()
+        for _ in range(MAX_CONCURRENT_SESSION_EVENTS + 3):
+            events.note(setup.session())
+        assert len(events.take(setup.service.packets)) == MAX_CONCURRENT_SESSION_EVENTS
+        assert events.take(setup.service.packets) == []
+
+
+class TestSemaphores:
+    def enable(self, setup, limit):
+        wanted = TraceConfig.SessionSemaphore(name="s", max_other_session_count=limit)
+        return setup.enable(make_config(session_semaphores=[wanted]), setup.consumer(limit + 1))
+
+    def test_session_semaphore_mutex_single_session(self, setup):
+        assert not self.enable(setup, 0).disabled
+
+    def test_session_semaphore_mutex_multiple_session(self, setup):
+        first = self.enable(setup, 0)
+        assert "semaphore" in self.enable(setup, 0).disabled[0].lower()
+        first.endpoint.disable_tracing()
+        assert not self.enable(setup, 0).disabled
+
+    def test_session_semaphore_higher_current_fails(self, setup):
+        self.enable(setup, 0)
+        assert self.enable(setup, 1).disabled
+
+    def test_session_semaphore_higher_previous_fails(self, setup):
+        self.enable(setup, 1)
+        assert self.enable(setup, 0).disabled
+
+    def test_session_semaphore_allowed_up_to_limit(self, setup):
+        assert not any(self.enable(setup, 3).disabled for _ in range(4))
+        assert self.enable(setup, 3).disabled
+
+    def test_clones_hold_no_semaphore(self, setup):
+        first = self.enable(setup, 0)
+        clone = setup.consumer(0)
+        clone.clone(first.endpoint.session_id)
+        setup.run()
+        assert clone.clones[0].success
+        first.endpoint.free_buffers()
+        assert not self.enable(setup, 0).disabled
+
+
+def test_consumer_disconnection_races_flush_and_disable(setup):
+    """The flush at the end of a session is under way when its consumer goes."""
+    producer = setup.producer("ds", answers_flushes=False)
+    consumer = setup.enable(make_config("ds", duration_ms=100))
+    setup.advance(100)
+    request, _, _ = producer.flushes[-1]
+    consumer.endpoint.disconnect()
+    producer.answer_flush(request)
+    setup.run()
+    assert not setup.service.sessions
+    assert not consumer.connected
+    setup.advance(60_000)
+    assert producer.calls[-1] == ("stop", "ds")

@@ -1,0 +1,274 @@
+"""Start and end of a session."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import LocalProtocolError
+from stretto.protos.config import TraceConfig
+from stretto.service.session import tracing_session
+from tests.support.service_setup import event, events, make_config, texts
+
+
+class TestStart:
+    def test_deferred_start(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds", deferred_start=True, duration_ms=1))
+        assert producer.calls[-1] == ("setup", "ds")
+        setup.advance(1000)
+        assert producer.calls[-1] == ("setup", "ds")
+        consumer.endpoint.start_tracing()
+        setup.run()
+        assert producer.calls[-1] == ("start", "ds")
+        setup.advance(1)
+        assert consumer.disabled == [""]
+
+    def test_start_twice(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        consumer.endpoint.start_tracing()
+        setup.run()
+        assert producer.calls.count(("start", "ds")) == 1
+
+    def test_data_source_registered_later_joins(self, setup):
+        setup.enable(make_config("ds"))
+        deferred = setup.enable(make_config("ds", deferred_start=True))
+        producer = setup.producer("ds")
+        setup.run()
+        assert producer.calls[1:] == [
+            ("tracing setup", 256 * 1024), ("setup", "ds"), ("start", "ds"), ("setup", "ds"),
+        ]  # fmt: skip
+        deferred.endpoint.start_tracing()
+        setup.run()
+        assert producer.calls[-1] == ("start", "ds")
+
+    def test_on_data_source_added_while_pending_disable_acks(self, setup):
+        first = setup.producer()
+        first.register("ds", ack_stop=True)
+        consumer = setup.enable(make_config("ds", "late"))
+        consumer.endpoint.disable_tracing()
+        late = setup.producer("late")
+        setup.run()
+        assert late.calls == [("connect", "")]
+        first.stopped("ds")
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_all_data_sources_started_waits_for_acks(self, setup):
+        producer = setup.producer("quick")
+        producer.register("slow", ack_start=True)
+        consumer = setup.enable(make_config("quick", "slow"))
+        assert "all_data_sources_started" not in events(setup.read(consumer))
+        producer.started("slow")
+        producer.started("slow")
+        assert events(setup.read(consumer)).count("all_data_sources_started") == 1
+        producer.started("slow")
+        assert "all_data_sources_started" not in events(setup.read(consumer))
+
+    def test_a_slow_starter_that_dies_is_not_waited_for(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_start=True)
+        consumer = setup.enable(make_config("slow"))
+        producer.disconnect()
+        assert "all_data_sources_started" in events(setup.read(consumer))
+
+    def test_only_the_owner_confirms(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_start=True)
+        consumer = setup.enable(make_config("slow"))
+        liar = setup.producer()
+        liar.endpoint.notify_data_source_started(producer.instances["slow"])
+        assert "all_data_sources_started" not in events(setup.read(consumer))
+
+    def test_slow_starting_data_sources(self, setup):
+        producer = setup.producer("quick", name="p")
+        producer.register("slow", ack_start=True)
+        consumer = setup.enable(make_config("quick", "slow"))
+        setup.advance(20_000)
+        (slow,) = [
+            packet.service_event.slow_starting_data_sources
+            for packet in setup.read(consumer)
+            if packet.has("service_event")
+            and packet.service_event.has("slow_starting_data_sources")
+        ]
+        assert [(s.producer_name, s.data_source_name) for s in slow.data_source] == [("p", "slow")]
+
+    def test_no_event_about_slow_starts_when_all_have_started(self, setup):
+        setup.producer("quick")
+        consumer = setup.enable(make_config("quick"))
+        setup.advance(30_000)
+        assert "slow_starting_data_sources" not in events(setup.read(consumer))
+
+    def test_periodic_clear_incremental_state(self, setup):
+        producer = setup.producer("plain")
+        producer.register("clears", clears_state=True)
+        incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=500)
+        consumer = setup.enable(
+            make_config("plain", "clears", incremental_state_config=incremental)
+        )
+        setup.advance(1000)
+        cleared = [what for call, what in producer.calls if call == "clear"]
+        assert cleared == [["clears"], ["clears"]]
+        consumer.endpoint.disable_tracing()
+        setup.advance(1000)
+        assert len([1 for call, _ in producer.calls if call == "clear"]) == 2
+
+
+class TestEnd:
+    def test_implicit_flush_on_timed_traces(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(make_config("ds", duration_ms=100))
+        producer.writer("ds").write(event("before the end"))
+        setup.advance(99)
+        assert not producer.flushes
+        setup.advance(1)
+        assert [flags for _, _, flags in producer.flushes] == [0x12]
+        assert producer.calls[-1] == ("stop", "ds")
+        assert consumer.disabled == [""]
+        packets = setup.read(consumer)
+        assert texts(packets) == ["before the end"]
+        (stats,) = [packet.trace_stats for packet in packets if packet.has("trace_stats")]
+        assert stats.final_flush_outcome == 1
+
+    def test_final_flush_that_fails(self, setup):
+        setup.producer("ds", name="p", answers_flushes=False)
+        consumer = setup.enable(make_config("ds", duration_ms=100, flush_timeout_ms=50))
+        setup.advance(149)
+        assert not consumer.disabled
+        setup.advance(1)
+        assert consumer.disabled == [""]
+        packets = setup.read(consumer)
+        assert "last_flush_slow_data_sources" in events(packets)
+        assert next(p.trace_stats for p in packets if p.has("trace_stats")).final_flush_outcome == 2
+
+    def test_on_tracing_disabled_waits_for_data_source_stop_acks(self, setup):
+        producer = setup.producer("quick")
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("quick", "slow"))
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert producer.calls[-2:] == [("stop", "quick"), ("stop", "slow")]
+        assert not consumer.disabled
+        producer.stopped("slow")
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_on_tracing_disabled_called_anyways_in_case_of_timeout(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        config = make_config("slow", data_source_stop_timeout_ms=30)
+        consumer = setup.enable(config)
+        consumer.endpoint.disable_tracing()
+        setup.advance(29)
+        assert not consumer.disabled
+        setup.advance(1)
+        assert consumer.disabled == [""]
+        producer.stopped("slow")  # Too late to matter.
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_producer_that_dies_instead_of_confirming(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("slow"))
+        consumer.endpoint.disable_tracing()
+        producer.disconnect()
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_configured_session_ends_at_once(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("slow", deferred_start=True))
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_a_late_start_does_not_undo_a_stop(self, setup):
+        producer = setup.producer()
+        producer.register("a", ack_start=True, ack_stop=True)
+        producer.register("b", ack_stop=True)
+        consumer = setup.enable(make_config("a", "b"))
+        consumer.endpoint.disable_tracing()
+        producer.stopped("a")
+        producer.started("a")
+        producer.stopped("b")
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_the_first_error_is_the_one_that_is_told(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("slow"))
+        setup.session().fail("first")
+        setup.session().fail("second")
+        producer.stopped("slow")
+        setup.run()
+        assert consumer.disabled == ["first"]
+
+    def test_no_timer_outlives_the_end(self, setup):
+        setup.producer("ds")
+        incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=10)
+        config = make_config("ds", duration_ms=1000, flush_period_ms=10)
+        config.incremental_state_config = incremental
+        consumer = setup.enable(config)
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert not setup.runner.delayed_count
+
+    def test_disable_twice_and_free(self, setup):
+        setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        consumer.endpoint.disable_tracing()
+        consumer.endpoint.disable_tracing()
+        consumer.endpoint.free_buffers()
+        consumer.endpoint.free_buffers()
+        setup.run()
+        assert consumer.disabled == [""]
+
+    def test_free_while_waiting_for_acks(self, setup):
+        producer = setup.producer()
+        producer.register("slow", ack_stop=True)
+        consumer = setup.enable(make_config("slow"))
+        consumer.endpoint.disable_tracing()
+        consumer.endpoint.free_buffers()
+        setup.run()
+        assert consumer.disabled == [""]
+        assert not setup.runner.delayed_count
+
+    def test_nothing_of_a_freed_session_runs(self, setup):
+        setup.producer("ds", answers_flushes=False)
+        consumer = setup.enable(make_config("ds", duration_ms=500, flush_period_ms=100))
+        consumer.flush()
+        consumer.endpoint.free_buffers()
+        setup.run()
+        assert consumer.flushes == [False]
+        assert not setup.runner.delayed_count
+        assert not setup.service.buffers.ids_in_use
+
+    def test_unregister_while_tracing_stops_the_instance(self, setup):
+        producer = setup.producer("a", "b")
+        setup.enable(make_config("a", "b"))
+        producer.endpoint.unregister_data_source("a")
+        setup.run()
+        assert producer.calls[-1] == ("stop", "a")
+        assert [each.source.name for each in setup.session().instances] == ["b"]
+
+    def test_lifecycle_event_smoke(self, setup):
+        setup.producer("ds")
+        consumer = setup.enable(make_config("ds"))
+        done = "read_tracing_buffers_completed"
+        assert events(setup.read(consumer)) == ["tracing_started", "all_data_sources_started", done]
+        consumer.flush()
+        setup.run()
+        assert events(setup.read(consumer)) == ["flush_started", "all_data_sources_flushed", done]
+        consumer.endpoint.disable_tracing()
+        setup.run()
+        assert events(setup.read(consumer)) == ["tracing_disabled", done]
+
+    def test_states_follow_the_table(self, setup):
+        setup.enable(make_config())
+        session = setup.session()
+        assert session.state == tracing_session.STARTED
+        with pytest.raises(LocalProtocolError, match="can't go from STARTED to CONFIGURED"):
+            session._move_to(tracing_session.CONFIGURED)

@@ -1,0 +1,290 @@
+"""Triggers that start, stop and clone; the names are those of Perfetto's own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from stretto.base.errors import ConfigError
+from stretto.protos.config import TraceConfig
+from stretto.protos.ipc import ObservableEvents
+from stretto.service.limits import MAX_RECEIVED_TRIGGERS
+from stretto.service.session.config_validation import check_config
+from stretto.service.session.triggers import TriggerHistory
+from stretto.testing import FakeClock
+from tests.support.service_setup import Setup, kinds, make_config, texts
+
+Triggers = TraceConfig.TriggerConfig
+START, STOP, CLONE = 1, 2, 4
+HOUR_MS = 3600 * 1000
+
+
+def trigger(name, delay=1, **fields):
+    return Triggers.Trigger(name=name, stop_delay_ms=delay, **fields)
+
+
+def config_of(mode, *triggers, timeout=30_000, **fields):
+    waits = Triggers(trigger_mode=mode, triggers=triggers, trigger_timeout_ms=timeout)
+    return make_config("ds", trigger_config=waits, **fields)
+
+
+def activate(setup, producer, *names):
+    producer.endpoint.activate_triggers(names)
+    setup.run()
+
+
+def started(producer):
+    return ("start", "ds") in producer.calls
+
+
+def received(packets):
+    return [
+        (p.trigger.trigger_name, p.trigger.producer_name, p.trigger.trusted_producer_uid)
+        for p in packets
+        if p.has("trigger")
+    ]
+
+
+class TestStart:
+    def test_start_tracing_trigger_deferred_start(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(START, trigger("go", 500)))
+        assert ("setup", "ds") in producer.calls
+        assert not started(producer)
+        activate(setup, producer, "go")
+        assert started(producer)
+        setup.write(producer, "data")
+        setup.advance(499)
+        assert not consumer.disabled
+        setup.advance(1)
+        assert consumer.disabled == [""]
+        assert texts(setup.read(consumer)) == ["data"]
+
+    def test_clocks_never_go_back(self, setup, monkeypatch):
+        read = FakeClock.snapshot
+        monkeypatch.setattr(FakeClock, "snapshot", lambda self: self.advance_ns(9) or read(self))
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(START, trigger("go", 500)))
+        activate(setup, producer, "go")
+        setup.advance(500)
+        packets = setup.read(consumer)
+        boot = [p.clock_snapshot.clocks[0].timestamp for p in packets if p.has("clock_snapshot")]
+        assert len(boot) == 2
+        assert boot == sorted(boot)
+
+    def test_start_tracing_trigger_timeout(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(START, trigger("go"), timeout=100))
+        setup.advance(99)
+        assert not consumer.disabled
+        setup.advance(1)
+        assert consumer.disabled == [""]
+        assert not started(producer)
+        assert setup.read(consumer) == []
+
+    def test_a_trigger_in_time_cancels_the_timeout(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(START, trigger("go", 10_000), timeout=100))
+        activate(setup, producer, "go")
+        setup.advance(5000)
+        assert not consumer.disabled
+
+    @pytest.mark.parametrize(("name", "starts"), [("right", True), ("rights", False)])
+    def test_start_tracing_trigger_different_and_correct_producer(self, setup, name, starts):
+        producer = setup.producer("ds", name=name)
+        setup.enable(config_of(START, trigger("go", producer_name_regex="r.ght")))
+        activate(setup, producer, "go")
+        assert started(producer) == starts
+
+    def test_start_tracing_trigger_different_trigger(self, setup):
+        producer = setup.producer("ds")
+        setup.enable(config_of(START, trigger("go")))
+        activate(setup, producer, "other")
+        assert not started(producer)
+
+    def test_start_tracing_trigger_multiple_triggers(self, setup):
+        producer = setup.producer("ds")
+        setup.enable(config_of(START, trigger("go"), trigger("also")))
+        activate(setup, producer, "other", "also")
+        assert started(producer)
+
+    def test_start_tracing_trigger_multiple_traces(self, setup):
+        producer = setup.producer("ds")
+        consumers = [setup.enable(config_of(START, trigger("go"))) for _ in range(2)]
+        activate(setup, producer, "go")
+        assert producer.calls.count(("start", "ds")) == 2
+        setup.advance(1)
+        assert [consumer.disabled for consumer in consumers] == [[""], [""]]
+
+    def test_emit_triggers_with_start_tracing_trigger(self, setup):
+        producer = setup.producer("ds", name="p", uid=123)
+        consumer = setup.enable(config_of(START, trigger("go", 7)))
+        activate(setup, producer, "go")
+        packets = setup.read(consumer)
+        assert received(packets) == [("go", "p", 123)]
+        (packet,) = [p for p in packets if p.has("trigger")]
+        assert packet.trigger.stop_delay_ms == 7
+        assert packet.timestamp == setup.clock.boottime_ns()
+        assert kinds(packets).index("trigger") == kinds(packets).index("trace_config") + 1
+
+
+class TestStop:
+    def test_emit_triggers_with_stop_tracing_trigger(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 50_000)))
+        assert started(producer)
+        activate(setup, producer, "a", "b")
+        setup.write(producer, "data")
+        setup.advance(100)  # The first trigger decides.
+        assert consumer.disabled == [""]
+        packets = setup.read(consumer)
+        assert [name for name, _, _ in received(packets)] == ["a", "b"]
+        assert texts(packets) == ["data"]
+
+    def test_emit_triggers_repeatedly(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 100)))
+        activate(setup, producer, "a")
+        assert [name for name, _, _ in received(setup.read(consumer))] == ["a"]
+        assert received(setup.read(consumer)) == []
+        activate(setup, producer, "b")
+        assert [name for name, _, _ in received(setup.read(consumer))] == ["b"]
+
+    def test_stop_tracing_trigger_timeout(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(STOP, trigger("a"), timeout=500))
+        setup.write(producer, "data")
+        setup.advance(500)
+        assert consumer.disabled == [""]
+        assert setup.read(consumer) == []
+
+    def test_the_timeout_does_not_end_a_session_with_a_trigger(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(STOP, trigger("a", 1000), timeout=500))
+        activate(setup, producer, "a")
+        setup.advance(999)
+        assert not consumer.disabled
+        setup.advance(1)
+        assert consumer.disabled == [""]
+
+    def test_stop_tracing_trigger_ring_buffer(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(STOP, trigger("a", 10), size_kb=8))
+        setup.write(producer, *(f"{n} " + "x" * 900 for n in range(20)))
+        activate(setup, producer, "a")
+        setup.advance(10)
+        seen = [int(text.split()[0]) for text in texts(setup.read(consumer))]
+        assert seen == list(range(seen[0], 20))
+        assert 0 < seen[0] < 19
+
+    def test_no_trigger_packets_without_config_packets(self, setup):
+        producer = setup.producer("ds")
+        builtin = TraceConfig.BuiltinDataSource(disable_trace_config=True)
+        consumer = setup.enable(config_of(STOP, trigger("a"), builtin_data_sources=builtin))
+        activate(setup, producer, "a")
+        assert received(setup.read(consumer)) == []
+
+
+class TestLimits:
+    def run_once(self, setup, producer):
+        consumer = setup.enable(config_of(STOP, trigger("a", 8 * HOUR_MS, max_per_24_h=1)))
+        activate(setup, producer, "a")
+        return received(setup.read(consumer))
+
+    def test_second_trigger_hits_limit(self, setup):
+        producer = setup.producer("ds")
+        assert self.run_once(setup, producer)
+        setup.advance(23 * HOUR_MS)
+        assert not self.run_once(setup, producer)
+
+    def test_second_trigger_doesnt_hit_limit(self, setup):
+        producer = setup.producer("ds")
+        assert self.run_once(setup, producer)
+        setup.advance(24 * HOUR_MS + 1)
+        assert self.run_once(setup, producer)
+
+    @pytest.mark.parametrize(("dice", "skipped"), [(0x4000, True), (0x8000, False)])
+    def test_skip_probability(self, dice, skipped):
+        setup = Setup(random_bytes=lambda n: (dice >> 8).to_bytes(1, "big") + bytes(n - 1))
+        producer = setup.producer("ds")
+        setup.enable(config_of(START, trigger("go", skip_probability=0.5)))
+        activate(setup, producer, "go")
+        assert started(producer) != skipped
+
+    def test_a_producer_cannot_fill_memory_with_triggers(self, setup):
+        producer = setup.producer("ds")
+        setup.enable(config_of(STOP, trigger("a", 10_000)))
+        for _ in range(MAX_RECEIVED_TRIGGERS + 5):
+            producer.endpoint.activate_triggers(["a", "a"])
+        assert len(setup.session().triggers.received) == MAX_RECEIVED_TRIGGERS
+
+    def test_history_counts_24_hours_by_name(self):
+        history = TriggerHistory()
+        history.add("a", 10)
+        history.add("b", 20)
+        day = 24 * 3600 * 10**9
+        assert history.count("a", 10 + day) == 1
+        assert history.count("a", 11 + day) == 0
+        assert history.count("b", 11 + day) == 1
+
+
+class TestClone:
+    def test_clone_snapshot_triggers(self, setup):
+        producer = setup.producer("ds", name="p", uid=9)
+        consumer = setup.enable(config_of(CLONE, trigger("a", 10)))
+        setup.write(producer, "data")
+        activate(setup, producer, "a")
+        assert setup.read(consumer) == []
+        setup.advance(30_000)
+        assert consumer.disabled == [""]
+        assert setup.read(consumer) == []
+
+    @pytest.mark.parametrize("fallback", [False, True])
+    def test_clone_snapshot_trigger_produces_event(self, setup, fallback):
+        producer = setup.producer("ds", name="p", uid=9)
+        config = config_of(STOP if fallback else CLONE, trigger("a", 10), trigger("b", 10))
+        if fallback:
+            config.trigger_config.use_clone_snapshot_if_available = True
+        consumer = setup.enable(config)
+        consumer.observe(ObservableEvents.TYPE_CLONE_TRIGGER_HIT)
+        activate(setup, producer, "a", "b")
+        assert not consumer.events
+        setup.advance(10)
+        hits = [each.clone_trigger_hit for each in consumer.events]
+        assert [(hit.trigger_name, hit.producer_name, hit.producer_uid) for hit in hits] == [
+            ("a", "p", 9), ("b", "p", 9),
+        ]  # fmt: skip
+        assert hits[0].tracing_session_id == consumer.endpoint.session_id
+        assert hits[0].trigger_delay_ms == 10
+        assert hits[0].boot_time_ns == setup.clock.boottime_ns() - 10**7
+
+    def test_a_trigger_of_a_freed_session_is_forgotten(self, setup):
+        producer = setup.producer("ds")
+        consumer = setup.enable(config_of(CLONE, trigger("a", 10)))
+        consumer.observe(ObservableEvents.TYPE_CLONE_TRIGGER_HIT)
+        activate(setup, producer, "a")
+        consumer.endpoint.free_buffers()
+        setup.advance(100)
+        assert not consumer.events
+
+
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [
+        (config_of(5), "trigger_mode 5 is unknown"),
+        (config_of(START, trigger("a"), trigger("a")), "'a' is there twice"),
+        (config_of(START, duration_ms=1), "duration_ms can't be combined"),
+        (config_of(START, timeout=0), "between 1 and"),
+        (config_of(STOP, timeout=7 * 24 * HOUR_MS + 1), "between 1 and"),
+        (config_of(STOP, write_into_file=True), "stop or clone"),
+        (config_of(CLONE, write_into_file=True), "stop or clone"),
+        (
+            TraceConfig(
+                trigger_config=Triggers(trigger_mode=START, use_clone_snapshot_if_available=True)
+            ),
+            "needs trigger_mode STOP",
+        ),
+    ],
+)
+def test_fail_on_bad_trigger_config(config, match):
+    with pytest.raises(ConfigError, match=match):
+        check_config(config, has_fd=True)
