@@ -87,9 +87,9 @@ retest-python: ## the tests that failed last time, one after the other
 	$(PYTEST) --last-failed --last-failed-no-failures=none \
 	    --junitxml=$(RESULTS)/again/python-$(TAG).xml
 
-.PHONY: flow-picture
-flow-picture: install ## draw docs/flow_demo.png anew: the demo in the Perfetto UI (needs chromium)
-	$(VENV)/bin/python tools/flow_picture.py docs/flow_demo.png
+.PHONY: pictures
+pictures: install ## draw the pictures of docs/ anew: demos in the Perfetto UI (needs chromium)
+	$(VENV)/bin/python tools/pictures.py docs
 
 .PHONY: endurance
 endurance: install ## the long form of the endurance tests: what the project promises
@@ -126,7 +126,7 @@ fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 # --- looks, measures, ships -------------------------------------------------
 
 .PHONY: lint
-lint: lint-format lint-python lint-types lint-c lint-rules ## formatters in check mode, ruff, mypy, our own rules
+lint: lint-format lint-python lint-types lint-c lint-rules docs ## formatters in check mode, ruff, mypy, our own rules, docs
 
 .PHONY: lint-format lint-python lint-types lint-c lint-rules
 lint-format: $(VENV)/.ready
@@ -145,6 +145,14 @@ format: $(VENV)/.ready ## format every source in place
 	ruff format .
 	ruff check --fix-only --quiet .
 	clang-format -i $(wildcard $(NATIVE_SOURCES))
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(call pip_extras,docs)
+	touch $@
+
+.PHONY: docs
+docs: $(VENV)/.docs ## the documentation site, in build/site; each warning is an error
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 .PHONY: bench
 bench: install ## every benchmark beside its peers, as one table

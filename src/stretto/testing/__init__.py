@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from stretto.testing.captured_events import CapturedEvent, CapturedEvents
     from stretto.testing.chunk_builder import ChunkBuilder
     from stretto.testing.decoded_packets import decode_packets
     from stretto.testing.fake_clock import FakeClock
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from stretto.testing.mock_producer import MockProducer
 
 __all__ = [
+    "CapturedEvent",
+    "CapturedEvents",
     "ChunkBuilder",
     "FakeClock",
     "FakeTaskRunner",
@@ -27,6 +30,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CapturedEvent": "captured_events",
+    "CapturedEvents": "captured_events",
     "ChunkBuilder": "chunk_builder",
     "FakeClock": "fake_clock",
     "FakeTaskRunner": "fake_task_runner",

@@ -1,0 +1,57 @@
+"""The documentation site has every page, and its links lead to the same files as in a checkout.
+
+`make docs` builds the site, with warnings as errors; these tests need no mkdocs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.sources import ROOT
+from tools import site_hooks
+
+CONFIG = (ROOT / "mkdocs.yml").read_text("utf-8")
+NAVIGATION = set(re.findall(r"\s([\w/]+\.md)$", CONFIG.partition("\nnav:")[2], re.MULTILINE))
+
+
+def test_each_page_is_in_the_navigation() -> None:
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages | set(site_hooks.outside_pages().values()) == NAVIGATION
+
+
+def test_no_page_replaces_one_from_outside_of_docs() -> None:
+    for source, place in site_hooks.outside_pages().items():
+        assert (ROOT / source).exists()
+        assert not (ROOT / "docs" / place).exists()
+
+
+def test_the_index_reaches_a_page_of_each_audience() -> None:
+    links = site_hooks.LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
+    assert {
+        "record.md", "events.md", "libraries.md", "embedding.md", "testing.md", "system.md",
+        "../CONTRIBUTING.md", "reference/stretto.md",
+    } <= {link for _, link, _, _ in links}  # fmt: skip
+
+
+def test_links_are_rewritten_to_places_in_the_site() -> None:
+    def rewritten(link: str, source: str) -> str:
+        return site_hooks.rewritten(f"[a]({link})", source)[4:-1]
+
+    assert rewritten("docs/flows.md#ids", "ARCHITECTURE.md") == "flows.md#ids"
+    assert rewritten("../ARCHITECTURE.md", "docs/index.md") == "architecture.md"
+    assert rewritten("../docs/verbs.md", "stretto-fidl/README.md") == "../verbs.md"
+    assert rewritten("docs/compiler.md", "stretto-fidl/README.md") == "compiler.md"
+    assert rewritten("../../docs/fxt.md", "stretto-fidl/docs/symbolize.md") == "../fxt.md"
+    assert rewritten("../README.md", "docs/view.md") == "index.md"
+    assert rewritten("../../examples/demo.py", "docs/formats/ipc.md") == "../examples/demo.py"
+    assert rewritten("https://perfetto.dev", "docs/index.md") == "https://perfetto.dev"
+
+
+def test_links_in_code_stay() -> None:
+    text = "```\n[a](../ARCHITECTURE.md)\n```\n"
+    assert site_hooks.rewritten(text, "docs/index.md") == text
+
+
+def test_the_site_loads_nothing_from_other_servers() -> None:
+    assert "font: false" in CONFIG
+    assert "http" not in CONFIG

