@@ -7,7 +7,7 @@
 #include "producer_endpoint_internal.h"
 #include "wire.h"
 
-enum { MAX_BUFFER_ID = 65535, PATCHES_AT_ONCE = 64 };
+enum { MAX_BUFFER_ID = 65535, MAX_WRITERS = 65536, PATCHES_AT_ONCE = 64 };
 
 bool st_producer_endpoint_init(struct st_producer_endpoint* e,
                                uint16_t producer_id,
@@ -17,7 +17,7 @@ bool st_producer_endpoint_init(struct st_producer_endpoint* e,
   e->buffers = buffers;
   pthread_mutex_init(&e->mutex, NULL);
   e->allowed = calloc((MAX_BUFFER_ID + 1) / 8, 1);
-  e->writer_buffer = calloc(ST_MAX_WRITER_ID + 1, sizeof *e->writer_buffer);
+  e->writer_buffer = calloc(MAX_WRITERS, sizeof *e->writer_buffer);
   if (e->allowed && e->writer_buffer)
     return true;
   st_producer_endpoint_destroy(e);
@@ -55,27 +55,21 @@ static bool is_allowed(const struct st_producer_endpoint* e, uint64_t buffer) {
          (e->allowed[buffer / 8] >> (buffer & 7) & 1);
 }
 
-struct st_trace_buffer* st_endpoint_acquire_buffer(
-    struct st_producer_endpoint* e, uint64_t id) {
+static void set_writer_buffer(struct st_producer_endpoint* e,
+                              uint32_t writer_id, uint32_t buffer_plus_one) {
   pthread_mutex_lock(&e->mutex);
-  bool allowed = is_allowed(e, id);
+  e->writer_buffer[(uint16_t)writer_id] = buffer_plus_one;
   pthread_mutex_unlock(&e->mutex);
-  return allowed ? st_buffer_table_acquire(e->buffers, (uint16_t)id) : NULL;
 }
 
-bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
+void st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
                                           uint32_t writer_id, uint32_t buffer) {
-  if (!st_is_writer_id(writer_id) || buffer > MAX_BUFFER_ID)
-    return false;
-  pthread_mutex_lock(&e->mutex);
-  e->writer_buffer[writer_id] = (uint16_t)buffer;
-  pthread_mutex_unlock(&e->mutex);
-  return true;
+  set_writer_buffer(e, writer_id, (uint16_t)buffer + 1u);
 }
 
-bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
+void st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id) {
-  return st_producer_endpoint_register_writer(e, writer_id, 0);
+  set_writer_buffer(e, writer_id, 0);
 }
 
 void st_producer_endpoint_adopt_writers(struct st_producer_endpoint* e,
@@ -106,26 +100,32 @@ struct st_chunk_copy st_endpoint_read_header(
   };
 }
 
-/* A registered writer writes to the buffer that it was registered for. */
-static bool is_writer_of(struct st_producer_endpoint* e, uint16_t writer_id,
-                         uint64_t buffer) {
-  if (!st_is_writer_id(writer_id))
-    return false;
-  pthread_mutex_lock(&e->mutex);
-  uint16_t registered = e->writer_buffer[writer_id];
-  pthread_mutex_unlock(&e->mutex);
-  return !registered || registered == buffer;
+void st_endpoint_trust_finished(struct st_chunk_copy* copy) {
+  copy->complete = false;
+  if (!copy->fragments)
+    return;
+  copy->fragments--;
+  copy->flags &= ST_CHUNK_FIRST_CONTINUES;
+}
+
+/* The buffer that a writer may write to: the one that it was registered for,
+ * if it was.  With the mutex held. */
+static struct st_trace_buffer* acquire_target(struct st_producer_endpoint* e,
+                                              uint16_t writer,
+                                              uint16_t target) {
+  uint32_t registered = e->writer_buffer[writer];
+  bool allowed =
+      is_allowed(e, target) && (!registered || registered == target + 1u);
+  return allowed ? st_buffer_table_acquire(e->buffers, target) : NULL;
 }
 
 void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
                             const struct st_chunk_copy* copy,
-                            uint64_t target_buffer) {
+                            uint32_t target_buffer) {
   struct st_trace_buffer* buffer =
-      is_writer_of(e, copy->writer_id, target_buffer)
-          ? st_endpoint_acquire_buffer(e, target_buffer)
-          : NULL;
+      acquire_target(e, copy->writer_id, (uint16_t)target_buffer);
   if (!buffer) {
-    st_endpoint_count(e, &e->stats.chunks_discarded, 1);
+    e->stats.chunks_discarded++;
     return;
   }
   st_trace_buffer_copy_chunk(buffer, copy);
@@ -137,18 +137,16 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
                                      uint32_t target_buffer) {
   struct st_chunk c;
   if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
-      !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c)) {
-    st_endpoint_count(e, &e->stats.chunks_discarded, 1);
-    return;
-  }
+      !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c))
+    return; /* There is nothing to be moved, so nothing is lost. */
   struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
   copy.complete = true;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
-  st_endpoint_copy_chunk(e, &copy, target_buffer);
-  /* Not while a scraper looks at it: the next writer would write into what
-   * is being copied. */
+  /* Not while a scraper looks at it: what it saw would be copied after what
+   * became of it, or while the next writer writes there. */
   pthread_mutex_lock(&e->mutex);
+  st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);
   pthread_mutex_unlock(&e->mutex);
 }
@@ -167,12 +165,10 @@ static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
       !st_chunk_at(&e->shm, page, st_bitmap_layout(bitmap), index, &c))
     return 0;
   *copy = st_endpoint_read_header(e, st_chunk_header(&c));
-  if (!st_is_writer_id(copy->writer_id))
-    return 0;
-  uint16_t target = e->writer_buffer[copy->writer_id];
+  uint32_t registered = e->writer_buffer[copy->writer_id];
+  uint16_t target =
+      registered ? (uint16_t)(registered - 1) : e->adoptive_buffer;
   if (!target)
-    target = e->adoptive_buffer;
-  if (!is_allowed(e, target))
     return 0;
   const uint8_t* payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy->complete = state == ST_CHUNK_COMPLETE;
@@ -184,8 +180,8 @@ static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
   }
   if (copy->fragments < 2)
     return 0;
-  copy->fragments = (uint16_t)st_copy_fragments(payload, copy->payload_size,
-                                                copy->fragments - 1u, scratch);
+  st_endpoint_trust_finished(copy);
+  st_copy_fragments(payload, copy->payload_size, copy->fragments, scratch);
   return target;
 }
 
@@ -208,9 +204,9 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
       struct st_chunk_copy copy;
       pthread_mutex_lock(&e->mutex);
       uint16_t target = scrape_chunk(e, page, i, &copy, scratch);
-      pthread_mutex_unlock(&e->mutex);
       if (target && is_one_of(target, buffers, n))
         st_endpoint_copy_chunk(e, &copy, target);
+      pthread_mutex_unlock(&e->mutex);
     }
   }
   free(scratch);
@@ -227,7 +223,7 @@ static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
 static void sink_patch(void* self, const struct st_chunk_patches* patches) {
   struct st_producer_endpoint* e = self;
   struct st_trace_buffer* buffer =
-      st_endpoint_acquire_buffer(e, patches->target_buffer);
+      st_buffer_table_acquire(e->buffers, (uint16_t)patches->target_buffer);
   if (!buffer) {
     st_endpoint_count(e, &e->stats.patches_discarded, patches->count);
     return;
@@ -254,7 +250,8 @@ static void sink_flush(void* self) {
 
 static void sink_register_writer(void* self, uint16_t writer_id,
                                  uint32_t target_buffer) {
-  st_producer_endpoint_register_writer(self, writer_id, target_buffer);
+  if (!st_is_reservation(target_buffer))
+    st_producer_endpoint_register_writer(self, writer_id, target_buffer);
 }
 
 static void sink_unregister_writer(void* self, uint16_t writer_id) {

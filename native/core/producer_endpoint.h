@@ -18,7 +18,8 @@
  *
  * Buffers are named by their global id (buffer_table.h).
  *
- * Locks: a leaf mutex of its own; the table and each buffer have theirs.
+ * Locks: a mutex of its own, under which one chunk at most is copied; the
+ * table's and each buffer's are taken under it.
  *
  * Source: docs/formats/shared_memory.md, "Emulation", "Scraping", "Commit batching".
  */
@@ -36,9 +37,8 @@
 #include "trace_buffer.h"
 
 struct st_endpoint_stats {
-  /* Forbidden or unknown buffer, not the buffer that the writer was registered
-   * for, bad indices. */
-  uint64_t chunks_discarded;
+  uint64_t chunks_discarded; /* forbidden or unknown buffer, or not the one
+                                that the writer was registered for */
   uint64_t patches_discarded;
   uint64_t malformed_requests;
 };
@@ -50,7 +50,7 @@ struct st_producer_endpoint {
 
   pthread_mutex_t mutex;    /* guards all below */
   uint8_t* allowed;         /* bitmap of 65536 buffer ids */
-  uint16_t* writer_buffer;  /* by writer id; 0: not registered */
+  uint32_t* writer_buffer;  /* by writer id: buffer + 1; 0: not registered */
   uint16_t adoptive_buffer; /* of writers that aren't registered; 0: none */
   struct st_endpoint_stats stats;
 };
@@ -64,10 +64,10 @@ void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
                                   const struct st_shm* shm);
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow);
-/* False: writer id out of range. */
-bool st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
+/* Ids are cut to 16 bits.  A registered writer may write to no other buffer. */
+void st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
                                           uint32_t writer_id, uint32_t buffer);
-bool st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
+void st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id);
 
 /* The producer has died, perhaps before it could register all its writers: from

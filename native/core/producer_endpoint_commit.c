@@ -30,11 +30,9 @@ enum {
   PATCH_DATA = 2,
 };
 
-/* A number, at most `max`: larger ones are out of every range anyway. */
-static uint32_t number_of(const struct st_field* f, uint32_t max) {
-  if (f->wire_type != ST_WIRE_VARINT)
-    return 0;
-  return f->value < max ? (uint32_t)f->value : max;
+/* The low 32 bits, as a field of type uint32 has them. */
+static uint32_t number_of(const struct st_field* f) {
+  return f->wire_type == ST_WIRE_VARINT ? (uint32_t)f->value : 0;
 }
 
 struct move {
@@ -51,13 +49,13 @@ static bool parse_move(const struct st_field* message, struct move* m) {
   st_decoder_init(&d, message->data, message->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == MOVE_PAGE)
-      m->page = number_of(&f, UINT32_MAX);
+      m->page = number_of(&f);
     if (f.number == MOVE_CHUNK)
-      m->chunk = number_of(&f, UINT32_MAX);
+      m->chunk = number_of(&f);
     if (f.number == MOVE_TARGET_BUFFER)
-      m->target_buffer = number_of(&f, UINT32_MAX);
+      m->target_buffer = number_of(&f);
     if (f.number == MOVE_INCOMPLETE)
-      m->incomplete = number_of(&f, 1);
+      m->incomplete = number_of(&f) != 0;
     if (f.number == MOVE_DATA && f.wire_type == ST_WIRE_DELIMITED) {
       m->data = f.data;
       m->size = f.size;
@@ -66,21 +64,24 @@ static bool parse_move(const struct st_field* message, struct move* m) {
   return !st_decoder_left(&d);
 }
 
-/* A chunk that came inside the request, there being no shared memory. */
+/* A chunk that came inside the request: most often of a producer that has no
+ * shared memory.  The page doesn't matter then. */
 static void move_data(struct st_producer_endpoint* e, const struct move* m) {
-  if (m->size < ST_CHUNK_HEADER_SIZE || m->size > ST_MAX_PAGE_SIZE) {
-    st_endpoint_count(e, &e->stats.chunks_discarded, 1);
+  if (m->size < ST_CHUNK_HEADER_SIZE || m->size >= ST_MAX_PAGE_SIZE)
     return;
-  }
+  if (e->shm.num_pages && m->page >= e->shm.num_pages)
+    return;
   struct st_chunk_header header;
   memcpy((void*)&header, m->data, sizeof header);
   struct st_chunk_copy copy = st_endpoint_read_header(e, &header);
-  copy.complete = !m->incomplete;
-  if (m->incomplete && copy.fragments)
-    copy.fragments--;
+  copy.complete = true;
+  if (m->incomplete)
+    st_endpoint_trust_finished(&copy);
   copy.payload = m->data + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = m->size - ST_CHUNK_HEADER_SIZE;
+  pthread_mutex_lock(&e->mutex);
   st_endpoint_copy_chunk(e, &copy, m->target_buffer);
+  pthread_mutex_unlock(&e->mutex);
 }
 
 static bool handle_move(struct st_producer_endpoint* e,
@@ -88,7 +89,7 @@ static bool handle_move(struct st_producer_endpoint* e,
   struct move m;
   if (!parse_move(message, &m))
     return false;
-  if (m.data && !e->shm.num_pages)
+  if (m.data)
     move_data(e, &m);
   else
     st_producer_endpoint_move_chunk(e, m.page, m.chunk, m.target_buffer);
@@ -98,8 +99,8 @@ static bool handle_move(struct st_producer_endpoint* e,
 struct to_patch {
   uint32_t target_buffer, writer_id, chunk_id;
   bool has_more;
-  bool refused; /* a patch that isn't one, or too many */
-  uint32_t count;
+  uint32_t refused; /* patches of a wrong size */
+  uint32_t count;   /* patches; may be more than there is room for */
   struct st_patch_data patches[MAX_PATCHES];
 };
 
@@ -112,7 +113,7 @@ static bool parse_patch(const struct st_field* message,
   st_decoder_init(&d, message->data, message->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == PATCH_OFFSET)
-      patch->offset = number_of(&f, UINT32_MAX);
+      patch->offset = number_of(&f);
     if (f.number != PATCH_DATA)
       continue;
     has_data = f.wire_type == ST_WIRE_DELIMITED && f.size == ST_PATCH_SIZE;
@@ -123,28 +124,31 @@ static bool parse_patch(const struct st_field* message,
 }
 
 static void add_patch(struct to_patch* t, const struct st_field* message) {
-  if (t->count >= MAX_PATCHES || message->wire_type != ST_WIRE_DELIMITED ||
-      !parse_patch(message, &t->patches[t->count]))
-    t->refused = true;
-  if (t->count < MAX_PATCHES)
-    t->count++;
+  struct st_patch_data patch;
+  bool good =
+      message->wire_type == ST_WIRE_DELIMITED && parse_patch(message, &patch);
+  if (!good)
+    t->refused++;
+  else if (t->count++ < MAX_PATCHES)
+    t->patches[t->count - 1] = patch;
 }
 
 static bool parse_to_patch(const struct st_field* message, struct to_patch* t) {
   struct st_decoder d;
   struct st_field f;
   t->target_buffer = t->writer_id = t->chunk_id = t->count = 0;
-  t->has_more = t->refused = false;
+  t->has_more = false;
+  t->refused = 0;
   st_decoder_init(&d, message->data, message->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == TO_PATCH_TARGET_BUFFER)
-      t->target_buffer = number_of(&f, UINT32_MAX);
+      t->target_buffer = number_of(&f);
     if (f.number == TO_PATCH_WRITER_ID)
-      t->writer_id = number_of(&f, UINT32_MAX);
+      t->writer_id = number_of(&f);
     if (f.number == TO_PATCH_CHUNK_ID)
-      t->chunk_id = number_of(&f, UINT32_MAX);
+      t->chunk_id = number_of(&f);
     if (f.number == TO_PATCH_HAS_MORE)
-      t->has_more = number_of(&f, 1);
+      t->has_more = number_of(&f) != 0;
     if (f.number == TO_PATCH_PATCHES)
       add_patch(t, &f);
   }
@@ -156,16 +160,18 @@ static bool handle_patches(struct st_producer_endpoint* e,
   struct to_patch t;
   if (!parse_to_patch(message, &t))
     return false;
+  /* A producer finds only its own chunks, in whatever buffer it looks. */
   struct st_trace_buffer* buffer = NULL;
-  if (!t.refused && st_is_writer_id(t.writer_id))
-    buffer = st_endpoint_acquire_buffer(e, t.target_buffer);
-  if (!buffer) {
-    st_endpoint_count(e, &e->stats.patches_discarded, t.count);
+  uint16_t writer = (uint16_t)t.writer_id, target = (uint16_t)t.target_buffer;
+  if (t.count + t.refused <= MAX_PATCHES && st_is_writer_id(writer))
+    buffer = st_buffer_table_acquire(e->buffers, target);
+  st_endpoint_count(e, &e->stats.patches_discarded,
+                    buffer ? t.refused : t.count + t.refused);
+  if (!buffer)
     return true;
-  }
-  st_trace_buffer_patch(buffer, e->producer_id, (uint16_t)t.writer_id,
-                        t.chunk_id, t.patches, t.count, t.has_more);
-  st_buffer_table_release(e->buffers, (uint16_t)t.target_buffer);
+  st_trace_buffer_patch(buffer, e->producer_id, writer, t.chunk_id, t.patches,
+                        t.count, t.has_more);
+  st_buffer_table_release(e->buffers, target);
   return true;
 }
 

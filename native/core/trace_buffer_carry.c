@@ -15,7 +15,7 @@
 
 enum { CARRIED_SHARE = 8 };
 
-static bool is_streamed(const struct st_trace_buffer* b) {
+bool st_is_streamed(const struct st_trace_buffer* b) {
   return b->policy == ST_RING &&
          atomic_load_explicit(&b->watermark, memory_order_relaxed) !=
              UINT64_MAX;
@@ -66,7 +66,7 @@ static void carry_oldest(struct st_trace_buffer* b) {
 }
 
 bool st_carry_oldest(struct st_trace_buffer* b, uint64_t* carried) {
-  if (!is_streamed(b) || !oldest_waits(b) || !is_due(b) ||
+  if (!st_is_streamed(b) || !oldest_waits(b) || !is_due(b) ||
       !st_index_reserve(&b->index, 2))
     return false;
   uint32_t size = st_record_size(st_record_at(&b->index, b->index.head));

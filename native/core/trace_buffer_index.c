@@ -307,16 +307,11 @@ void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number) {
   st_sequence_unlink(x, old);
 }
 
-bool st_sequence_pass(struct st_sequence* s, uint32_t chunk_id) {
-  bool follows = !(s->flags & ST_SEQUENCE_BEGUN) || chunk_id == s->last_id ||
-                 chunk_id == s->last_id + 1;
-  if (!follows || !(s->flags & ST_SEQUENCE_BEGUN))
-    s->run_id = chunk_id;
-  if (s->owed && chunk_id != s->last_id) {
-    s->owed = 0;
-    s->loss |= ST_LOSS_OVERWRITE;
-  }
-  s->last_id = chunk_id;
-  s->flags = (s->flags & ~ST_SEQUENCE_GREW) | ST_SEQUENCE_BEGUN;
-  return follows;
+void st_sequence_note_gap(const struct st_index* x, struct st_sequence* s) {
+  if (!(s->flags & ST_SEQUENCE_BEGUN))
+    return;
+  uint32_t id = st_record_at(x, s->first)->chunk_id;
+  bool came_again = (s->flags & ST_SEQUENCE_MAY_GROW) && id == s->last_id;
+  if (!came_again && id != s->last_id + 1)
+    s->loss |= ST_LOSS_READ_GAP;
 }

@@ -2,7 +2,9 @@
  *
  *   trace_buffer.c          life cycle, memory, producers, stats, watermark
  *   trace_buffer_index.c    records and sequences in memory
- *   trace_buffer_write.c    chunks and patches in, eviction
+ *   trace_buffer_write.c    chunks and patches in
+ *   trace_buffer_evict.c    room for a record: what was there is given up
+ *   trace_buffer_chain.c    packets whose fragments lie in several records
  *   trace_buffer_read.c     packets out
  *   trace_buffer_carry.c    what a stream's reader can't have yet
  *   trace_buffer_recover.c  clone, and what a dead process left in a file
@@ -21,7 +23,7 @@
  * to no sequence.  A number that isn't in [head, tail) is gone: that is how
  * the reader, which lets go of the lock all the time, finds out.
  *
- * Limits: 36 bytes of memory for a record and 56 for a sequence.  A sequence
+ * Limits: 36 bytes of memory for a record and 44 for a sequence.  A sequence
  * without records is kept to notice gaps, the newest 1024 of them.
  */
 #ifndef STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
@@ -49,9 +51,10 @@ enum {
 /* Flags of a record: enum st_chunk_flags in bits 0 to 2, and these. */
 enum {
   ST_RECORD_INCOMPLETE = 8,
-  ST_RECORD_ABORTED = 16,   /* ends with the drop sentinel */
-  ST_RECORD_CORRUPTED = 32, /* ends with a size that can't be */
-  ST_RECORD_PADDING = 64,   /* or moved elsewhere: to be skipped */
+  ST_RECORD_ABORTED = 16,   /* recovered without its last packet */
+  ST_RECORD_CORRUPTED = 32, /* a patch made a size wrong: `last` is where */
+  ST_RECORD_PADDING = 64,   /* was read or moved elsewhere: to be skipped */
+  ST_RECORD_VIRGIN = 65,    /* padding where nothing was written yet */
   ST_RECORD_UNREAD = 128,   /* counted in `unread`; memory only */
   ST_RECORD_BROKEN = ST_RECORD_ABORTED | ST_RECORD_CORRUPTED,
 };
@@ -99,35 +102,30 @@ struct st_record {
   uint32_t hash_next;  /* slot + 1 */
   uint16_t blocks;     /* size in the ring, in units of 16 bytes */
   uint16_t read;       /* first byte not yet read */
-  uint16_t last;       /* where the last fragment begins */
+  uint16_t last;       /* where the last unread fragment begins */
   uint16_t end;        /* end of the fragments */
   uint8_t flags;
 };
 static_assert(sizeof(struct st_record) == 36, "limits");
 
 enum {
-  ST_SEQUENCE_BEGUN = 1,     /* last_id is valid */
-  ST_SEQUENCE_COMMITTED = 2, /* newest_id is valid */
-  ST_SEQUENCE_GREW = 4,      /* chunk last_id was incomplete */
+  ST_SEQUENCE_BEGUN = 1,    /* last_id is valid */
+  ST_SEQUENCE_MAY_GROW = 2, /* chunk last_id was incomplete */
 };
 
 struct st_sequence {
   uint32_t key;          /* producer << 16 | writer */
   uint32_t first, last;  /* record numbers, in chunk-id order */
   uint32_t records;      /* 0: first and last are undefined */
-  uint32_t last_id;      /* newest chunk read from, or evicted */
-  uint32_t run_id;       /* chunks from this to last_id: none was missing */
-  uint32_t newest_id;    /* newest chunk committed */
+  uint32_t last_id;      /* newest chunk erased: read to its end, or evicted */
   uint32_t loss;         /* to be told with the next packet */
-  uint32_t owed;         /* bytes of chunk last_id that are counted as
-                            overwritten unless it comes again; if it GREW */
   uint32_t stalled;      /* the read pass in which it had to wait */
   uint32_t hash_next;    /* index + 1; also of free ones */
   uint32_t older, newer; /* among the empty ones; index + 1 */
-  uint16_t consumed;     /* bytes read of chunk last_id, if it GREW */
+  uint16_t last_end;     /* size of what chunk last_id held */
   uint8_t flags;
 };
-static_assert(sizeof(struct st_sequence) == 56, "limits");
+static_assert(sizeof(struct st_sequence) == 44, "limits");
 
 struct st_index {
   struct st_record* records; /* by number & (capacity - 1) */
@@ -150,11 +148,12 @@ struct st_index {
 struct st_reader {
   uint32_t pass;
   uint32_t cursor, pass_end; /* record numbers */
-  uint8_t* scratch;          /* one record's fragments, outside the ring */
+  bool inside;      /* reads the sequence of the record at `cursor`, up to it */
+  bool gap;         /* a chunk was missing since it is inside */
+  uint8_t* scratch; /* one record's fragments, outside the ring */
   const uint8_t* cur;
   const uint8_t* end;
-  bool skip_fragment; /* the first one continues what nobody has */
-  uint8_t* whole;     /* a packet put together of several fragments */
+  uint8_t* whole; /* a packet put together of several fragments */
   size_t whole_capacity;
   struct st_packet packet; /* who wrote what is in scratch; its loss */
   uint64_t flagged;        /* packets returned with a loss, to be counted */
@@ -170,8 +169,9 @@ struct st_trace_buffer {
   uint8_t* ring;
   size_t size;
   enum st_fill_policy policy;
-  bool full;       /* DISCARD: for ever */
-  uint8_t* bounce; /* a chunk that isn't where it belongs yet */
+  bool full;          /* DISCARD: for ever */
+  uint32_t pad_ahead; /* bytes behind the write position that were records */
+  uint8_t* bounce;    /* a chunk that isn't where it belongs yet */
   struct st_index index;
   struct st_writer_stats writers;
 
@@ -267,9 +267,9 @@ bool st_sequence_link(struct st_index* x, struct st_sequence* s,
 void st_sequence_unlink(struct st_index* x, uint32_t number);
 /* Lets record `number`, which is in no sequence, take the place of another. */
 void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number);
-/* Notes that chunk `id` was read from or evicted.  False: the chunks between
- * it and the last one are missing. */
-bool st_sequence_pass(struct st_sequence* s, uint32_t chunk_id);
+/* Notes if chunks are missing between the last one erased and the first one
+ * that is there. */
+void st_sequence_note_gap(const struct st_index* x, struct st_sequence* s);
 
 /* --- trace_buffer_write.c --- */
 
@@ -291,28 +291,106 @@ static inline const uint8_t* st_get_fragment(const uint8_t* p,
 
 /* Fragments of a payload that nobody changes any more. */
 struct st_fragments {
-  uint32_t count;     /* good ones; up to `end` where no more can come */
-  uint32_t last, end; /* as in st_record; trailing empty packets left out */
-  uint8_t flags;      /* those given, corrected, and st_record's */
+  uint32_t count; /* good ones; up to `end` */
+  uint32_t last;  /* where the last good one begins */
+  uint32_t end;
+  uint8_t broken; /* ST_RECORD_CORRUPTED or ST_RECORD_ABORTED: there were to be
+                     more of them */
 };
 struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
-                                      uint32_t count, uint8_t flags);
+                                      uint32_t count);
+/* Finds the last unread fragment, or the one that a patch broke. */
+void st_find_last_fragment(const struct st_trace_buffer* b,
+                           struct st_record* r);
+
+/* Counts a record as unread if there is anything left in it. */
+void st_count_unread(struct st_trace_buffer* b, struct st_record* r);
+void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r);
+
+/* --- trace_buffer_chain.c --- */
+
+enum st_consumer { ST_READER, ST_EVICTION };
+
+/* A packet that begins in `first`'s last fragment. */
+struct st_chain {
+  uint32_t first, last; /* record numbers of those of its fragments there are */
+  uint32_t first_id;    /* chunk id of the first one */
+  uint32_t key;
+  uint32_t loss; /* why it will never be whole; 0: it may be yet */
+};
+
+/* Where the whole packets of a record end that follow what was read. */
+static inline uint32_t st_whole_packets_end(const struct st_record* r) {
+  bool stops = r->flags & (ST_CHUNK_LAST_CONTINUES | ST_RECORD_CORRUPTED);
+  return stops ? r->last : r->end;
+}
+
+/* Whether all of it was looked at; a corrupted rest can't be. */
+static inline bool st_nothing_left(const struct st_record* r) {
+  return r->read >= r->end ||
+         ((r->flags & ST_RECORD_CORRUPTED) && r->read >= r->last);
+}
+
+/* Whether the next fragment goes on from another chunk. */
+static inline bool st_is_continuation(const struct st_record* r) {
+  return r->read == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES) &&
+         !st_nothing_left(r);
+}
+
+/* Whether the next fragment goes on in another chunk. */
+static inline bool st_goes_on(const struct st_record* r) {
+  return r->read == r->last && (r->flags & ST_CHUNK_LAST_CONTINUES) &&
+         !(r->flags & ST_RECORD_CORRUPTED);
+}
+
+/* Looks for the fragments of a packet that begins in the sequence's first
+ * record.  `gap`: chunks before it are known to be missing.  False: it isn't
+ * whole. */
+bool st_find_chain(const struct st_index* x, const struct st_sequence* s,
+                   bool gap, struct st_chain* chain);
+/* Where the record's next fragment ends. */
+uint32_t st_fragment_end(const struct st_trace_buffer* b,
+                         const struct st_record* r);
+/* Notes that a record's payload is consumed up to `end`. */
+void st_consume(struct st_trace_buffer* b, struct st_record* r, uint32_t end,
+                enum st_consumer consumer);
+/* The same for all fragments of a chain. */
+void st_consume_chain(struct st_trace_buffer* b, const struct st_chain* chain,
+                      enum st_consumer consumer);
+/* Skips a continuation of what nobody has. */
+void st_skip_orphan(struct st_trace_buffer* b, struct st_sequence* s,
+                    struct st_record* r, enum st_consumer consumer);
+/* Takes the first record out of its sequence, whatever is left in it. */
+void st_erase_first(struct st_trace_buffer* b, struct st_sequence* s);
+
+/* --- trace_buffer_evict.c --- */
 
 /* Where a record of `size` bytes, a multiple of 16, has to go; older records
  * make room.  NULL: DISCARD is full. */
 uint8_t* st_make_place(struct st_trace_buffer* b, uint32_t size);
 /* The entry of the record that was written there; the position moves on. */
 struct st_record* st_append_record(struct st_trace_buffer* b, uint32_t size);
-
-/* Counts a record as unread if there is anything left in it. */
-void st_count_unread(struct st_trace_buffer* b, struct st_record* r);
-void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r);
-
 /* Gives up the oldest record. */
 void st_evict_oldest(struct st_trace_buffer* b);
+/* Bytes between the write position and the oldest record. */
+static inline uint64_t st_free_bytes(const struct st_trace_buffer* b) {
+  return b->size - (st_write_position(b) - st_oldest(b));
+}
+/* Bytes before the end of the ring, ST_MAX_RECORD + 1 at most. */
+static inline uint32_t st_bytes_to_end(const struct st_trace_buffer* b) {
+  uint64_t left = b->size - st_write_position(b) % b->size;
+  return left > ST_MAX_RECORD ? ST_MAX_RECORD + 1 : (uint32_t)left;
+}
+static inline uint8_t* st_write_place(const struct st_trace_buffer* b) {
+  return b->ring + st_write_position(b) % b->size;
+}
+void st_write_header(uint8_t* place, uint32_t key, uint32_t chunk_id,
+                     uint32_t fragments, uint32_t size, uint8_t flags);
 
 /* --- trace_buffer_carry.c --- */
 
+/* Whether a reader drains the buffer to a file as it fills. */
+bool st_is_streamed(const struct st_trace_buffer* b);
 /* Between two passes of a stream's reader: moves the oldest record to the
  * write position, if it waits for something.  False: it stays.  *carried: the
  * bytes that were moved so far. */

@@ -17,16 +17,11 @@ enum look {
   LOOK_CHAIN, /* a packet begins that goes on in later records */
 };
 
-/* A packet of several records. */
-struct chain {
-  uint32_t first, last; /* record numbers */
-  uint32_t first_id;    /* chunk id of the first one */
-  uint32_t key;
-};
-
-/* Frees what has been read.  False: there is more to free. */
+/* Of a stream: frees what has been read.  False: there is more to free. */
 static bool reclaim(struct st_trace_buffer* b, uint64_t* carried) {
   struct st_index* x = &b->index;
+  if (!st_is_streamed(b))
+    return true;
   for (int i = 0; i < RECORDS_AT_ONCE; i++) {
     if (x->head == x->tail)
       return true;
@@ -51,6 +46,7 @@ void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
     reader->pass = 1;
   reader->cursor = b->index.head;
   reader->pass_end = b->index.tail;
+  reader->inside = false;
   pthread_mutex_unlock(&b->mutex);
 }
 
@@ -89,170 +85,127 @@ static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
   p->loss = loss;
 }
 
-static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
-  s->stalled = b->reader.pass;
+/* Goes on with the next record in the order of the buffer. */
+static enum look step(struct st_trace_buffer* b) {
+  b->reader.inside = false;
+  b->reader.cursor++;
   return LOOK_AGAIN;
 }
 
-/* The record has been read to its end.  One that may still grow stays. */
-static void finish_record(struct st_trace_buffer* b, struct st_sequence* s,
-                          uint32_t number) {
-  struct st_record* r = st_record_at(&b->index, number);
-  if (r->flags & ST_RECORD_ABORTED)
-    s->loss |= ST_LOSS_WRITER_ABORT;
-  if (r->flags & ST_RECORD_CORRUPTED)
-    s->loss |= ST_LOSS_CHUNK_CORRUPTED;
-  r->flags &= (uint8_t)~ST_RECORD_BROKEN;
-  r->read = r->end;
-  st_uncount_unread(b, r);
-  if (r->flags & ST_RECORD_INCOMPLETE) {
-    stall(b, s);
-    return;
-  }
-  st_stats(b)->chunks_read++;
-  st_stats(b)->bytes_read += st_record_size(r);
-  st_sequence_unlink(&b->index, number);
-}
-
-static bool continues(const struct st_record* r) {
-  return r->flags & ST_CHUNK_LAST_CONTINUES;
-}
-
-/* What the first look at a record says about what isn't there. */
-static void begin_record(struct st_sequence* s, const struct st_record* r) {
-  if (!st_sequence_pass(s, r->chunk_id))
-    s->loss |= ST_LOSS_READ_GAP;
-  if (r->end && (r->flags & ST_CHUNK_FIRST_CONTINUES))
-    s->loss |= ST_LOSS_ORPHAN_CONTINUATION;
+/* The sequence has to wait for the rest of this pass. */
+static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
+  s->stalled = b->reader.pass;
+  return step(b);
 }
 
 /* Copies fragments [read, limit) to scratch. */
 static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
-                          uint32_t number, uint32_t limit) {
+                          struct st_record* r, uint32_t limit) {
   struct st_reader* reader = &b->reader;
-  struct st_record* r = st_record_at(&b->index, number);
   uint32_t size = limit - r->read;
   memcpy(reader->scratch, st_record_payload(b, r) + r->read, size);
   reader->cur = reader->scratch;
   reader->end = reader->scratch + size;
-  reader->skip_fragment = r->read == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES);
   set_writer(b, s->key, take_loss(s));
-  r->read = (uint16_t)limit;
-  if (limit == r->end)
-    finish_record(b, s, number);
+  st_consume(b, r, limit, ST_READER);
   return LOOK_COPY;
 }
 
-/* One step in a sequence's first record. */
-static enum look look_at_sequence(struct st_trace_buffer* b,
-                                  struct st_sequence* s) {
-  uint32_t number = s->first;
-  struct st_record* r = st_record_at(&b->index, number);
-  if (r->flags & ST_CHUNK_NEEDS_PATCHING)
+/* Nothing is left in the sequence's first record: on to its next one, unless
+ * it was the one at the cursor.  One that may still grow stays. */
+static enum look leave_record(struct st_trace_buffer* b,
+                              struct st_sequence* s) {
+  struct st_index* x = &b->index;
+  struct st_reader* reader = &b->reader;
+  const struct st_record* r = st_record_at(x, s->first);
+  if (r->flags & ST_RECORD_CORRUPTED)
+    s->loss |= ST_LOSS_CHUNK_CORRUPTED;
+  if (r->flags & ST_RECORD_ABORTED)
+    s->loss |= ST_LOSS_WRITER_ABORT;
+  if (r->flags & ST_RECORD_INCOMPLETE)
     return stall(b, s);
-  bool nothing = r->read == r->end && !(r->flags & ST_RECORD_BROKEN);
-  if (nothing && (r->flags & ST_RECORD_INCOMPLETE))
-    return stall(b, s);
-  if (!r->read)
-    begin_record(s, r);
-  /* A last fragment that goes on elsewhere is not for scratch, unless its
-   * beginning is lost as well. */
-  bool orphan = r->last == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES);
-  uint32_t limit = continues(r) && !orphan ? r->last : r->end;
-  if (r->read < limit)
-    return copy_out(b, s, number, limit);
-  if (r->read < r->end)
-    return LOOK_CHAIN;
-  finish_record(b, s, number);
+  bool arrived = s->first == reader->cursor;
+  uint32_t next_id = r->chunk_id + 1;
+  st_erase_first(b, s);
+  if (arrived)
+    return step(b);
+  if (st_record_at(x, s->first)->chunk_id != next_id)
+    reader->gap = true;
   return LOOK_AGAIN;
 }
 
-static enum look look(struct st_trace_buffer* b, struct chain* chain) {
-  struct st_reader* reader = &b->reader;
-  struct st_index* x = &b->index;
-  if (!st_record_exists(x, reader->cursor) &&
-      st_is_before(reader->cursor, x->head))
-    reader->cursor = x->head;
-  uint32_t left = RECORDS_AT_ONCE;
-  for (; st_is_before(reader->cursor, reader->pass_end); reader->cursor++) {
-    if (!left--)
-      return LOOK_AGAIN;
-    const struct st_record* r = st_record_at(x, reader->cursor);
-    if (r->sequence == ST_NO_SEQUENCE)
-      continue;
-    struct st_sequence* s = st_sequence_of(x, r);
-    if (s->stalled == reader->pass)
-      continue;
-    enum look result = look_at_sequence(b, s);
-    if (result != LOOK_CHAIN)
-      return result;
-    uint32_t first_id = st_record_at(x, s->first)->chunk_id;
-    *chain = (struct chain){s->first, s->first, first_id, s->key};
-    return LOOK_CHAIN;
-  }
-  return LOOK_END;
-}
-
-/* --- packets of several records --- */
-
-enum link { LINK_MORE, LINK_LAST, LINK_EMPTY, LINK_WAIT, LINK_LOST };
-
-/* What record r is to a packet that goes on from `before`. */
-static enum link link_of(const struct st_record* before,
-                         const struct st_record* r, uint32_t* loss) {
-  if (r->chunk_id != before->chunk_id + 1) {
-    *loss = ST_LOSS_REASSEMBLY_GAP;
-    return LINK_LOST;
-  }
-  if (r->flags & ST_CHUNK_NEEDS_PATCHING)
-    return LINK_WAIT;
-  if (r->end == 0) {
-    /* A broken one says itself what it lost. */
-    if (r->flags & ST_RECORD_BROKEN)
-      return LINK_LOST;
-    return r->flags & ST_RECORD_INCOMPLETE ? LINK_WAIT : LINK_EMPTY;
-  }
-  if (r->read || !(r->flags & ST_CHUNK_FIRST_CONTINUES)) {
-    *loss = ST_LOSS_BROKEN_CHAIN;
-    return LINK_LOST;
-  }
-  return r->last == 0 && continues(r) ? LINK_MORE : LINK_LAST;
-}
-
-/* Looks for the last fragment.  LOOK_CHAIN: it is there. */
-static enum look find_end(struct st_trace_buffer* b, struct chain* chain) {
-  struct st_index* x = &b->index;
-  struct st_sequence* s = st_sequence_find(x, chain->key);
-  uint32_t number = chain->first;
-  enum link link = LINK_MORE;
-  uint32_t loss = 0;
-  while (link == LINK_MORE || link == LINK_EMPTY) {
-    if (number == s->last) {
-      link = LINK_WAIT;
-      break;
-    }
-    const struct st_record* before = st_record_at(x, number);
-    number = before->next;
-    link = link_of(before, st_record_at(x, number), &loss);
-  }
-  if (link == LINK_LAST) {
+/* A packet begins that goes on in later records. */
+static enum look look_for_chain(struct st_trace_buffer* b,
+                                struct st_sequence* s, struct st_chain* chain) {
+  if (st_find_chain(&b->index, s, b->reader.gap, chain)) {
     st_stats(b)->readaheads_succeeded++;
-    chain->last = number;
-    /* Now: what is lost from here on is lost behind this packet. */
     set_writer(b, s->key, take_loss(s));
     return LOOK_CHAIN;
   }
   st_stats(b)->readaheads_failed++;
-  if (link == LINK_WAIT)
+  if (!chain->loss)
     return stall(b, s);
-  s->loss |= loss;
-  finish_record(b, s, chain->first);
+  st_consume_chain(b, chain, ST_READER);
+  s->loss |= chain->loss;
   return LOOK_AGAIN;
 }
 
+/* One step in a sequence's first record. */
+static enum look look_at_sequence(struct st_trace_buffer* b,
+                                  struct st_sequence* s,
+                                  struct st_chain* chain) {
+  struct st_record* r = st_record_at(&b->index, s->first);
+  if (st_is_continuation(r)) {
+    st_skip_orphan(b, s, r, ST_READER);
+    return LOOK_AGAIN;
+  }
+  uint32_t limit = st_whole_packets_end(r);
+  if (r->read < limit)
+    return copy_out(b, s, r, limit);
+  if (st_nothing_left(r))
+    return leave_record(b, s);
+  return look_for_chain(b, s, chain);
+}
+
+/* The record at the cursor, or one before it in the same sequence. */
+static enum look look_at_cursor(struct st_trace_buffer* b,
+                                struct st_chain* chain) {
+  struct st_index* x = &b->index;
+  struct st_reader* reader = &b->reader;
+  const struct st_record* r = st_record_at(x, reader->cursor);
+  if (r->sequence == ST_NO_SEQUENCE)
+    return step(b);
+  struct st_sequence* s = st_sequence_of(x, r);
+  if (!reader->inside) {
+    reader->inside = true;
+    reader->gap = false;
+    st_sequence_note_gap(x, s);
+  }
+  return s->stalled == reader->pass ? step(b) : look_at_sequence(b, s, chain);
+}
+
+static enum look look(struct st_trace_buffer* b, struct st_chain* chain) {
+  struct st_reader* reader = &b->reader;
+  struct st_index* x = &b->index;
+  if (!st_record_exists(x, reader->cursor) &&
+      st_is_before(reader->cursor, x->head)) {
+    reader->cursor = x->head;
+    reader->inside = false;
+  }
+  enum look result = LOOK_AGAIN;
+  for (uint32_t left = RECORDS_AT_ONCE; left && result == LOOK_AGAIN; left--) {
+    if (!st_is_before(reader->cursor, reader->pass_end))
+      return LOOK_END;
+    result = look_at_cursor(b, chain);
+  }
+  return result;
+}
+
+/* --- packets of several records --- */
+
 /* The chain's `i`th record, if it is still there. */
 static struct st_record* chain_record(struct st_trace_buffer* b,
-                                      const struct chain* chain,
+                                      const struct st_chain* chain,
                                       uint32_t number, uint32_t i) {
   struct st_index* x = &b->index;
   if (!st_record_exists(x, number))
@@ -277,42 +230,35 @@ static bool reserve_whole(struct st_reader* reader, size_t size) {
   return true;
 }
 
-/* Appends one record's fragment, unless there is no `room`, and notes it as read:
- * who evicts the record then counts only what follows. */
-static bool append_fragment(struct st_trace_buffer* b,
-                            const struct chain* chain, uint32_t number,
+/* Appends the record's next fragment, unless there is no `room`.  Empty records
+ * between the others have none. */
+static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
                             bool room, size_t* size) {
-  struct st_record* r = st_record_at(&b->index, number);
-  struct st_sequence* s = st_sequence_of(&b->index, r);
+  if (st_nothing_left(r))
+    return true;
   const uint8_t* payload = st_record_payload(b, r);
-  const uint8_t* p = payload + (number == chain->first ? r->last : 0);
-  bool empty = !r->end;
   uint64_t n = 0;
-  const uint8_t* data = room ? st_get_fragment(p, payload + r->end, &n) : NULL;
-  if (data) {
+  const uint8_t* data =
+      st_get_fragment(payload + r->read, payload + r->end, &n);
+  if (data && room) {
     memcpy(b->reader.whole + *size, data, n);
     *size += n;
   }
-  if (number != chain->first)
-    st_sequence_pass(s, r->chunk_id);
-  if (data && number == chain->last)
-    r->read = (uint16_t)(data + n - payload);
-  if (!data || number != chain->last || r->read == r->end)
-    finish_record(b, s, number);
-  return data || empty;
+  st_consume(b, r, st_fragment_end(b, r), ST_READER);
+  return data && room;
 }
 
 /* Moves the fragment in the chain's `i`th record.  *number: the next record. */
-static bool take_fragment(struct st_trace_buffer* b, const struct chain* chain,
-                          uint32_t i, uint32_t* number, size_t* size) {
+static bool take_fragment(struct st_trace_buffer* b,
+                          const struct st_chain* chain, uint32_t i,
+                          uint32_t* number, size_t* size) {
   size_t needed = *size + ST_MAX_RECORD + ST_READ_SLACK;
   bool room = reserve_whole(&b->reader, needed), taken = false;
   pthread_mutex_lock(&b->mutex);
-  const struct st_record* r = chain_record(b, chain, *number, i);
+  struct st_record* r = chain_record(b, chain, *number, i);
   if (r) {
-    uint32_t next = r->next;
-    taken = append_fragment(b, chain, *number, room, size);
-    *number = next;
+    taken = append_fragment(b, r, room, size);
+    *number = r->next;
   }
   pthread_mutex_unlock(&b->mutex);
   return taken;
@@ -320,7 +266,7 @@ static bool take_fragment(struct st_trace_buffer* b, const struct chain* chain,
 
 /* False: part of the packet went away while it was copied.  Its other records
  * continue what nobody has, and are read as that. */
-static bool reassemble(struct st_trace_buffer* b, const struct chain* chain,
+static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
                        struct st_packet* out) {
   struct st_reader* reader = &b->reader;
   size_t size = 0;
@@ -332,7 +278,7 @@ static bool reassemble(struct st_trace_buffer* b, const struct chain* chain,
   }
   if (!whole)
     reader->packet.loss |= ST_LOSS_REASSEMBLY_GAP;
-  if (!whole || !size)
+  if (!whole)
     return false;
   *out = reader->packet;
   out->data = reader->whole;
@@ -359,9 +305,7 @@ static bool next_in_scratch(struct st_reader* reader, struct st_packet* out) {
     if (!p)
       return broken_copy(reader);
     reader->cur = p + size;
-    bool skipped = reader->skip_fragment;
-    reader->skip_fragment = false;
-    if (skipped || !size)
+    if (!size)
       continue;
     *out = reader->packet;
     out->data = p;
@@ -383,15 +327,13 @@ static bool hand_out(struct st_reader* reader, struct st_packet* out) {
 bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
                                  struct st_packet* out) {
   struct st_reader* reader = &b->reader;
-  struct chain chain;
+  struct st_chain chain;
   for (;;) {
     if (next_in_scratch(reader, out))
       return hand_out(reader, out);
     pthread_mutex_lock(&b->mutex);
     settle(b);
     enum look found = look(b, &chain);
-    if (found == LOOK_CHAIN)
-      found = find_end(b, &chain);
     pthread_mutex_unlock(&b->mutex);
     if (found == LOOK_END)
       return false;

@@ -67,12 +67,11 @@ static bool restore_record(struct st_trace_buffer* b,
   replace_older(x, s, h->chunk_id);
   if (!st_sequence_link(x, s, x->tail - 1))
     return true;
-  struct st_fragments f =
-      st_scan_fragments(st_record_payload(b, r), h->size - ST_RECORD_HEADER,
-                        h->fragments, h->flags);
+  struct st_fragments f = st_scan_fragments(
+      st_record_payload(b, r), h->size - ST_RECORD_HEADER, h->fragments);
   r->last = (uint16_t)f.last;
   r->end = (uint16_t)f.end;
-  r->flags = f.flags;
+  r->flags = h->flags & (uint8_t)~ST_RECORD_UNREAD;
   st_count_unread(b, r);
   return true;
 }
@@ -181,6 +180,7 @@ static bool copy_state(struct st_trace_buffer* to,
                 st_writer_stats_copy(&to->writers, &from->writers);
   *to->header = *from->header;
   to->full = from->full;
+  to->pad_ahead = from->pad_ahead;
   if (copied)
     copy_producers(to, from);
   atomic_store_explicit(&to->unread, st_trace_buffer_unread(from),

@@ -133,8 +133,8 @@ static void moves_complete_chunks(void) {
 
 static void frees_a_refused_chunk(void) {
   set_up();
-  const uint32_t targets[] = {OTHER, 0, 9, 65536 + BUFFER, UINT32_MAX};
-  for (size_t i = 0; i < 5; i++) {
+  const uint32_t targets[] = {OTHER, 0, 9, UINT32_MAX};
+  for (size_t i = 0; i < 4; i++) {
     struct st_chunk c = write_chunk(0, 5, (uint32_t)i, "a", 0);
     complete(&c);
     new_request();
@@ -185,27 +185,55 @@ static void skips_what_is_not_complete(void) {
   put_move(PAGES, 0, BUFFER);   /* no such page */
   put_move(UINT32_MAX, 0, BUFFER);
   CHECK(send_request());
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 7);
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* nothing is lost */
   CHECK_EQ(state_of(&c), ST_CHUNK_BEING_WRITTEN);
   begin_read(f.buffer);
   expect_nothing(f.buffer);
   tear_down();
 }
 
-static void refuses_writer_ids_out_of_range(void) {
+static void cuts_ids_to_16_bits(void) {
+  set_up();
+  st_producer_endpoint_register_writer(&f.endpoint, 65536 + 5, 65536 + OTHER);
+  struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
+  complete(&a);
+  st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, BUFFER);
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 1); /* registered for OTHER */
+  st_producer_endpoint_unregister_writer(&f.endpoint, 5);
+  struct st_chunk b = write_chunk(0, 5, 1, "b", 0);
+  complete(&b);
+  st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, 65536 + BUFFER);
+  begin_read(f.buffer);
+  expect(f.buffer, 20, 'b');
+  tear_down();
+}
+
+static void takes_chunks_of_any_writer_id(void) {
   set_up();
   struct st_chunk a = write_chunk(0, 0, 0, "a", 0);
-  struct st_chunk b = write_chunk(0, ST_MAX_WRITER_ID + 1, 0, "a", 0);
+  struct st_chunk b = write_chunk(0, ST_MAX_WRITER_ID + 1, 0, "b", 0);
   complete(&a);
   complete(&b);
   st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, BUFFER);
   st_producer_endpoint_move_chunk(&f.endpoint, 0, 1, BUFFER);
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 2);
-  CHECK(!st_producer_endpoint_register_writer(&f.endpoint, 0, BUFFER));
-  CHECK(!st_producer_endpoint_register_writer(&f.endpoint, 32768, BUFFER));
-  CHECK(!st_producer_endpoint_register_writer(&f.endpoint, 1, 65536));
-  CHECK(!st_producer_endpoint_unregister_writer(&f.endpoint, UINT32_MAX));
-  CHECK(st_producer_endpoint_register_writer(&f.endpoint, 32767, BUFFER));
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0);
+  begin_read(f.buffer);
+  expect(f.buffer, 20, 'a');
+  expect(f.buffer, 20, 'b');
+  tear_down();
+}
+
+static void a_registered_writer_may_write_to_no_other_buffer(void) {
+  set_up();
+  st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
+  st_producer_endpoint_register_writer(&f.endpoint, 5, OTHER);
+  struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
+  complete(&a);
+  st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, BUFFER);
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 1);
+  CHECK_EQ(st_page_bitmap(&f.shm, 0), 0);
+  begin_read(f.buffer);
+  expect_nothing(f.buffer);
   tear_down();
 }
 
@@ -232,7 +260,7 @@ static void discards_bad_patches(void) {
   new_request();
   put_patch(BUFFER, 5, 0, 1, 3); /* not four bytes */
   put_patch(BUFFER, 5, 0, 1, 5);
-  put_patch(OTHER, 5, 0, 1, 4);  /* not allowed */
+  put_patch(9, 5, 0, 1, 4);      /* no such buffer */
   put_patch(BUFFER, 0, 0, 1, 4); /* no writer id */
   put_patch(BUFFER, 32768, 0, 1, 4);
   CHECK(send_request());
@@ -241,9 +269,11 @@ static void discards_bad_patches(void) {
   put_patch(BUFFER, 5, 1, 1, 4);  /* unknown chunk */
   put_patch(BUFFER, 5, 0, 48, 4); /* past the end */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
+  put_patch(OTHER, 5, 0, 1, 4); /* not allowed: none of its chunks is there */
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
   CHECK_EQ(stats_of(f.buffer).patches_failed, 3);
+  CHECK_EQ(stats_of(f.other).patches_failed, 1);
   begin_read(f.buffer);
   expect(f.buffer, 50, 'a');
   tear_down();
@@ -262,7 +292,7 @@ static void too_many_patches(void) {
     p = st_put_bytes_field(p, 4, patch, (size_t)(end - patch));
   size_t size = (size_t)(st_put_bytes_field(all, 2, m, (size_t)(p - m)) - all);
   CHECK(st_producer_endpoint_commit(&f.endpoint, all, size, &f.flush_id));
-  CHECK_EQ(f.endpoint.stats.patches_discarded, 1024);
+  CHECK_EQ(f.endpoint.stats.patches_discarded, 1025);
   CHECK_EQ(stats_of(f.buffer).patches_succeeded, 0);
   tear_down();
 }
@@ -350,7 +380,7 @@ static void scrapes_only_allowed_buffers(void) {
   st_producer_endpoint_scrape(&f.endpoint, ids, 2);
   begin_read(f.other);
   expect_nothing(f.other);
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* not even tried */
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 1);
   st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
   st_producer_endpoint_scrape(&f.endpoint, ids, 2);
   begin_read(f.other);
@@ -505,7 +535,9 @@ int main(void) {
   RUN(frees_a_refused_chunk);
   RUN(discards_chunks_for_another_buffer_than_registered);
   RUN(skips_what_is_not_complete);
-  RUN(refuses_writer_ids_out_of_range);
+  RUN(cuts_ids_to_16_bits);
+  RUN(takes_chunks_of_any_writer_id);
+  RUN(a_registered_writer_may_write_to_no_other_buffer);
   RUN(patches_after_all_moves);
   RUN(discards_bad_patches);
   RUN(too_many_patches);

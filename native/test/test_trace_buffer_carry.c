@@ -84,15 +84,19 @@ static void half_a_packet_is_carried_along(void) {
 static void a_chunk_is_patched_wherever_it_is(void) {
   struct st_trace_buffer* b = streamed();
   chunk(1, 1, 0);
-  flags(NEEDS_PATCHING);
+  flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(4, 'a');
   CHECK(commit(b));
-  CHECK(commit_one(b, 1, 1, 20, 'b')); /* waits behind it */
+  chunk(1, 1, 1); /* waits behind it */
+  flags(FIRST_CONTINUES);
+  add(2, 'x');
+  add(20, 'b');
+  CHECK(commit(b));
   flood(b);
   struct st_patch_data patch = {.offset = 1, .data = {'x', 'x', 'x', 'x'}};
   CHECK(st_trace_buffer_patch(b, 1, 1, 0, &patch, 1, false));
   begin_read(b);
-  expect(b, 4, 'x');
+  expect(b, 6, 'x');
   expect(b, 20, 'b');
   expect_nothing(b);
   expect_no_loss(b);
@@ -111,13 +115,17 @@ static void a_ring_overwrites_it(void) {
 static void largest_records(void) {
   struct st_trace_buffer* b = streamed();
   chunk(1, 1, 0);
-  flags(NEEDS_PATCHING);
+  flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(65535 - 16 - 3, 'a');
+  CHECK(commit(b));
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
+  add(1, 'a');
   CHECK(commit(b));
   flood(b);
   CHECK(st_trace_buffer_patch(b, 1, 1, 0, NULL, 0, false));
   begin_read(b);
-  expect(b, 65535 - 16 - 3, 'a');
+  expect(b, 65535 - 16 - 2, 'a');
   expect_nothing(b);
   expect_no_loss(b);
   end(b);
@@ -128,7 +136,7 @@ static void who_never_pays_is_overwritten(void) {
   struct st_trace_buffer* b = streamed();
   for (uint32_t id = 0; id < 60; id++) {
     chunk(1, (uint16_t)(id + 10), 0);
-    flags(NEEDS_PATCHING);
+    flags(NEEDS_PATCHING | LAST_CONTINUES);
     add(FLOOD, 'a');
     CHECK(commit(b));
   }

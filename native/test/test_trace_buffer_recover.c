@@ -92,6 +92,7 @@ static void what_still_waited(void) {
   pad_to(500);
   CHECK(scrape(b));
   begin_read(b);
+  expect(b, 10, 'a');
   expect(b, 10, 'c');
   expect_nothing(b);
   chunk(1, 2, 0);
@@ -274,7 +275,11 @@ static void a_clone_of_a_wrapped_ring(void) {
 static void a_clone_waits_for_patches_too(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
-  flags(NEEDS_PATCHING);
+  flags(NEEDS_PATCHING | LAST_CONTINUES);
+  add(10, 'a');
+  CHECK(commit(b));
+  chunk(1, 1, 1);
+  flags(FIRST_CONTINUES);
   add(10, 'a');
   CHECK(commit(b));
   struct st_trace_buffer* clone = st_trace_buffer_clone(b);
@@ -283,7 +288,7 @@ static void a_clone_waits_for_patches_too(void) {
   struct st_patch_data data = {.offset = 1, .data = {'a', 'a', 'a', 'a'}};
   CHECK(st_trace_buffer_patch(clone, 1, 1, 0, &data, 1, false));
   begin_read(clone);
-  expect(clone, 10, 'a');
+  expect(clone, 20, 'a');
   st_trace_buffer_destroy(clone);
   st_trace_buffer_destroy(b);
 }

@@ -189,7 +189,7 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* Ids come from the peer: out of range is an answer, not an error. */
+/* Ids come from the peer: none is an error. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
   static const char* const names[] = {"writer_id", "buffer_id"};
@@ -201,16 +201,18 @@ static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
       !st_bind_integer(in[0], "writer_id", 0, UINT32_MAX, &writer) ||
       !st_bind_integer(in[1], "buffer_id", 0, UINT32_MAX, &buffer))
     return NULL;
-  return PyBool_FromLong(st_producer_endpoint_register_writer(
-      &((struct endpoint*)self)->endpoint, (uint32_t)writer, (uint32_t)buffer));
+  st_producer_endpoint_register_writer(&((struct endpoint*)self)->endpoint,
+                                       (uint32_t)writer, (uint32_t)buffer);
+  Py_RETURN_NONE;
 }
 
 static PyObject* endpoint_unregister_writer(PyObject* self, PyObject* id) {
   int64_t writer;
   if (!st_bind_integer(id, "writer_id", 0, UINT32_MAX, &writer))
     return NULL;
-  return PyBool_FromLong(st_producer_endpoint_unregister_writer(
-      &((struct endpoint*)self)->endpoint, (uint32_t)writer));
+  st_producer_endpoint_unregister_writer(&((struct endpoint*)self)->endpoint,
+                                         (uint32_t)writer);
+  Py_RETURN_NONE;
 }
 
 /* --- commits --- */

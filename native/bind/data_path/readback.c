@@ -129,14 +129,15 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
                                                      2};
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
-  uint16_t producer, writer;
+  uint16_t producer;
+  int64_t writer; /* a malformed chunk's may be 0 */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[0], "producer_id", &producer) ||
-      !st_bind_id16(in[1], "writer_id", &writer))
+      !st_bind_integer(in[1], "writer_id", 0, UINT16_MAX, &writer))
     return NULL;
   uint32_t id;
   st_bind_table_lock_reader(self->table);
-  id = st_readback_sequence_id(self->readback, producer, writer);
+  id = st_readback_sequence_id(self->readback, producer, (uint16_t)writer);
   st_bind_table_unlock_reader(self->table);
   return PyLong_FromUnsignedLong(id);
 }

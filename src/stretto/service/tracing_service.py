@@ -114,7 +114,6 @@ class TracingService:
         self.producers: dict[int, ProducerEndpoint] = {}
         self.producers_seen = 0
         self.data_sources = DataSourceRegistry()
-        self.data_sources_seen = 0
         self.sessions: dict[int, TracingSession] = {}
         self.unfinished: list[TracingSession] = []
         """Those that are gone, and whose files aren't complete."""
@@ -131,7 +130,7 @@ class TracingService:
         self.trigger_history = triggers.TriggerHistory()
         self._random_bytes = random_bytes
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._instance_ids = 0
+        self.instances_seen = 0
         self._flush_ids = 0
         self._discarded_by_the_dead = Discarded()
 
@@ -281,7 +280,6 @@ class TracingService:
         if not source.name or own >= MAX_DATA_SOURCES_PER_PRODUCER:
             return
         self.data_sources.add(source)
-        self.data_sources_seen += 1
         for session in self.sessions.values():
             if session.accepts_data_sources:
                 for entry in session.wanted.named(source.name):
@@ -300,11 +298,7 @@ class TracingService:
 
     def unregister_data_source(self, producer: ProducerEndpoint, name: str) -> None:
         """Remove what a producer offers under `name`; its instances end."""
-        sources = self.data_sources.of(producer, name)
-        if sources:
-            for session in self.sessions.values():
-                producer.scrape(session.buffers)
-        for source in sources:
+        for source in self.data_sources.of(producer, name):
             self._remove(source)
 
     def _remove(self, source: RegisteredDataSource) -> None:
@@ -457,8 +451,8 @@ class TracingService:
 
     def next_instance_id(self) -> int:
         """Id for a data source instance."""
-        self._instance_ids += 1
-        return self._instance_ids
+        self.instances_seen += 1
+        return self.instances_seen
 
     def next_flush_id(self) -> int:
         """Id for a flush; later ones are higher."""

@@ -200,12 +200,12 @@ class TestScrape:
 class TestWriters:
     def test_ids_come_from_the_peer(self) -> None:
         endpoint = make_endpoint(make_table())
-        assert endpoint.register_writer(32767, BUFFER)
-        assert not endpoint.register_writer(0, BUFFER)
-        assert not endpoint.register_writer(32768, BUFFER)
-        assert not endpoint.register_writer(1, 65536)
-        assert endpoint.unregister_writer(32767)
-        assert not endpoint.unregister_writer(1 << 31)
+        for writer, buffer in ((32767, BUFFER), (0, BUFFER), (32768, BUFFER), (1, 65536)):
+            endpoint.register_writer(writer, buffer)
+        endpoint.unregister_writer(32767)
+        endpoint.unregister_writer(1 << 31)
+        with pytest.raises(ValueError, match="writer_id"):
+            endpoint.register_writer(1 << 32, BUFFER)
 
 
 def test_the_memory_outlives_the_arbiter() -> None:

@@ -24,7 +24,6 @@ class TestRegistry:
         assert not setup.service.producers
         assert not setup.service.data_sources
         assert setup.service.producers_seen == 2
-        assert setup.service.data_sources_seen == 2
 
     def test_callbacks_come_in_order_and_end_with_the_connection(self, setup):
         producer = setup.producer("ds")

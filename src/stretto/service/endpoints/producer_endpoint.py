@@ -293,10 +293,9 @@ class ProducerEndpoint:
 
     def scrape(self, buffer_ids: Iterable[int]) -> None:
         """Copy what the producer's writers have in hand into those of the buffers it uses."""
-        if self._smb_scraping and self._has_memory:
-            buffers = sorted(self._allowed.intersection(buffer_ids))
-            if buffers:
-                self.core.scrape(buffers)
+        buffers = sorted(buffer_ids)
+        if self._smb_scraping and self._has_memory and self._allowed.intersection(buffers):
+            self.core.scrape(buffers)
 
 
 def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:

@@ -67,7 +67,7 @@ class Reader:
         """A reader of a clone: its sequences have the same ids as in this reader's trace."""
         reader = Reader(clone, clone.buffers, clone.uuid, clone.clocks, clone.lifecycle)
         reader._readback = self._readback.copy()
-        reader.sync_due = reader.stats_due = True
+        reader.stats_due = True
         if skip_filter:
             reader.trace_filter = None
         return reader

@@ -65,7 +65,7 @@ def encode_trace_stats(
         (2, len(service.producers)),
         (3, service.producers_seen),
         (4, len(service.data_sources)),
-        (5, service.data_sources_seen),
+        (5, service.instances_seen),  # Perfetto counts instances, too.
         (6, len(service.sessions)),
         (7, sum(len(each.buffers) for each in service.sessions.values())),
         (8, totals.chunks),

@@ -149,7 +149,7 @@ class PendingClone:
         self._fd = self._open_file()
         self._started_at = self._service.clock.boottime_ns()
         self._clear_buffers()
-        groups = [group for group in self._groups() if group]
+        groups = self._groups()  # A group without a buffer is flushed, too, as Perfetto does.
         self._waiting = len(groups)
         source.clones.append(self)
         self._consumer.pending_clone = self
@@ -160,8 +160,6 @@ class PendingClone:
                 partial(self._on_flushed, group),
                 buffers={source.buffers[index] for index in group},
             )
-        if not groups:
-            self._service.task_runner.post(self._finish)
 
     def _clear_buffers(self) -> None:
         try:

@@ -188,11 +188,13 @@ class TestScraping:
         setup.run()
         assert texts(setup.read(consumer)) == ["in hand"]
 
-    def test_unregistering_a_data_source_scrapes(self, setup):
+    def test_unregistering_a_data_source_scrapes_nothing_before_the_session_ends(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         producer.writer("ds").write(event("in hand"))
         producer.endpoint.unregister_data_source("ds")
+        assert texts(setup.read(consumer)) == []
+        consumer.endpoint.disable_tracing()
         assert texts(setup.read(consumer)) == ["in hand"]
 
     @pytest.mark.parametrize("scraping", [True, False])

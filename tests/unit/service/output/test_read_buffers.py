@@ -230,7 +230,7 @@ def test_get_trace_stats(setup):
     stats = TraceStats.decode(consumer.endpoint.trace_stats())
     assert [buffer.buffer_size for buffer in stats.buffer_stats] == [65536, 65536]
     assert (stats.producers_connected, stats.producers_seen) == (1, 1)
-    assert (stats.data_sources_registered, stats.data_sources_seen) == (2, 2)
+    assert (stats.data_sources_registered, stats.data_sources_seen) == (2, 1)
     assert (stats.tracing_sessions, stats.total_buffers) == (2, 3)
 
 

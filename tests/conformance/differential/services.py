@@ -1,0 +1,64 @@
+"""The two services side by side: ours, and Perfetto's v56 out of a newer Debian."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from tests.support import newer_debian
+
+
+class Service:
+    """A service in a process group of its own, until the end of a `with`.
+
+    Args:
+        folder: for its sockets.
+        command: that runs it.
+    """
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        folder.mkdir(exist_ok=True)
+        self.sockets = str(folder / "producer"), str(folder / "consumer")
+        variables = {
+            **os.environ,
+            "PERFETTO_PRODUCER_SOCK_NAME": self.sockets[0],
+            "PERFETTO_CONSUMER_SOCK_NAME": self.sockets[1],
+        }
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not all(map(os.path.exists, self.sockets)):
+            assert self.process.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline, "the service doesn't listen"
+            time.sleep(0.01)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it runs."""
+        return self.process.poll() is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.lives:
+            os.killpg(self.process.pid, 9)
+        self.process.wait()
+
+
+def perfetto(folder: Path) -> Service:
+    """Perfetto's service."""
+    folder.mkdir(exist_ok=True)
+    return Service(folder, newer_debian.command("traced", folder))
+
+
+def ours(folder: Path) -> Service:
+    """Our service."""
+    return Service(folder, [sys.executable, "-m", "stretto", "traced"])

@@ -1,0 +1,49 @@
+"""The same random sequences of operations against our service and Perfetto's v56.
+
+STRETTO_DIFFERENTIAL says how many sequences, STRETTO_DIFFERENTIAL_FIRST the seed of the first.
+A sequence that differs is shortened, and shown with what differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conformance.differential import services
+from tests.conformance.differential.compare import Pair, shortened
+from tests.conformance.differential.generator import Generator
+from tests.support import newer_debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SEQUENCES = int(os.environ.get("STRETTO_DIFFERENTIAL", "200"))
+FIRST = int(os.environ.get("STRETTO_DIFFERENTIAL_FIRST", "0"))
+
+pytestmark = pytest.mark.skipif(bool(newer_debian.missing()), reason=str(newer_debian.missing()))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    with services.ours(tmp_path / "o") as ours, services.perfetto(tmp_path / "p") as theirs:
+        yield Pair(ours, theirs)
+
+
+def test_both_services_show_the_same(pair: Pair) -> None:
+    made: Counter[str] = Counter()
+    for seed in range(FIRST, FIRST + SEQUENCES):
+        generator = Generator(seed)
+        sequence = generator.make()
+        made += generator.made
+        if pair.run(sequence):
+            short = shortened(pair, sequence)
+            steps = "\n".join(map(json.dumps, short.operations))
+            differences = "\n".join(pair.run(short))
+            pytest.fail(f"seed {seed}\n{short.buffers}\n{short.producers}\n{steps}\n{differences}")
+    assert min(made.values()) >= SEQUENCES // 2, made  # 1,000 of each in 2,000 sequences.
+    assert pair.cut <= SEQUENCES // 25 + 1
