@@ -129,7 +129,7 @@ class Generator:
                 return out, flags | LAST_CONTINUES
         for _ in range(r.choice((0, 1, 1, 2, 3, 5))):
             empty = r.random() < 0.08
-            out.append(b"" if empty else self._packet())  # noqa: PERF401 (order of randomness)
+            out.append(b"" if empty else self._packet())
         if r.random() < 0.3:
             packet = self._packet(700)
             cut = r.randint(0, len(packet) - 1)

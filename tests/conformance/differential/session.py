@@ -386,7 +386,7 @@ def read_packets(consumer: Connection) -> list[Any]:
 
 
 def describe_packet(packet: bytes) -> list[Any]:
-    """A producer's packet: its own bytes, and what the service appended; a service's: its fields."""
+    """A producer's packet: its bytes, and what the service appended; a service's: its fields."""
     parts = list(fields(packet))
     trusted: dict[int, Any] = {}
     while parts and parts[-1][0] in (3, 10, 79, 98, 42):
