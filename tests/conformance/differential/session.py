@@ -58,6 +58,7 @@ class Session:
         self.consumer = Connection(sockets[1], "ConsumerPort")
         self.producers: list[Producer | None] = []
         self._latest: Producer | None = None
+        self._before: dict[str, int] = {}
         self._offered = set(range(len(self.names)))  # Producers with their data source.
         for name, each in zip(self.names, sequence.producers, strict=True):
             self.producers.append(Producer(sockets[0], name, scraping=each["scraping"]))
@@ -93,6 +94,8 @@ class Session:
             assert producer is not None
             producer.wait_for_memory()
             producer.sync()
+        self._wait_for_producers(len(self.producers))
+        self._before = {name: self.statistics()[name] for name in SERVICE_COUNTERS}
 
     # What producers do.
 
@@ -273,7 +276,14 @@ class Session:
         return self.statistics()
 
     def statistics(self) -> dict[str, Any]:
-        return parse_stats(b"".join(blobs(self.consumer.call("GetTraceStats")[1], 1)))
+        """The statistics as of now; counters of the whole service begin with the session."""
+        return self._statistics_of(self.consumer)
+
+    def _statistics_of(self, consumer: Connection) -> dict[str, Any]:
+        stats = parse_stats(b"".join(blobs(consumer.call("GetTraceStats")[1], 1)))
+        for name, value in self._before.items():
+            stats[name] -= value
+        return stats
 
     def do_clone(self) -> list[Any]:
         """Clone the session from a second consumer, read the clone and its statistics."""
@@ -289,7 +299,7 @@ class Session:
             reply = other.next_of_stream(request)
             cloned = last_number(reply[2], 1)
             packets = read_packets(other)
-            stats = parse_stats(b"".join(blobs(other.call("GetTraceStats")[1], 1)))
+            stats = self._statistics_of(other)
             other.call("FreeBuffers")
         finally:
             other.close()
@@ -370,6 +380,7 @@ def parse_stats(data: bytes) -> dict[str, Any]:
 
 
 TIMESTAMP_CLOCK_ID = 58  # v58 writes it into its own packets, and so do we; v56 doesn't.
+SERVICE_COUNTERS = ("chunks_discarded", "patches_discarded")
 SERVICE = 1  # The sequence of the service's own packets.
 
 
