@@ -163,6 +163,7 @@ class Session:
         producer = self._of(p)
         if producer is not None:
             producer.commit(raw.move(page, index, self._target(producer, target)))
+            producer.sync()  # Before the next chunk is written there.
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
         """Patch chunks that were committed, or were not."""
