@@ -20,7 +20,7 @@ from _services import ConsumerConnection
 import stretto
 from stretto.base.errors import StrettoError
 from stretto.base.socket_names import consumer_socket, producer_socket
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos.config import (
     DataSourceConfig,
     DataSourceDescriptor,
@@ -57,13 +57,13 @@ def say_begin() -> None:
     print("attacking", flush=True)
 
 
-def make_producer(name: str = "attacker") -> ProducerClient:
-    client = ProducerClient.connect(producer_socket(), Silent(), ProducerHints(name))  # type: ignore[arg-type]
+def make_producer(name: str = "attacker") -> ProducerIPCClient:
+    client = ProducerIPCClient.connect(producer_socket(), Silent(), ProducerHints(name))  # type: ignore[arg-type]
     client.connect_and_wait(TIMEOUT_S * 1000)
     return client
 
 
-def wait_for(client: ProducerClient) -> None:
+def wait_for(client: ProducerIPCClient) -> None:
     """Until the service has handled what was sent."""
     handled = threading.Event()
     client.sync(handled.set)

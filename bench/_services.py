@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.ports.consumer_client import ConsumerClient
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class ConsumerConnection:
         self.connected = self.ended = self.all_read = False
         self.error = ""
         self.pieces: list[bytes] = []
-        self.endpoint = ConsumerClient.connect(address, self, self.runner)
+        self.endpoint = ConsumerIPCClient.connect(address, self, self.runner)
         self.wait(lambda: self.connected)
 
     def on_connect(self) -> None:

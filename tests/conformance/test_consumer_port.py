@@ -14,7 +14,7 @@ import pytest
 import stretto
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client.tracing import tracing
-from stretto.ports.consumer_client import ConsumerClient
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.protos.ipc import ObservableEvents
 from stretto.protos.trace import TraceStats
@@ -268,9 +268,9 @@ class World:
         self.runner = SelectorTaskRunner()
         self.consumers: list[MockConsumer] = []
 
-    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerClient:
+    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
         """Stands in for a service's, for MockConsumer."""
-        return ConsumerClient.connect(self.address, consumer, self.runner)
+        return ConsumerIPCClient.connect(self.address, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:
         self.consumers.append(MockConsumer(self))  # type: ignore[arg-type]

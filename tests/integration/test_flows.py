@@ -17,8 +17,8 @@ from stretto.base.clock import SystemClock
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.unix_socket import UnixListener
 from stretto.client.tracing import tracing
-from stretto.ports.consumer_host import ConsumerHost
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.service.tracing_service import TracingService
 from tests.support.recorded_events import END, Event, config, events_of
 from tests.support.service_process import ServiceProcess
@@ -34,8 +34,8 @@ class ServiceThread:
         self.runner = SelectorTaskRunner()
         service = TracingService(self.runner, SystemClock())
         self.hosts = [
-            ProducerHost(self.runner, service.connect_producer),
-            ConsumerHost(self.runner, service.connect_consumer),
+            ProducerIPCService(self.runner, service.connect_producer),
+            ConsumerIPCService(self.runner, service.connect_consumer),
         ]
         for host, address in zip(self.hosts, (producers, consumers), strict=True):
             host.listen(UnixListener(address))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stretto import _native
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.ports.startup_memory import StartupMemory
 from stretto.protos import trace as trace_protos
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
@@ -26,7 +26,7 @@ class Producer:
     """Has one data source, "ds"."""
 
     def __init__(self) -> None:
-        self.client: ProducerClient | None = None
+        self.client: ProducerIPCClient | None = None
         self.arbiter: _native.Arbiter | None = None
         self.target = 0
 
@@ -54,8 +54,8 @@ class Producer:
 
     def connect(
         self, address: Path, hints: ProducerHints, memory: StartupMemory | None = None
-    ) -> ProducerClient:
-        self.client = ProducerClient.connect(str(address), self, hints, memory=memory)
+    ) -> ProducerIPCClient:
+        self.client = ProducerIPCClient.connect(str(address), self, hints, memory=memory)
         self.client.connect_and_wait(30_000)
         return self.client
 

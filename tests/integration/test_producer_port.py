@@ -19,7 +19,7 @@ import pytest
 from stretto import _native
 from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.base.unix_socket import UnixListener, UnixSocket
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos import trace
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protos.trace import TracePacket
@@ -30,7 +30,7 @@ class RecordingProducer:
     """A producer with one data source, which writes down what it is told."""
 
     def __init__(self) -> None:
-        self.client: ProducerClient | None = None
+        self.client: ProducerIPCClient | None = None
         self.arbiter: _native.Arbiter | None = None
         self.log: list[tuple[Any, ...]] = []
         self.threads: set[int] = set()
@@ -97,7 +97,7 @@ def service(tmp_path: Path) -> Iterator[PlainService]:
 
 def connect(service: PlainService, **hints: Any) -> RecordingProducer:
     producer = RecordingProducer()
-    producer.client = ProducerClient.connect(
+    producer.client = ProducerIPCClient.connect(
         service.address, producer, ProducerHints("test producer", **hints)
     )
     producer.client.connect_and_wait(10_000)
@@ -117,7 +117,7 @@ def writer(producer: RecordingProducer) -> _native.TraceWriter:
     return _native.TraceWriter(producer.arbiter, BUFFER, _native.STALL)
 
 
-def client_of(producer: RecordingProducer) -> ProducerClient:
+def client_of(producer: RecordingProducer) -> ProducerIPCClient:
     assert producer.client is not None
     return producer.client
 
@@ -169,12 +169,12 @@ class TestHandshake:
     def test_no_service(self, tmp_path: Path) -> None:
         producer = RecordingProducer()
         with pytest.raises(TransportError, match="is the tracing service running"):
-            ProducerClient.connect(str(tmp_path / "none"), producer, ProducerHints("p"))
+            ProducerIPCClient.connect(str(tmp_path / "none"), producer, ProducerHints("p"))
 
     def test_a_service_that_does_not_answer(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
         producer = RecordingProducer()
-        client = ProducerClient.connect(listener.address, producer, ProducerHints("p"))
+        client = ProducerIPCClient.connect(listener.address, producer, ProducerHints("p"))
         with pytest.raises(TransportError, match="doesn't answer"):
             client.connect_and_wait(5)
         assert not client.connected
@@ -182,14 +182,14 @@ class TestHandshake:
 
     def test_a_service_that_hangs_up(self) -> None:
         near, far = UnixSocket.pair()
-        client = ProducerClient(near, RecordingProducer(), ProducerHints("p"))
+        client = ProducerIPCClient(near, RecordingProducer(), ProducerHints("p"))
         far.close()
         with pytest.raises(TransportError, match="hung up"):
             client.connect_and_wait(10_000)
 
     def test_a_peer_that_is_no_service(self) -> None:
         near, far = socket.socketpair()
-        client = ProducerClient(UnixSocket(near), RecordingProducer(), ProducerHints("p"))
+        client = ProducerIPCClient(UnixSocket(near), RecordingProducer(), ProducerHints("p"))
         far.sendall(b"HTTP/1.1 400 Bad Request\r\n")
         with pytest.raises(RemoteProtocolError, match="doesn't speak"):
             client.connect_and_wait(10_000)
@@ -204,7 +204,7 @@ class TestHandshake:
         peer.uid = 4711
         monkeypatch.setattr(UnixSocket, "peer_credentials", lambda self: peer)
         with pytest.raises(TransportError, match="runs as user 4711"):
-            ProducerClient.connect(service.address, RecordingProducer(), ProducerHints("p"))
+            ProducerIPCClient.connect(service.address, RecordingProducer(), ProducerHints("p"))
 
     def test_a_callbacks_mistake_leaves_nothing_open(self, service: PlainService) -> None:
         class Broken(RecordingProducer):
@@ -213,7 +213,7 @@ class TestHandshake:
 
         producer = Broken()
         before = len(os.listdir("/proc/self/fd"))
-        client = ProducerClient.connect(service.address, producer, ProducerHints("p"))
+        client = ProducerIPCClient.connect(service.address, producer, ProducerHints("p"))
         producer.client = client
         with pytest.raises(ZeroDivisionError):
             client.connect_and_wait(10_000)
@@ -316,7 +316,7 @@ class TestCommands:
                 pass
 
         producer = Idle()
-        producer.client = ProducerClient.connect(service.address, producer, ProducerHints("p"))
+        producer.client = ProducerIPCClient.connect(service.address, producer, ProducerHints("p"))
         producer.client.connect_and_wait(10_000)
         remote = service.endpoints[0].producer
         service.call(lambda: remote.flush(1, [], 0))
@@ -477,7 +477,7 @@ class TestFork:
         assert texts(service.read())[:999] == [f"{number:200}" for number in range(999)]
 
 
-def in_child(client: ProducerClient, trace_writer: _native.TraceWriter) -> None:
+def in_child(client: ProducerIPCClient, trace_writer: _native.TraceWriter) -> None:
     client.abandon()
     trace_writer.write(packet("child"))
     trace_writer.flush()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stretto.base.unix_socket import UnixSocket
 from stretto.ipc.frames import encode_frame
 from stretto.ipc.reply_streams import MAX_STREAMS
-from stretto.ports.consumer_client import ConsumerClient
-from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, TraceConfig
@@ -129,7 +129,7 @@ class World(Setup):
 
     def __init__(self) -> None:
         super().__init__()
-        self.host = ConsumerHost(self.runner, lambda consumer, uid: self.join(consumer))
+        self.host = ConsumerIPCService(self.runner, lambda consumer, uid: self.join(consumer))
         self.good_producer = self.producer("wanted")
         self.producer("\udcff", name="\udcff" * 100)
         self.good = MockConsumer(self)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ class World(Setup):
 
     def connect_consumer(self, consumer, uid):  # type: ignore[no-untyped-def]
         """Stands in for the service's, for MockConsumer."""
-        return ConsumerClient(self.far_end(), consumer, self.runner)
+        return ConsumerIPCClient(self.far_end(), consumer, self.runner)
 
     def far_end(self) -> UnixSocket:
         far, near = UnixSocket.pair()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stretto.base.memory import create_sealed_memfd
 from stretto.base.unix_socket import UnixSocket
 from stretto.ipc.frames import encode_frame
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
@@ -181,7 +181,7 @@ class World:
     def __init__(self) -> None:
         self.runner = FakeTaskRunner(FakeClock())
         self.service = TracingService(self.runner, self.runner.clock)
-        self.host = ProducerHost(
+        self.host = ProducerIPCService(
             self.runner,
             self.service.connect_producer,
             connect_relay=self.service.connect_relay,

@@ -9,7 +9,7 @@ import sys
 from stretto.base.clock import SystemClock
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.sockets import listen
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.service.tracing_service import TracingService
 from stretto.testing.mock_consumer import MockConsumer
 
@@ -18,7 +18,7 @@ TIMEOUT_MS = 60_000
 PRODUCER = """
 import os, sys
 from stretto import _native
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerIPCClient, ProducerHints
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.trace import TestEvent, TracePacket
 
@@ -37,7 +37,7 @@ class Producer:
         self.client.notify_flush_complete(request_id)
 
 producer = Producer()
-producer.client = ProducerClient.connect(sys.argv[1], producer, ProducerHints("child"))
+producer.client = ProducerIPCClient.connect(sys.argv[1], producer, ProducerHints("child"))
 producer.client.connect_and_wait(10_000)
 producer.writer = _native.TraceWriter(producer.arbiter, producer.target, _native.STALL)
 for number in range(int(sys.argv[2])):
@@ -54,7 +54,9 @@ class Machine:
     def __init__(self, address):
         self.runner = SelectorTaskRunner()
         self.service = TracingService(self.runner, SystemClock())
-        self.host = ProducerHost(self.runner, self.service.connect_producer, scrape_by_default=True)
+        self.host = ProducerIPCService(
+            self.runner, self.service.connect_producer, scrape_by_default=True
+        )
         listener = listen(address)
         self.address = getattr(listener, "bound_address", address)
         self.host.listen(listener)

@@ -16,14 +16,14 @@ from stretto.base.memory import create_sealed_memfd
 from stretto.base.network_socket import NetworkListener
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.sockets import listen
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protos.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.ports.endpoints import RemoteProducer
+    from stretto.ports.endpoints import OutOfProcessProducer
     from stretto.protos.trace import TracePacket
 
 T = TypeVar("T")
@@ -35,7 +35,9 @@ PAGE_SIZE = 4096
 class PlainEndpoint:
     """One producer: set up at its first registration, everything else is written down."""
 
-    def __init__(self, service: PlainService, producer: RemoteProducer, producer_id: int) -> None:
+    def __init__(
+        self, service: PlainService, producer: OutOfProcessProducer, producer_id: int
+    ) -> None:
         self.service = service
         self.producer = producer
         self.core = _native.ProducerEndpointCore(service.table, producer_id)
@@ -100,7 +102,7 @@ class PlainService:
         self.identities: list[dict[str, Any]] = []
         self.refuse = False
         self.runner = SelectorTaskRunner()
-        self.host = ProducerHost(self.runner, self._connect)
+        self.host = ProducerIPCService(self.runner, self._connect)
         listener = listen(address)
         if isinstance(listener, NetworkListener):
             self.address = listener.bound_address
@@ -108,7 +110,7 @@ class PlainService:
         self._thread = threading.Thread(target=self.runner.run)
         self._thread.start()
 
-    def _connect(self, producer: RemoteProducer, **identity: Any) -> Any:
+    def _connect(self, producer: OutOfProcessProducer, **identity: Any) -> Any:
         if self.refuse:
             raise SessionError("no more producers")
         self.identities.append(identity)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto import _native
 from stretto.base.memory import MEMFD_NAME
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.ipc import CommitDataRequest, RegisterTraceWriterRequest
 from stretto.protos.trace import TestEvent, TracePacket, TrackEvent
@@ -89,8 +89,8 @@ class Producer:
         self.client = self.make_client(address, ProducerHints(source, **hints))
         self.client.connect_and_wait(TIMEOUT_MS)
 
-    def make_client(self, address: str, hints: ProducerHints) -> ProducerClient:
-        return ProducerClient.connect(address, self, hints, TIMEOUT_MS)
+    def make_client(self, address: str, hints: ProducerHints) -> ProducerIPCClient:
+        return ProducerIPCClient.connect(address, self, hints, TIMEOUT_MS)
 
     def writer(self, policy: int = _native.STALL) -> _native.TraceWriter:
         assert self.arbiter is not None
@@ -225,7 +225,7 @@ def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -
 # --- memory of many kinds
 
 
-class KnowingClient(ProducerClient):
+class KnowingClient(ProducerIPCClient):
     """Remembers what memory it was given; `memory` is another view of it."""
 
     __slots__ = ("memory", "page_size")
@@ -242,7 +242,7 @@ class KnowingClient(ProducerClient):
 class KnowingProducer(Producer):
     """A producer with a KnowingClient."""
 
-    def make_client(self, address: str, hints: ProducerHints) -> ProducerClient:
+    def make_client(self, address: str, hints: ProducerHints) -> ProducerIPCClient:
         return KnowingClient.connect(address, self, hints, TIMEOUT_MS)
 
     @property

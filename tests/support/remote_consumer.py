@@ -14,7 +14,7 @@ from tests.support.plain_queue import PlainQueue
 
 if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
-    from stretto.ports.consumer_host import ConsumerHost
+    from stretto.ports.consumer_ipc_service import ConsumerIPCService
 
 
 class Replies(list[Any]):
@@ -37,7 +37,7 @@ class RemoteConsumer:
         host: Where it connects.
     """
 
-    def __init__(self, runner: TaskRunner, host: ConsumerHost) -> None:
+    def __init__(self, runner: TaskRunner, host: ConsumerIPCService) -> None:
         end, near = UnixSocket.pair()
         self.hung_up = False
         self.connection = Connection(end, runner, PlainQueue(end), self._on_closed)

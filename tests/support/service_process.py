@@ -21,9 +21,9 @@ from typing import Any, Self
 from stretto.base.clock import SystemClock
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.unix_socket import UnixListener
-from stretto.ports.consumer_host import ConsumerHost
-from stretto.ports.producer_host import ProducerHost
-from stretto.protos.config import TraceConfig
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
+from stretto.ports.producer_ipc_service import ProducerIPCService
+from stretto.protos.config import DataSourceDescriptor, TraceConfig
 from stretto.service.tracing_service import TracingService
 from stretto.testing.mock_consumer import MockConsumer
 
@@ -113,9 +113,9 @@ class _Server:
     def __init__(self, address: str, consumers: str) -> None:
         self.runner = SelectorTaskRunner()
         self.service = TracingService(self.runner, SystemClock())
-        self.host = ProducerHost(self.runner, self.service.connect_producer)
+        self.host = ProducerIPCService(self.runner, self.service.connect_producer)
         self.host.listen(UnixListener(address))
-        self.consumer_host = ConsumerHost(self.runner, self.service.connect_consumer)
+        self.consumer_host = ConsumerIPCService(self.runner, self.service.connect_consumer)
         if consumers:
             self.consumer_host.listen(UnixListener(consumers))
         self.sessions: dict[str, MockConsumer] = {}
@@ -162,7 +162,8 @@ class _Server:
 
     def count_categories(self) -> None:
         descriptors = [
-            source.descriptor.track_event_descriptor for source in self.service.data_sources
+            DataSourceDescriptor.decode(source.descriptor).track_event_descriptor
+            for source in self.service.data_sources
         ]
         self.answer(sum(len(each.available_categories) for each in descriptors if each))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.ports.consumer_client import ConsumerClient
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ class SystemConsumer:
         self.error = ""
         self._data: list[bytes] = []
         self._has_more = True
-        self.endpoint = ConsumerClient.connect(address, self, self.runner)
+        self.endpoint = ConsumerIPCClient.connect(address, self, self.runner)
         self.wait(lambda: self.connected or self.hung_up)
 
     # --- ports.endpoints.Consumer

@@ -21,7 +21,7 @@ from stretto import _native
 from stretto.base.errors import StrettoError, TransportError
 from stretto.client import fork
 from stretto.ipc.retry_timer import RetryTimer
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class AlwaysOnBackend:
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
         self._timer = RetryTimer(self._attempt)
         self._alarm: Alarm | None = None
-        self._client: ProducerClient | None = None
+        self._client: ProducerIPCClient | None = None
         self._producer: ProducerConnection | None = None
         self._closed = False
         self._joined = False
@@ -206,7 +206,9 @@ class AlwaysOnBackend:
             return
         producer, hints = self._producer, self._hints
         memory = producer.startup.memory if producer.startup is not None else None
-        client = ProducerClient.connect(self._address, producer, hints, timeout_ms=0, memory=memory)
+        client = ProducerIPCClient.connect(
+            self._address, producer, hints, timeout_ms=0, memory=memory
+        )
         producer.attach(client)
         try:
             client.connect_soon(self._on_connected)

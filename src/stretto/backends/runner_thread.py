@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
 from stretto.client.safe_call import call_safely
-from stretto.ports.own_thread import start_own_thread, wait_until_gone
+from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ class RunnerThread:
         with self._start_lock:
             if self._thread is None:
                 self._stopped.acquire()
-                self._thread = start_own_thread(self._run)
+                self._thread = start_helper_thread(self._run)
 
     def _run(self) -> None:
         self._native_id = get_native_id()
@@ -105,7 +105,7 @@ class RunnerThread:
         self.runner.quit()
         with self._stopped:
             self._thread = None
-        wait_until_gone(self._native_id)
+        wait_for_thread_exit(self._native_id)
 
     def abandon(self) -> None:
         """In the child of a fork: the thread is the parent's."""

@@ -12,7 +12,7 @@ none.
 from __future__ import annotations
 
 from stretto.client import fork
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SystemBackend:
         self._dial = dial
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
         self._deadline_ms = deadline_ms
-        self._client: ProducerClient | None = None
+        self._client: ProducerIPCClient | None = None
         self._producer: ProducerConnection | None = None
 
     # --- client.backend.Backend ---
@@ -80,10 +80,10 @@ class SystemBackend:
         fork.before.append(client.suspend)
         fork.after_in_parent.append(client.resume)
 
-    def _connect(self, producer: ProducerConnection) -> ProducerClient:
+    def _connect(self, producer: ProducerConnection) -> ProducerIPCClient:
         if self._dial is not None:
-            return ProducerClient(self._dial(), producer, self._hints)
-        return ProducerClient.connect(self._address, producer, self._hints, self._deadline_ms)
+            return ProducerIPCClient(self._dial(), producer, self._hints)
+        return ProducerIPCClient.connect(self._address, producer, self._hints, self._deadline_ms)
 
     def call(self, function: Callable[[], T]) -> T:
         """Run `function` here: requests may be sent from any thread."""
@@ -116,7 +116,7 @@ class SystemBackend:
         if client is not None:
             client.abandon()
 
-    def _take_client(self) -> ProducerClient | None:
+    def _take_client(self) -> ProducerIPCClient | None:
         client, self._client = self._client, None
         if client is not None:
             fork.before.remove(client.suspend)

@@ -1,6 +1,6 @@
 """Sessions on the machine's tracing service, started by this process.
 
-    program's threads --call--> [thread: task runner, one ConsumerClient a session] <--> service
+    program's threads --call--> [thread: task runner, one ConsumerIPCClient a session] <--> service
 
 The process takes part in what it records: unless `stretto.connect()` has made it a producer
 already, it is one from its first session on. The connections are the parent's after a fork.
@@ -16,7 +16,7 @@ from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.socket_names import consumer_socket, producer_socket
 from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
-from stretto.ports.consumer_client import ConsumerClient
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class SystemSessions:
 
     def __init__(self) -> None:
         self._thread = RunnerThread()
-        self._clients: list[ConsumerClient] = []
+        self._clients: list[ConsumerIPCClient] = []
 
     # --- client.backend.SessionBackend ---
 
@@ -60,7 +60,7 @@ class SystemSessions:
         Raises:
             TransportError: there is no service, it is another user's, or lets us not in.
         """
-        client = ConsumerClient.connect(consumer_socket(), consumer, self._thread.runner)
+        client = ConsumerIPCClient.connect(consumer_socket(), consumer, self._thread.runner)
         self._clients = [each for each in self._clients if not each.closed]
         self._clients.append(client)
         return client

@@ -61,12 +61,12 @@ def activate_triggers(names: Sequence[str]) -> None:
     Raises:
         CommandError: there is no service, or it doesn't answer.
     """
-    from stretto.ports.producer_client import ProducerClient, ProducerHints
+    from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
     done = threading.Event()
     try:
         hints = ProducerHints(PRODUCER_NAME)
-        client = ProducerClient.connect(producer_socket(), _Silent(), hints, TIMEOUT_S * 1000)
+        client = ProducerIPCClient.connect(producer_socket(), _Silent(), hints, TIMEOUT_S * 1000)
         client.connect_and_wait(TIMEOUT_S * 1000)
     except (TransportError, RemoteProtocolError) as error:
         raise CommandError(f"trigger: {error} (`stretto traced` starts the service)") from error

@@ -69,7 +69,7 @@ class ProducerEndpoint(Protocol):
     def disconnect(self) -> None: ...
 
 
-class RemoteProducer(Producer, Protocol):
+class OutOfProcessProducer(Producer, Protocol):
     """A producer in another process, as the service sees it (the port's host side)."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
@@ -77,7 +77,7 @@ class RemoteProducer(Producer, Protocol):
         it is -1 where none is needed: the producer has brought its own, or emulates it."""
 
 
-class HostedProducerEndpoint(ProducerEndpoint, Protocol):
+class RemoteProducerEndpoint(ProducerEndpoint, Protocol):
     """The service's endpoint for a producer behind a socket: what the port's host calls."""
 
     core: _native.ProducerEndpointCore
@@ -171,7 +171,7 @@ class ConsumerEndpoint(Protocol):
     def disconnect(self) -> None: ...
 
 
-class HostedConsumerEndpoint(ConsumerEndpoint, Protocol):
+class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
     """The service's endpoint for a consumer behind a socket: what the port's host calls."""
 
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:

@@ -1,7 +1,7 @@
 """Shared memory of the producer's own, which is written to before any service has answered.
 
 StartupMemory(...)      writers fill it; their chunks wait
-offer, with a request   a `ProducerClient` that is given it hands it to its service
+offer, with a request   a `ProducerIPCClient` that is given it hands it to its service
 `settle`                taken: chunks flow. Not shared (network): chunks go inside of
                         messages. Refused: what was written is lost, and said to be.
 """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stretto.base.clock import Clock
     from stretto.base.errors import StrettoError
     from stretto.base.task_runner import TaskRunner
-    from stretto.ports.endpoints import Consumer, Producer, RemoteProducer
+    from stretto.ports.endpoints import Consumer, OutOfProcessProducer, Producer
     from stretto.protos.config import TraceConfig
     from stretto.service.priority_boost import Scheduler
     from stretto.service.session.wanted_data_sources import WantedDataSource
@@ -138,7 +138,7 @@ class TracingService:
 
     def connect_producer(
         self,
-        producer: Producer | RemoteProducer,
+        producer: Producer | OutOfProcessProducer,
         *,
         uid: int,
         pid: int,
@@ -156,7 +156,7 @@ class TracingService:
         """Take in a producer.
 
         Args:
-            producer: Gets the callbacks; a RemoteProducer unless `in_process`.
+            producer: Gets the callbacks; a OutOfProcessProducer unless `in_process`.
             uid: Whose process it is, as the kernel says it.
             pid: Likewise; 0 if unknown.
             name: What it calls itself.

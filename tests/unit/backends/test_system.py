@@ -13,7 +13,7 @@ from stretto.backends.always_on import AlwaysOnBackend
 from stretto.backends.system import SystemBackend
 from stretto.base.errors import TransportError
 from stretto.client.producer_connection import ProducerConnection
-from stretto.ports.producer_client import ProducerClient
+from stretto.ports.producer_ipc_client import ProducerIPCClient
 from stretto.protos.config import DataSourceConfig
 from tests.support.plain_service import BUFFER, PlainService
 
@@ -75,13 +75,13 @@ def test_close_waits_for_a_start_that_is_under_way_before_it_stops_data_sources(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logged = Logged()
-    suspend = ProducerClient.suspend
+    suspend = ProducerIPCClient.suspend
 
-    def suspend_and_let_go_on(client: ProducerClient) -> None:
+    def suspend_and_let_go_on(client: ProducerIPCClient) -> None:
         logged.may_go_on.set()
         suspend(client)
 
-    monkeypatch.setattr(ProducerClient, "suspend", suspend_and_let_go_on)
+    monkeypatch.setattr(ProducerIPCClient, "suspend", suspend_and_let_go_on)
     backend = connect(service.address, logged.producer)
     (endpoint,) = service.endpoints
     config = DataSourceConfig(name="test.logged", target_buffer=BUFFER)
@@ -97,12 +97,12 @@ def test_close_waits_for_a_start_that_is_under_way_before_it_stops_data_sources(
 def test_a_handshake_that_fails_stops_the_data_sources_that_it_has_started(
     service: PlainService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(client: ProducerClient) -> None:
+    def fail(client: ProducerIPCClient) -> None:
         raise TransportError("the service doesn't answer")
 
     logged = Logged()
     backend = SystemBackend(service.address, "test")
-    monkeypatch.setattr(ProducerClient, "resume", fail)
+    monkeypatch.setattr(ProducerIPCClient, "resume", fail)
     with pytest.raises(TransportError, match="doesn't answer"):
         backend.connect_producer(logged.producer)
     assert logged.log == [("start begins", 1), ("start ends", 1), ("stop", 1)]

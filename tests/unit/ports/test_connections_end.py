@@ -13,11 +13,12 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.frames import FrameReader, encode_frame
 from stretto.ipc.host import HostConnection
 from stretto.ipc.service import ServiceDescriptor
-from stretto.ports.consumer_host import ConsumerHost, HostedConsumer
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.consumer_port import CONSUMER_PORT
-from stretto.ports.producer_host import HostedProducer, ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService, RemoteProducer
 from stretto.ports.producer_port import PRODUCER_PORT
-from stretto.ports.relay_host import HostedRelay
+from stretto.ports.remote_consumer import RemoteConsumer
+from stretto.ports.remote_relay import RemoteRelay
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.ipc import IPCFrame
@@ -31,9 +32,9 @@ KINDS = (
     ConsumerEndpoint,
     FrameReader,
     HostConnection,
-    HostedConsumer,
-    HostedProducer,
-    HostedRelay,
+    RemoteConsumer,
+    RemoteProducer,
+    RemoteRelay,
     ProducerEndpoint,
     TracingSession,
 )
@@ -60,7 +61,7 @@ def setup() -> Iterator[Setup]:
     gc.enable()
 
 
-def talk(setup: Setup, host: ProducerHost | ConsumerHost, *frames: bytes) -> UnixSocket:
+def talk(setup: Setup, host: ProducerIPCService | ConsumerIPCService, *frames: bytes) -> UnixSocket:
     """Connect, and send frames."""
     far, near = UnixSocket.pair()
     host.add_connection(near)
@@ -71,7 +72,7 @@ def talk(setup: Setup, host: ProducerHost | ConsumerHost, *frames: bytes) -> Uni
 
 
 def test_of_producers(setup: Setup) -> None:
-    host = ProducerHost(setup.runner, setup.service.connect_producer)
+    host = ProducerIPCService(setup.runner, setup.service.connect_producer)
     consumer = setup.enable(make_config("ds"))
     before = count()
     source = DataSourceDescriptor(name="ds")
@@ -94,7 +95,7 @@ def test_of_producers(setup: Setup) -> None:
 
 
 def test_of_consumers(setup: Setup) -> None:
-    host = ConsumerHost(setup.runner, setup.service.connect_consumer)
+    host = ConsumerIPCService(setup.runner, setup.service.connect_consumer)
     before = count()
     far = talk(
         setup,

@@ -14,7 +14,7 @@ from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
 from stretto.cli.record.lifelines import Lifelines
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.trace import TraceStats
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.cli.record.workspace import Workspace
     from stretto.client.producer_connection import ProducerConnection
-    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
     from stretto.protos.config import TraceConfig
 
 SHM_SIZE = 8 << 20
@@ -57,7 +57,7 @@ class Recording:
             adopt_writers=True,
             waits_for_disk=True,
         )
-        self._host = ProducerHost(runner, self._connect_producer, scrape_by_default=True)
+        self._host = ProducerIPCService(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self.service.connect_consumer(self, os.getuid())
         self._on_data: Callable[[bytes], object] = len
         self._lines: Lifelines | None = None
@@ -188,8 +188,8 @@ class Recording:
         connection.attach(endpoint)
 
     def _connect_producer(
-        self, producer: RemoteProducer, *, pid: int, **details: object
-    ) -> HostedProducerEndpoint:
+        self, producer: OutOfProcessProducer, *, pid: int, **details: object
+    ) -> RemoteProducerEndpoint:
         self._on_process(pid)
         return self.service.connect_producer(producer, pid=pid, **details)  # type: ignore[arg-type]
 

@@ -25,8 +25,8 @@ from stretto.cli.record.recording import (
     STOP_TIMEOUT_MS,
 )
 from stretto.cli.trace.snapshot import session_named
-from stretto.ports.consumer_client import ConsumerClient
-from stretto.ports.producer_client import ProducerClient, ProducerHints
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
 from stretto.service.output.output_file import OutputFile
@@ -69,7 +69,7 @@ class SystemRecording:
         self._stats = TraceStats()
         self._on_data: Callable[[bytes], object] = len
         self._complete = self._gone = False
-        self._counters: ProducerClient | None = None
+        self._counters: ProducerIPCClient | None = None
         self.ended = False
         self.error = ""
         self.producer_socket = _absolute(producer_sockets()[0])
@@ -105,7 +105,7 @@ class SystemRecording:
             StrettoError: the service isn't for us.
         """
         hints = ProducerHints(self._name, page_size=OWN_PAGE_SIZE, shm_size=OWN_SHM_SIZE)
-        client = ProducerClient.connect(self.producer_socket, connection, hints)
+        client = ProducerIPCClient.connect(self.producer_socket, connection, hints)
         connection.attach(client)
         client.connect_and_wait()
         self._counters = client
@@ -295,10 +295,10 @@ def _absolute(address: str) -> str:
     return address if address.startswith("@") else os.path.abspath(address)
 
 
-def _connect(consumer: SystemRecording | Snapshot, runner: SelectorTaskRunner) -> ConsumerClient:
+def _connect(consumer: SystemRecording | Snapshot, runner: SelectorTaskRunner) -> ConsumerIPCClient:
     address = consumer_socket()
     try:
-        return ConsumerClient.connect(address, consumer, runner)
+        return ConsumerIPCClient.connect(address, consumer, runner)
     except TransportError as error:
         if _errno(error) in (errno.ENOENT, errno.ECONNREFUSED):
             raise CommandError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from stretto.base.errors import CommandError, TransportError
-from stretto.ports.consumer_client import ConsumerClient
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class TraceConsumer:
         self._read_all = False
         self._output: TraceOutput | None = None
         try:
-            self.endpoint = ConsumerClient.connect(address, self, runner, CONNECT_TIMEOUT_MS)
+            self.endpoint = ConsumerIPCClient.connect(address, self, runner, CONNECT_TIMEOUT_MS)
         except TransportError as error:
             raise CommandError(f"trace: {error}.") from error
         self.wait(lambda: self.endpoint.connected, None)

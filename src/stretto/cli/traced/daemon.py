@@ -23,9 +23,9 @@ from stretto import __version__, _native
 from stretto.base.clock import SystemClock
 from stretto.base.errors import StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.peer import machine_name
-from stretto.ports.producer_host import ProducerHost
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stretto.base.unix_socket import PeerCredentials
     from stretto.cli.traced.log import Log
     from stretto.cli.traced.sockets import Sockets
-    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+    from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
     from stretto.service.session.tracing_session import TracingSession
 
 END_TIMEOUT_MS = 15_000
@@ -84,13 +84,13 @@ class Daemon:
             pipe_patience_ms=PIPE_PATIENCE_MS,
             on_error=self._on_error,
         )
-        self._producers = ProducerHost(
+        self._producers = ProducerIPCService(
             self._runner,
             self._connect_producer,
             connect_relay=self._service.connect_relay,
             on_error=self._on_error,
         )
-        self._consumers = ConsumerHost(
+        self._consumers = ConsumerIPCService(
             self._runner,
             self._service.connect_consumer,
             may_connect=self._may_connect,
@@ -205,8 +205,8 @@ class Daemon:
     # --- who comes in
 
     def _connect_producer(
-        self, producer: RemoteProducer, *, name: str, uid: int, pid: int, **details: object
-    ) -> HostedProducerEndpoint:
+        self, producer: OutOfProcessProducer, *, name: str, uid: int, pid: int, **details: object
+    ) -> RemoteProducerEndpoint:
         try:
             return self._service.connect_producer(
                 producer,

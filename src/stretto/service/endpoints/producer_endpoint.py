@@ -18,14 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stretto.ports.endpoints import Producer, RemoteProducer
+    from stretto.ports.endpoints import OutOfProcessProducer, Producer
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
     from stretto.service.session.tracing_session import TracingSession
     from stretto.service.tracing_service import TracingService
 
 
 class ProducerEndpoint:
-    """What a producer calls on the service (ports.endpoints.HostedProducerEndpoint)."""
+    """What a producer calls on the service (ports.endpoints.RemoteProducerEndpoint)."""
 
     __slots__ = (
         "_allowed",
@@ -53,7 +53,7 @@ class ProducerEndpoint:
     def __init__(
         self,
         service: TracingService,
-        producer: Producer | RemoteProducer,
+        producer: Producer | OutOfProcessProducer,
         producer_id: int,
         *,
         uid: int,
@@ -223,7 +223,7 @@ class ProducerEndpoint:
         self.producer_provided_shm = True
 
     def _announce(self, size: int, page_size: int) -> None:
-        remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
+        remote: OutOfProcessProducer = self._producer  # type: ignore[assignment]  # by contract
         self._post(lambda: remote.on_shared_memory(-1, size, page_size))
 
     def _share_in_process(self, size: int, page_size: int) -> None:
@@ -243,7 +243,7 @@ class ProducerEndpoint:
     def _hand_over(self, fd: int, size: int, page_size: int) -> None:
         try:
             if self.connected:
-                remote: RemoteProducer = self._producer  # type: ignore[assignment]  # by contract
+                remote: OutOfProcessProducer = self._producer  # type: ignore[assignment]  # by contract
                 remote.on_shared_memory(fd, size, page_size)
         finally:
             os.close(fd)

@@ -11,7 +11,7 @@ from _thread import allocate_lock, get_native_id
 from time import monotonic, sleep
 
 from stretto.base.errors import SessionError
-from stretto.ports.own_thread import start_own_thread, wait_until_gone
+from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class FileThreads:
                     del self._running[token]
 
         try:
-            start_own_thread(run)
+            start_helper_thread(run)
         except RuntimeError:
             with self._lock:
                 del self._running[token]
@@ -92,7 +92,7 @@ class FileThreads:
         while self._running and monotonic() < deadline:
             sleep(0.0001)
         for native_id in self._native_ids:
-            wait_until_gone(native_id)
+            wait_for_thread_exit(native_id)
         self._native_ids.clear()
 
     def resume(self) -> None:

@@ -13,10 +13,10 @@ from stretto.base.memory import create_sealed_memfd
 from stretto.ipc.client import Client, ServiceProxy
 from stretto.ipc.host import HostConnection
 from stretto.ipc.service import Raw
-from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
+from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
 from stretto.ports.peer import Peer
-from stretto.ports.producer_host import COMMIT_DATA_ID, SERVICE_ID, HostedProducer
 from stretto.ports.producer_port import PRODUCER_PORT
+from stretto.ports.remote_producer import COMMIT_DATA_ID, SERVICE_ID, RemoteProducer
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protozero.wire import bytes_field
@@ -69,7 +69,7 @@ class Talk:
         self.endpoint = FakeEndpoint(self.log)
         self.refuse = False
         self.takes_memory = True
-        self.hosted = HostedProducer(self.connect, peer, scrape_by_default=False)
+        self.hosted = RemoteProducer(self.connect, peer, scrape_by_default=False)
         self.client = Client(self.pair.client_outbox)
         host = HostConnection([self.hosted.service], self.pair.host_outbox, lambda: None)
         self.hosted.take_fd = host.take_fd
@@ -81,7 +81,7 @@ class Talk:
         assert proxy is not None
         self.proxy = proxy
 
-    def connect(self, producer: RemoteProducer, **details: Any) -> HostedProducerEndpoint:
+    def connect(self, producer: OutOfProcessProducer, **details: Any) -> RemoteProducerEndpoint:
         if self.refuse:
             raise SessionError("there are 65535 producers")
         self.log.append(("connect", details))

@@ -17,8 +17,8 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.frames import encode_frame
 from stretto.ipc.host import Deferred, HostConnection, HostedService
 from stretto.ipc.service import Method, Raw, ServiceDescriptor
-from stretto.ports.consumer_client import ConsumerClient
-from stretto.ports.consumer_host import ConsumerHost
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
+from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import TraceConfig
@@ -36,14 +36,14 @@ class World(Setup):
 
     def __init__(self) -> None:
         super().__init__()
-        self.host = ConsumerHost(self.runner, self.service.connect_consumer)
+        self.host = ConsumerIPCService(self.runner, self.service.connect_consumer)
         self.consumers: list[MockConsumer] = []
 
-    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerClient:
+    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
         """Stands in for the service's, for MockConsumer."""
         far, near = UnixSocket.pair()
         self.host.add_connection(near)
-        return ConsumerClient(far, consumer, self.runner)
+        return ConsumerIPCClient(far, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:
         self.consumers.append(MockConsumer(self))  # type: ignore[arg-type]
@@ -77,8 +77,8 @@ def consumer(world: World) -> MockConsumer:
     return world.consumer()
 
 
-def client_of(consumer: MockConsumer) -> ConsumerClient:
-    assert isinstance(consumer.endpoint, ConsumerClient)
+def client_of(consumer: MockConsumer) -> ConsumerIPCClient:
+    assert isinstance(consumer.endpoint, ConsumerIPCClient)
     return consumer.endpoint
 
 
@@ -245,7 +245,7 @@ class TestEnd:
         world.run()
 
     def test_refused_by_the_rule(self, world: World) -> None:
-        world.host = ConsumerHost(
+        world.host = ConsumerIPCService(
             world.runner, world.service.connect_consumer, may_connect=lambda _: False
         )
         consumer = world.consumer()
@@ -258,7 +258,7 @@ class TestEnd:
         far, near = UnixSocket.pair()
         parents_copy = os.dup(far.fileno())
         service = type("Service", (), {})()
-        service.connect_consumer = lambda consumer, uid: ConsumerClient(
+        service.connect_consumer = lambda consumer, uid: ConsumerIPCClient(
             far, consumer, childs_runner
         )
         consumer = MockConsumer(service)
@@ -277,7 +277,9 @@ class TestEnd:
         runner = FakeTaskRunner()
         far, near = UnixSocket.pair()
         service = type("Service", (), {})()
-        service.connect_consumer = lambda consumer, uid: ConsumerClient(far, consumer, runner, 50)
+        service.connect_consumer = lambda consumer, uid: ConsumerIPCClient(
+            far, consumer, runner, 50
+        )
         consumer = MockConsumer(service)
         runner.advance(49)
         assert client_of(consumer).error == ""
@@ -296,12 +298,12 @@ class OtherService:
         self.consumer = MockConsumer(self)  # type: ignore[arg-type]
         self.client = client_of(self.consumer)
 
-    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerClient:
+    def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
         far, near = UnixSocket.pair()
         self.end = Connection(near, self.runner, PlainQueue(near), lambda: None)
         hosted = HostedService(self.descriptor, self.handlers)
         self.end.start(HostConnection([hosted], self.end, self.end.close_soon))
-        return ConsumerClient(far, consumer, self.runner)
+        return ConsumerIPCClient(far, consumer, self.runner)
 
     def close(self) -> None:
         self.client.disconnect()
@@ -391,7 +393,7 @@ class TestOtherAges:
 class TestConnect:
     def test_nobody_there(self, world: World, consumer: MockConsumer, tmp_path: Path) -> None:
         with pytest.raises(TransportError, match=r"stretto traced.*PERFETTO_CONSUMER_SOCK_NAME"):
-            ConsumerClient.connect(str(tmp_path / "none"), consumer, world.runner)
+            ConsumerIPCClient.connect(str(tmp_path / "none"), consumer, world.runner)
 
     def test_another_users_service(
         self, world: World, consumer: MockConsumer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -400,13 +402,13 @@ class TestConnect:
         somebody = PeerCredentials(pid=1, uid=os.geteuid() + 1, gid=1)
         monkeypatch.setattr(unix_socket.UnixSocket, "peer_credentials", lambda _: somebody)
         with pytest.raises(TransportError, match="runs as user"):
-            ConsumerClient.connect(listener.address, consumer, world.runner)
+            ConsumerIPCClient.connect(listener.address, consumer, world.runner)
         listener.close()
 
     def test_over_a_path(self, world: World, tmp_path: Path) -> None:
         world.host.listen(UnixListener(str(tmp_path / "socket")))
         told: list[Any] = []
-        client = ConsumerClient.connect(
+        client = ConsumerIPCClient.connect(
             str(tmp_path / "socket"), MockConsumer(world.service), world.runner
         )
         client.query_capabilities(told.append)

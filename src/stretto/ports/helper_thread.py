@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 END_TIMEOUT_S = 1.0
 
 
-def start_own_thread(function: Callable[[], object]) -> int:
+def start_helper_thread(function: Callable[[], object]) -> int:
     """Run `function` on a new thread; returns the thread's identifier.
 
     Raises:
@@ -38,7 +38,7 @@ def _start_without_signals(function: Callable[[], object]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def wait_until_gone(native_id: int) -> None:
+def wait_for_thread_exit(native_id: int) -> None:
     """CPython counts the system's threads at a fork: one that is about to end still counts."""
     deadline = monotonic() + END_TIMEOUT_S
     while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:

@@ -14,9 +14,10 @@ from stretto.base.unix_socket import PeerCredentials, UnixSocket
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.reply_streams import MAX_QUEUED_BYTES
 from stretto.ipc.service import Raw
-from stretto.ports.consumer_host import MAX_PART_BYTES, NOBODY, ConsumerHost
+from stretto.ports.consumer_ipc_service import NOBODY, ConsumerIPCService
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.encoded_message import field_bytes
+from stretto.ports.remote_consumer import MAX_PART_BYTES
 from stretto.ports.service_state import decode_state
 from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
@@ -32,13 +33,13 @@ from tests.support.service_setup import Setup, make_config, texts
 
 
 class World(Setup):
-    """A service behind a ConsumerHost."""
+    """A service behind a ConsumerIPCService."""
 
     def __init__(self) -> None:
         super().__init__()
         self.connected_as: list[int] = []
         self.errors: list[str] = []
-        self.host = ConsumerHost(
+        self.host = ConsumerIPCService(
             self.runner, self.connect, on_error=lambda error: self.errors.append(str(error))
         )
         self.remotes: list[RemoteConsumer] = []
@@ -118,7 +119,7 @@ class TestConnection:
             asked.append(peer)
             return False
 
-        host = ConsumerHost(world.runner, world.connect, may_connect=never)
+        host = ConsumerIPCService(world.runner, world.connect, may_connect=never)
         remote = RemoteConsumer(world.runner, host)
         world.run()
         assert remote.hung_up
@@ -128,7 +129,7 @@ class TestConnection:
 
     @pytest.mark.parametrize("allowed", [False, True])
     def test_over_a_network_only_where_that_is_allowed(self, world: World, allowed: bool) -> None:
-        host = ConsumerHost(world.runner, world.connect, allow_network=allowed)
+        host = ConsumerIPCService(world.runner, world.connect, allow_network=allowed)
 
         class Network:
             def add_connection(self, end: UnixSocket) -> None:

@@ -30,7 +30,7 @@ MAX_CLOCKS = 64
 """Of one snapshot. Machines have ten; the rest is left out."""
 
 
-class HostedRelay:
+class RemoteRelay:
     """A relay at the other end of a connection.
 
     Args:

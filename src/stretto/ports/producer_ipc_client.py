@@ -5,7 +5,7 @@
     IPC thread       <--replies, commands--  socket  --> Producer's callbacks
 
 Life cycle
-    ProducerClient(...)   nothing happens yet
+    ProducerIPCClient(...)   nothing happens yet
     connect_and_wait()    the handshake and every command that follows from it,
                           on the calling thread; then the IPC thread takes over
     connect_soon()        the same on the IPC thread, while the caller goes on
@@ -100,7 +100,7 @@ class ProducerHints:
         self.smb_scraping = smb_scraping
 
 
-class ProducerClient:
+class ProducerIPCClient:
     """A `ProducerEndpoint` over a socket.
 
     Args:
@@ -148,7 +148,7 @@ class ProducerClient:
         hints: ProducerHints,
         timeout_ms: float = 5000,
         memory: StartupMemory | None = None,
-    ) -> ProducerClient:
+    ) -> ProducerIPCClient:
         """Connect to the producer socket of a service.
 
         Args:

@@ -63,7 +63,7 @@ _REFUSED = (
 _Capabilities = ipc.TracingServiceCapabilities
 
 
-class ConsumerClient:
+class ConsumerIPCClient:
     """A `ConsumerEndpoint` over a socket.
 
     Args:
@@ -102,7 +102,7 @@ class ConsumerClient:
     @classmethod
     def connect(
         cls, address: str, consumer: Consumer, runner: TaskRunner, timeout_ms: float = 5000
-    ) -> ConsumerClient:
+    ) -> ConsumerIPCClient:
         """Connect to the consumer socket of a service.
 
         Args:

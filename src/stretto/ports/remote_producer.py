@@ -1,9 +1,8 @@
-"""ProducerPort, the service's side: remote producers become endpoints of the service.
+"""The service's side of ProducerPort: one producer behind a socket.
 
-    socket --> ProducerHost --> one HostedProducer per connection
-                                  requests   --> service's endpoint
-                                  CommitData --> native core (fast path)
-                                  commands   <-- service, as the GetAsyncCommand stream
+    requests   --> the service's endpoint
+    CommitData --> native core (fast path)
+    commands   <-- the service, as the GetAsyncCommand stream
 
 Rules
 - A producer exists from its InitializeConnection on; whatever comes before is
@@ -25,14 +24,10 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
-from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import ignore
+from stretto.ipc.host import HostedService
 from stretto.ipc.service import Raw
 from stretto.ports.encoded_message import field_bytes
-from stretto.ports.peer import Peer, peer_of
-from stretto.ports.port_host import PortHost
 from stretto.ports.producer_port import PRODUCER_PORT
-from stretto.ports.relay_host import HostedRelay
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field, varint_field
 
@@ -41,13 +36,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from stretto import _native
-    from stretto.base.errors import StrettoError
-    from stretto.base.stream_socket import StreamListener, StreamSocket
-    from stretto.base.task_runner import TaskRunner
-    from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
-    from stretto.ports.endpoints import HostedProducerEndpoint, RemoteProducer
-    from stretto.ports.relay_host import ConnectRelay
+    from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
+    from stretto.ports.peer import Peer
     from stretto.protos.config import DataSourceConfig
 
     class ConnectProducer(Protocol):
@@ -55,7 +46,7 @@ if TYPE_CHECKING:
 
         def __call__(
             self,
-            producer: RemoteProducer,
+            producer: OutOfProcessProducer,
             *,
             uid: int,
             pid: int,
@@ -68,7 +59,7 @@ if TYPE_CHECKING:
             machine_name: str,
             shm_emulation: bool,
             shm_fd: int,
-        ) -> HostedProducerEndpoint:
+        ) -> RemoteProducerEndpoint:
             """The endpoint of a new producer.
 
             Raises:
@@ -97,77 +88,8 @@ _SCRAPING = {
 }
 
 
-class ProducerHost(PortHost):
-    """Accepts producers.
-
-    Args:
-        runner: The service's.
-        connect: Makes the service's endpoint for a producer.
-        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
-        scrape_by_default: Scrape the memory of producers that don't say whether
-            it may be.
-        connect_relay: Makes the service's endpoint for a relay, on sockets that are for them.
-        on_error: Told when nobody can be accepted for a while, and why.
-    """
-
-    __slots__ = ("_connect", "_connect_relay", "_scrape_by_default")
-
-    def __init__(
-        self,
-        runner: TaskRunner,
-        connect: ConnectProducer,
-        make_queue: Callable[[int], SocketOutbox] | None = None,
-        *,
-        scrape_by_default: bool = False,
-        connect_relay: ConnectRelay | None = None,
-        on_error: Callable[[StrettoError], object] = ignore,
-    ) -> None:
-        super().__init__(runner, make_queue, on_error)
-        self._connect = connect
-        self._connect_relay = connect_relay
-        self._scrape_by_default = scrape_by_default
-
-    def listen(self, socket: StreamListener, *, relays: bool = False) -> None:
-        """Accept producers on one more socket, which belongs to this object from now on.
-
-        Args:
-            socket: Of any kind.
-            relays: Accept relays of other machines, too.
-        """
-
-        def accept(end: StreamSocket) -> None:
-            self.add_connection(end, relays=relays)
-
-        self._accept_from(socket, accept)
-
-    def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
-        """Serve a producer on a connected socket, which belongs to this object from now on."""
-        peer = peer_of(end)
-        producer = HostedProducer(self._connect, peer, self._scrape_by_default)
-        hosted: list[HostedProducer | HostedRelay] = [producer]
-        if relays and self._connect_relay is not None:
-            hosted.append(HostedRelay(self._connect_relay, peer))
-
-        def on_closed() -> None:
-            for each in hosted:
-                each.disconnected()
-
-        connection = self._connection(end, "producer", peer.pid, on_closed)
-        services = [each.service for each in hosted]
-        machine = HostConnection(
-            services,
-            connection,
-            connection.give_up,
-            peer.introduce,
-            connection,
-            on_senseless=self._on_senseless("producer", peer.pid),
-        )
-        producer.take_fd = machine.take_fd
-        connection.start(machine, producer.commit_frames)
-
-
-class HostedProducer:
-    """A producer at the other end of a connection; what the service calls `RemoteProducer`.
+class RemoteProducer:
+    """A producer at the other end of a connection; what the service calls `OutOfProcessProducer`.
 
     Args:
         connect: Makes the service's endpoint.
@@ -187,7 +109,7 @@ class HostedProducer:
         self._connect = connect
         self._peer = peer
         self._scrape_by_default = scrape_by_default
-        self._endpoint: HostedProducerEndpoint | None = None
+        self._endpoint: RemoteProducerEndpoint | None = None
         self._commands: Deferred | None = None
         self._has_memory = False
         # The last one that was sent, and what it is encoded.
@@ -250,7 +172,7 @@ class HostedProducer:
 
     # --- requests of the producer
 
-    def _connected(self) -> HostedProducerEndpoint:
+    def _connected(self) -> RemoteProducerEndpoint:
         if self._endpoint is None:
             raise RemoteProtocolError("a request before InitializeConnection")
         return self._endpoint
@@ -350,7 +272,7 @@ class HostedProducer:
     def _sync(self, _request: ipc.SyncRequest, deferred: Deferred) -> None:
         self._connected().sync(lambda: deferred.resolve(ipc.SyncResponse()))
 
-    # --- calls of the service (RemoteProducer)
+    # --- calls of the service (OutOfProcessProducer)
 
     def on_connect(self) -> None:
         """Nothing goes over the wire: the producer knows by its reply."""

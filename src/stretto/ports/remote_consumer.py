@@ -1,19 +1,15 @@
-"""ConsumerPort, the service's side: remote consumers become endpoints of the service.
+"""The service's side of ConsumerPort: one consumer behind a socket.
 
-    socket --> ConsumerHost --> one HostedConsumer per connection
-                                  requests  --> service's endpoint
-                                  its calls <-- service: the end of the session, events
-                                  the trace <-- pulled, as fast as the consumer reads
+    requests      --> the service's endpoint
+    notifications <-- the service: the end of the session, observable events
+    trace         <-- read from the service as fast as the consumer reads
 
 Rules
-- Who connects is checked first (`peer_rule`), and hung up on if it may not. Over
-  a network nobody can be checked: that has to be allowed on its own, and such a
-  consumer is nobody's user, who starts sessions and owns no files.
 - EnableTracing is answered when its session ends, or can't begin.
-- What can be large (trace, service state) goes as a stream with back-pressure:
-  see `ipc.reply_streams`. A consumer that lets other answers pile up until its
-  queue is full is hung up on: the service never waits.
-- A connection is a consumer: when it ends, its session ends, unless detached.
+- Large replies (trace, service state) are streams with back-pressure: see
+  `ipc.reply_streams`. A consumer that lets other replies pile up until its queue is full is
+  disconnected: the service never waits.
+- A consumer's session ends with its connection, unless the session is detached.
 """
 
 from __future__ import annotations
@@ -23,14 +19,10 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.frames import MAX_FRAME_BYTES
-from stretto.ipc.host import HostConnection, HostedService
-from stretto.ipc.listener import ignore
-from stretto.ipc.reply_streams import ReplyStreams
+from stretto.ipc.host import HostedService
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
 from stretto.ports.encoded_message import split_message, without_field
-from stretto.ports.peer_rule import PeerRule
-from stretto.ports.port_host import PortHost
 from stretto.ports.service_state import split_state
 from stretto.ports.trace_slices import pack_slices
 from stretto.protos import ipc
@@ -41,17 +33,14 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from stretto.base.errors import StrettoError
-    from stretto.base.stream_socket import StreamListener, StreamSocket
-    from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import PeerCredentials
-    from stretto.ipc.connection import SocketOutbox
     from stretto.ipc.host import Deferred, Handler
-    from stretto.ports.endpoints import Consumer, HostedConsumerEndpoint
+    from stretto.ipc.reply_streams import ReplyStreams
+    from stretto.ports.endpoints import Consumer, RemoteConsumerEndpoint
 
     class ConnectConsumer(Protocol):
         """`TracingService.connect_consumer`."""
 
-        def __call__(self, consumer: Consumer, uid: int) -> HostedConsumerEndpoint: ...
+        def __call__(self, consumer: Consumer, uid: int) -> RemoteConsumerEndpoint: ...
 
 
 MAX_PART_BYTES = MAX_FRAME_BYTES - 128
@@ -63,75 +52,12 @@ _WRITER_STATS = 18
 
 SHOWN_NAME = 60
 
-NOBODY = 65534
-"""The user of consumers over a network."""
-
 _NO_BUGREPORTS = (
     "SaveTraceForBugreport is deprecated. Use CloneSession(kBugreportSessionId) instead."
 )
 
 
-class ConsumerHost(PortHost):
-    """Accepts consumers.
-
-    Args:
-        runner: The service's.
-        connect: Makes the service's endpoint for a consumer.
-        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
-        may_connect: Says who may be a consumer: by default root and this process's user.
-        allow_network: Whoever reaches a TCP or vsock listener may be one, too.
-        on_error: Told when nobody can be accepted for a while, and why.
-    """
-
-    __slots__ = ("_allow_network", "_connect", "_may_connect")
-
-    def __init__(
-        self,
-        runner: TaskRunner,
-        connect: ConnectConsumer,
-        make_queue: Callable[[int], SocketOutbox] | None = None,
-        *,
-        may_connect: Callable[[PeerCredentials], bool] | None = None,
-        allow_network: bool = False,
-        on_error: Callable[[StrettoError], object] = ignore,
-    ) -> None:
-        super().__init__(runner, make_queue, on_error)
-        self._connect = connect
-        self._may_connect = may_connect or PeerRule()
-        self._allow_network = allow_network
-
-    def listen(self, socket: StreamListener) -> None:
-        """Accept consumers on one more socket, which belongs to this object from now on."""
-        self._accept_from(socket, self.add_connection)
-
-    def add_connection(self, end: StreamSocket) -> None:
-        """Serve a consumer on a connected socket, which belongs to this object from now on."""
-        peer = end.peer_credentials()
-        if not (self._may_connect(peer) if peer else self._allow_network):
-            end.close()
-            return
-
-        def on_closed() -> None:
-            streams.close()
-            consumer.disconnected()
-
-        pid = peer.pid if peer else 0
-        connection = self._connection(end, "consumer", pid, on_closed)
-        streams = ReplyStreams(self._runner, connection)
-        uid = peer.uid if peer else NOBODY
-        consumer = HostedConsumer(self._connect, uid, streams, self._on_error)
-        machine = HostConnection(
-            [consumer.service],
-            connection,
-            connection.give_up,
-            end=connection,
-            on_senseless=self._on_senseless("consumer", pid),
-        )
-        consumer.take_fd = machine.take_fd
-        connection.start(machine, on_drained=streams.resume)
-
-
-class HostedConsumer:
+class RemoteConsumer:
     """A consumer at the other end of a connection; what the service calls `Consumer`.
 
     Args:

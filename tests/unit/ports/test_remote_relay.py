@@ -11,8 +11,8 @@ from stretto.ipc.host import HostConnection
 from stretto.ipc.service import Raw
 from stretto.ports.endpoints import RelayEndpoint
 from stretto.ports.peer import Peer, machine_id
-from stretto.ports.relay_host import MAX_CLOCKS, HostedRelay
 from stretto.ports.relay_port import RELAY_PORT
+from stretto.ports.remote_relay import MAX_CLOCKS, RemoteRelay
 from stretto.protos import ipc
 from stretto.protos.ipc import IPCFrame
 from stretto.protos.trace import SystemInfo
@@ -45,7 +45,7 @@ class Talk:
         self.runner = FakeTaskRunner()
         self.pair = ConnectionPair(self.runner)
         self.peer = Peer(address="192.0.2.1:10")
-        self.hosted = HostedRelay(self.connect, self.peer)
+        self.hosted = RemoteRelay(self.connect, self.peer)
         self.client = Client(self.pair.client_outbox)
         self.host = HostConnection(
             [self.hosted.service], self.pair.host_outbox, lambda: None, self.peer.introduce

@@ -1,6 +1,6 @@
 """What accepts the connections of a port: its listeners, the connections, who is hung up on.
 
-`ProducerHost` and `ConsumerHost` say what becomes of a connection that is accepted.
+`ProducerIPCService` and `ConsumerIPCService` say what becomes of a connection that is accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.ipc.connection import SocketOutbox
 
 
-class PortHost:
+class IPCService:
     """Listeners, and the connections that came from them.
 
     Args:

@@ -1,0 +1,94 @@
+"""The service's side of ConsumerPort: accepts the connections of consumers.
+
+    socket --> ConsumerIPCService --> one RemoteConsumer per connection
+
+Rules
+- The kernel's credentials of each peer are checked first (`peer_rule`); the connection of a
+  peer without permission is closed.
+- Over a network there are no credentials. Such consumers need `allow_network`; they get the
+  user NOBODY, who can start sessions and owns no files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.ipc.host import HostConnection
+from stretto.ipc.listener import ignore
+from stretto.ipc.reply_streams import ReplyStreams
+from stretto.ports.ipc_service import IPCService
+from stretto.ports.peer_rule import PeerRule
+from stretto.ports.remote_consumer import RemoteConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.errors import StrettoError
+    from stretto.base.stream_socket import StreamListener, StreamSocket
+    from stretto.base.task_runner import TaskRunner
+    from stretto.base.unix_socket import PeerCredentials
+    from stretto.ipc.connection import SocketOutbox
+    from stretto.ports.remote_consumer import ConnectConsumer
+
+NOBODY = 65534
+"""The user of consumers over a network."""
+
+
+class ConsumerIPCService(IPCService):
+    """Accepts consumers.
+
+    Args:
+        runner: The service's.
+        connect: Makes the service's endpoint for a consumer.
+        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
+        may_connect: Says who may be a consumer: by default root and this process's user.
+        allow_network: Whoever reaches a TCP or vsock listener may be one, too.
+        on_error: Told when nobody can be accepted for a while, and why.
+    """
+
+    __slots__ = ("_allow_network", "_connect", "_may_connect")
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        connect: ConnectConsumer,
+        make_queue: Callable[[int], SocketOutbox] | None = None,
+        *,
+        may_connect: Callable[[PeerCredentials], bool] | None = None,
+        allow_network: bool = False,
+        on_error: Callable[[StrettoError], object] = ignore,
+    ) -> None:
+        super().__init__(runner, make_queue, on_error)
+        self._connect = connect
+        self._may_connect = may_connect or PeerRule()
+        self._allow_network = allow_network
+
+    def listen(self, socket: StreamListener) -> None:
+        """Accept consumers on one more socket, which belongs to this object from now on."""
+        self._accept_from(socket, self.add_connection)
+
+    def add_connection(self, end: StreamSocket) -> None:
+        """Serve a consumer on a connected socket, which belongs to this object from now on."""
+        peer = end.peer_credentials()
+        if not (self._may_connect(peer) if peer else self._allow_network):
+            end.close()
+            return
+
+        def on_closed() -> None:
+            streams.close()
+            consumer.disconnected()
+
+        pid = peer.pid if peer else 0
+        connection = self._connection(end, "consumer", pid, on_closed)
+        streams = ReplyStreams(self._runner, connection)
+        uid = peer.uid if peer else NOBODY
+        consumer = RemoteConsumer(self._connect, uid, streams, self._on_error)
+        machine = HostConnection(
+            [consumer.service],
+            connection,
+            connection.give_up,
+            end=connection,
+            on_senseless=self._on_senseless("consumer", pid),
+        )
+        consumer.take_fd = machine.take_fd
+        connection.start(machine, on_drained=streams.resume)

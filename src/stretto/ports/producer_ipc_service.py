@@ -1,0 +1,95 @@
+"""The service's side of ProducerPort: accepts the connections of producers.
+
+socket --> ProducerIPCService --> one RemoteProducer per connection
+one RemoteRelay, too, on sockets for relays
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.ipc.host import HostConnection
+from stretto.ipc.listener import ignore
+from stretto.ports.ipc_service import IPCService
+from stretto.ports.peer import peer_of
+from stretto.ports.remote_producer import RemoteProducer
+from stretto.ports.remote_relay import RemoteRelay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.errors import StrettoError
+    from stretto.base.stream_socket import StreamListener, StreamSocket
+    from stretto.base.task_runner import TaskRunner
+    from stretto.ipc.connection import SocketOutbox
+    from stretto.ports.remote_producer import ConnectProducer
+    from stretto.ports.remote_relay import ConnectRelay
+
+
+class ProducerIPCService(IPCService):
+    """Accepts producers.
+
+    Args:
+        runner: The service's.
+        connect: Makes the service's endpoint for a producer.
+        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
+        scrape_by_default: Scrape the memory of producers that don't say whether
+            it may be.
+        connect_relay: Makes the service's endpoint for a relay, on sockets that are for them.
+        on_error: Told when nobody can be accepted for a while, and why.
+    """
+
+    __slots__ = ("_connect", "_connect_relay", "_scrape_by_default")
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        connect: ConnectProducer,
+        make_queue: Callable[[int], SocketOutbox] | None = None,
+        *,
+        scrape_by_default: bool = False,
+        connect_relay: ConnectRelay | None = None,
+        on_error: Callable[[StrettoError], object] = ignore,
+    ) -> None:
+        super().__init__(runner, make_queue, on_error)
+        self._connect = connect
+        self._connect_relay = connect_relay
+        self._scrape_by_default = scrape_by_default
+
+    def listen(self, socket: StreamListener, *, relays: bool = False) -> None:
+        """Accept producers on one more socket, which belongs to this object from now on.
+
+        Args:
+            socket: Of any kind.
+            relays: Accept relays of other machines, too.
+        """
+
+        def accept(end: StreamSocket) -> None:
+            self.add_connection(end, relays=relays)
+
+        self._accept_from(socket, accept)
+
+    def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
+        """Serve a producer on a connected socket, which belongs to this object from now on."""
+        peer = peer_of(end)
+        producer = RemoteProducer(self._connect, peer, self._scrape_by_default)
+        hosted: list[RemoteProducer | RemoteRelay] = [producer]
+        if relays and self._connect_relay is not None:
+            hosted.append(RemoteRelay(self._connect_relay, peer))
+
+        def on_closed() -> None:
+            for each in hosted:
+                each.disconnected()
+
+        connection = self._connection(end, "producer", peer.pid, on_closed)
+        services = [each.service for each in hosted]
+        machine = HostConnection(
+            services,
+            connection,
+            connection.give_up,
+            peer.introduce,
+            connection,
+            on_senseless=self._on_senseless("producer", peer.pid),
+        )
+        producer.take_fd = machine.take_fd
+        connection.start(machine, producer.commit_frames)
