@@ -15,9 +15,10 @@ from stretto.ipc.host import HostConnection
 from stretto.ipc.service import ServiceDescriptor
 from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.consumer_port import CONSUMER_PORT
-from stretto.ports.producer_ipc_service import ProducerIPCService, RemoteProducer
+from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.ports.remote_consumer import RemoteConsumer
+from stretto.ports.remote_producer import RemoteProducer
 from stretto.ports.remote_relay import RemoteRelay
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceDescriptor
