@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.viewer.bridge import PORT
+from stretto.cli.bridge import PORT
 from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram

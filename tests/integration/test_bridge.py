@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidMessage, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
+from stretto.viewer.access import PUBLIC_UI
+from stretto.viewer.bridge import HANDSHAKE_S
 from stretto.viewer.connection_slots import MAX_CONNECTIONS
-from stretto.viewer.http_connection import IDLE_MS
-from stretto.viewer.websocket_frames import BINARY, CLOSE
 from tests.support.commands import DEADLINE_S, Command
 from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
-from tests.support.websocket_client import client_frame, handshake, server_frames
-
-GOODBYE = client_frame(CLOSE, (1000).to_bytes(2))
 
 
 class Echo:
@@ -83,99 +83,85 @@ def dial(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), DEADLINE_S)
 
 
-def hear(page: socket.socket, size: int) -> bytes:
-    """The payloads of the frames that come, until they are of `size` bytes."""
+def page(port: int, origin: str = PUBLIC_UI, path: str = "/traced") -> ClientConnection:
+    """A page that is connected."""
+    return connect(f"ws://127.0.0.1:{port}{path}", origin=Origin(origin), open_timeout=DEADLINE_S)
+
+
+def refusal(port: int, **options: str) -> int:
+    """The status of the refusal of a page."""
+    with pytest.raises(InvalidStatus) as caught:
+        page(port, **options)
+    return caught.value.response.status_code
+
+
+def receive(page: ClientConnection, size: int) -> bytes:
     data = b""
-    while True:
-        data += page.recv(1 << 16)
-        try:
-            frames = server_frames(data)
-        except (AssertionError, IndexError):
-            continue
-        payload = b"".join(payload for opcode, payload in frames if opcode == BINARY)
-        if len(payload) >= size:
-            return payload
-
-
-def upgraded(port: int) -> socket.socket:
-    page = dial(port)
-    try:
-        page.sendall(handshake(host=f"127.0.0.1:{port}"))
-        answer = b""
-        while not answer.endswith(b"\r\n\r\n"):
-            answer += (got := page.recv(1))
-            if not got:
-                raise ConnectionError("hung up on")
-        assert answer.startswith(b"HTTP/1.1 101 ")
-    except BaseException:
-        page.close()
-        raise
-    return page
-
-
-def status(port: int, request: bytes) -> int:
-    with dial(port) as page:
-        page.sendall(request)
-        return int(page.recv(1 << 16).split()[1])
+    while len(data) < size:
+        message = page.recv(DEADLINE_S)
+        assert isinstance(message, bytes)
+        data += message
+    return data
 
 
 def test_bytes_go_through_and_come_back(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     payload = bytes(range(256)) * 4000
-    with upgraded(port) as page, upgraded(port) as other:
-        writer = threading.Thread(target=page.sendall, args=(client_frame(BINARY, payload),))
+    with page(port) as one, page(port) as other:
+        writer = threading.Thread(target=one.send, args=(payload,))
         writer.start()
-        assert hear(page, len(payload)) == payload
+        assert receive(one, len(payload)) == payload
         writer.join(DEADLINE_S)
-        other.sendall(client_frame(BINARY, b"meanwhile"))
-        assert hear(other, 9) == b"meanwhile"
-        page.sendall(GOODBYE)
-        assert server_frames(page.recv(1 << 16)) == [(CLOSE, (1000).to_bytes(2))]
-        assert page.recv(1) == b""
+        other.send(b"meanwhile")
+        assert receive(other, 9) == b"meanwhile"
     assert bridge.interrupt() == 0
 
 
-def test_a_service_that_comes_later(bridge: Command, path: Path) -> None:
+def test_ctrl_c_ends_it_while_pages_are_connected(service: Echo, bridge: Command) -> None:
+    with page(port_of(bridge)) as connected:
+        connected.send(b"here")
+        assert receive(connected, 4) == b"here"
+        assert bridge.interrupt() == 0
+    assert "Traceback" not in bridge.said
+
+
+def test_service_may_start_later(bridge: Command, path: Path) -> None:
     port = port_of(bridge)
     bridge.line_with("Start `stretto traced`")
-    request = handshake(host=f"127.0.0.1:{port}")
-    assert status(port, request) == 503
+    assert refusal(port) == 503
     bridge.line_with("refused a page")
     echo = Echo(path)
     try:
-        with upgraded(port) as page:
-            page.sendall(client_frame(BINARY, b"there"))
-            assert hear(page, 5) == b"there"
+        with page(port) as connected:
+            connected.send(b"there")
+            assert receive(connected, 5) == b"there"
     finally:
         echo.close()
 
 
-def test_who_may_not(service: Echo, bridge: Command) -> None:
+def test_other_pages_are_refused(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
-    host = f"127.0.0.1:{port}"
-    assert status(port, handshake(host=host, origin="https://evil.example")) == 403
-    assert status(port, handshake(host=f"evil.example:{port}")) == 403
-    assert status(port, handshake(host=host, origin=None)) == 403
-    assert status(port, handshake("/adb", host=host)) == 404
+    assert refusal(port, origin="https://evil.example") == 403
+    assert refusal(port, path="/adb") == 404
 
 
 def test_too_many_connections_are_hung_up_on(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
-    pages = [dial(port) for _ in range(MAX_CONNECTIONS)]
+    ends = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
-            one_more.settimeout(IDLE_MS / 2000)  # later it would be hung up on for idling
+            one_more.settimeout(HANDSHAKE_S / 2)  # later it would be hung up on for idling
             assert one_more.recv(1) == b""
     finally:
-        for page in pages:
-            page.close()
+        for end in ends:
+            end.close()
     # They have gone: there is room again, once the bridge has noticed.
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
-            upgraded(port).close()
-            return
-        except ConnectionError:
+            with page(port):
+                return
+        except (OSError, InvalidMessage):
             assert time.monotonic() < deadline
 
 
@@ -185,12 +171,12 @@ def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Comman
     with as_user(65534):
         strangers = [dial(port) for _ in range(2 * MAX_CONNECTIONS)]
     try:
-        with upgraded(port) as page:
-            page.sendall(client_frame(BINARY, b"here"))
-            assert hear(page, 4) == b"here"
-        # Those that say nothing are hung up on, much sooner than an idle page would be.
+        with page(port) as connected:
+            connected.send(b"here")
+            assert receive(connected, 4) == b"here"
+        # Those that send nothing are hung up on, much sooner than an idle page would be.
         for stranger in strangers:
-            stranger.settimeout(IDLE_MS / 2000)
+            stranger.settimeout(HANDSHAKE_S / 2)
             assert stranger.recv(1) == b""
     finally:
         for stranger in strangers:
@@ -198,7 +184,7 @@ def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Comman
 
 
 @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-def test_another_user_is_told_so(service: Echo, bridge: Command) -> None:
+def test_another_user_is_refused(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     with as_user(65534):
-        assert status(port, handshake(host=f"127.0.0.1:{port}")) == 403
+        assert refusal(port) == 403

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import sys
-from contextlib import closing
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from stretto.base.errors import TransportError
-from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.base.errors import CommandError, TransportError
 from stretto.base.socket_names import consumer_socket
 from stretto.base.unix_socket import UnixSocket
 from stretto.cli.verb_parser import VerbParser, port_number
-from stretto.viewer.access import PUBLIC_UI, Access
-from stretto.viewer.bridge import PATH, PORT, Bridge
-from stretto.viewer.http_server import HttpServer
-from stretto.viewer.loopback import LOOPBACK
+from stretto.viewer.access import LOOPBACK, PUBLIC_UI
 from stretto.viewer.peer_user import allowed_users
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+PORT = 8037
+"""The only one that the UI's pages may connect to."""
 
 ORIGINS = (PUBLIC_UI, "http://localhost:10000", "http://127.0.0.1:10000", "http://127.0.0.1:9001")
 """Pages that may record: the public UI, one that its developers run, one of `stretto view`."""
@@ -57,18 +58,20 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _connect(address: str) -> UnixSocket:
-    """Connect to a service that we may trust, at once.
+def _connect(address: str) -> socket.socket:
+    """Connect, without waiting, to a service of our own user or root.
 
     Raises:
         TransportError: There is none.
     """
     end = UnixSocket.connect(address, timeout_ms=0)
-    uid = end.peer_credentials().uid
-    if uid not in (0, os.geteuid()):
+    try:
+        uid = end.peer_credentials().uid
+        if uid not in (0, os.geteuid()):
+            raise TransportError(f"the service at {address} runs as user {uid}: it must be ours")
+        return socket.socket(fileno=os.dup(end.fileno()))
+    finally:
         end.close()
-        raise TransportError(f"the service at {address} runs as user {uid}: it must be ours")
-    return end
 
 
 def _tell(message: str) -> None:
@@ -76,43 +79,51 @@ def _tell(message: str) -> None:
 
 
 class _Refusals:
-    """Tells of each kind of refusal once: the page doesn't say why it can't connect."""
+    """Prints each kind of refusal once: the page doesn't say why it can't connect."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def __call__(self, message: str) -> None:
-        if message not in self._told and len(self._told) < MAX_REFUSALS_SHOWN:
-            self._told.add(message)
+        if message not in self._shown and len(self._shown) < MAX_REFUSALS_SHOWN:
+            self._shown.add(message)
             _tell(f"refused a page: {message}")
 
 
-def _tell_start(port: int, address: str) -> None:
-    _tell(f"ws://{LOOPBACK}:{port}{PATH} leads to the tracing service at {address}. Ctrl-C ends.")
+def _tell_start(port: int, address: str, path: str) -> None:
+    _tell(f"ws://{LOOPBACK}:{port}{path} leads to the tracing service at {address}. Ctrl-C ends.")
     try:
         _connect(address).close()
     except TransportError as error:
         _tell(f"{error}. Start `stretto traced`; this goes on.")
 
 
+async def _serve(options: argparse.Namespace) -> None:
+    from stretto.viewer.bridge import PATH, Bridge
+
+    address = consumer_socket()
+    users = allowed_users(tuple(options.user))
+    origins = (*ORIGINS, *options.origin)
+    bridge = Bridge(lambda: _connect(address), users, origins, _Refusals())
+    _tell_start(await bridge.start(options.port), address, PATH)
+    await asyncio.get_running_loop().create_future()  # until Ctrl-C
+
+
 def run(arguments: Sequence[str]) -> int:
     """`stretto bridge`.
 
     Raises:
-        StrettoError: The port can't be used, or an argument makes no sense.
+        StrettoError: `websockets` isn't installed, the port can't be used, or an argument makes
+            no sense.
     """
     options = _parse(arguments)
-    address = consumer_socket()
-    users = allowed_users(tuple(options.user))
-    with (
-        closing(SelectorTaskRunner()) as runner,
-        closing(HttpServer(options.port, runner, users)) as server,
-    ):
-        access = Access(server.port, (*ORIGINS, *options.origin))
-        server.serve(Bridge(access, lambda: _connect(address), runner, _Refusals()))
-        _tell_start(server.port, address)
-        try:
-            runner.run()
-        except KeyboardInterrupt:
-            pass
+    if find_spec("websockets") is None:
+        raise CommandError(
+            f"bridge: the package websockets is missing: `{sys.executable} -m pip install "
+            "'stretto[bridge]'` brings it."
+        )
+    try:
+        asyncio.run(_serve(options))
+    except KeyboardInterrupt:
+        pass
     return 0

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
-from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.cli.browser import find_browser
 from stretto.cli.verb_parser import VerbParser, port_number
-from stretto.viewer.access import PUBLIC_UI, Access, origin_of
-from stretto.viewer.http_server import HttpServer
-from stretto.viewer.loopback import LOOPBACK
+from stretto.viewer.access import LOOPBACK, PUBLIC_UI, Access, origin_of
+from stretto.viewer.page_server import PageServer
 from stretto.viewer.peer_user import allowed_users
 from stretto.viewer.trace_site import PORT, TraceFile, TraceSite, trace_url, ui_url
 from stretto.viewer.ui_files import PACKAGE, UiFiles, find_ui
@@ -78,15 +76,15 @@ def _ui_files() -> UiFiles:
     return UiFiles(folder)
 
 
-def _server(options: argparse.Namespace, runner: SelectorTaskRunner) -> HttpServer:
+def _server(options: argparse.Namespace) -> PageServer:
     users = allowed_users(tuple(options.user))
     if options.port is not None:
-        return HttpServer(options.port, runner, users)
+        return PageServer(options.port, users)
     try:
-        return HttpServer(PORT, runner, users)
+        return PageServer(PORT, users)
     except TransportError as error:
         if options.offline:
-            return HttpServer(0, runner, users)  # our own pages may fetch from any
+            return PageServer(0, users)  # our own pages may fetch from any
         raise CommandError(
             f"view: {error} The UI fetches traces from no other. Is another `stretto view` there, "
             "or a trace processor? End it, or use --offline."
@@ -110,21 +108,19 @@ class _Viewing:
     def __init__(
         self,
         options: argparse.Namespace,
-        runner: SelectorTaskRunner,
-        server: HttpServer,
+        server: PageServer,
         trace: TraceFile,
         ui: UiFiles | None,
     ) -> None:
         self._options = options
-        self._runner = runner
+        self._server = server
         self._keep = options.keep or options.offline
         self._trace = trace
         origins = (origin_of(options.ui),) if ui is None else ()
         access = Access(server.port, origins, own_pages=ui is not None)
-        site = TraceSite(trace, access, ui, self._on_fetched)
-        server.serve(site)
+        self._site = TraceSite(trace, access, ui, self._on_fetched)
         home = options.ui if ui is None else f"http://{LOOPBACK}:{server.port}"
-        self.url = ui_url(home, trace_url(server.port, site.path))
+        self.url = ui_url(home, trace_url(server.port, self._site.path))
 
     def run(self) -> int:
         """Until the page has the trace, or Ctrl-C. The exit code."""
@@ -133,7 +129,7 @@ class _Viewing:
             _open_browser(self.url)
         _tell("Ctrl-C ends." if self._keep else "waiting for the page to fetch it. Ctrl-C ends.")
         try:
-            self._runner.run()
+            self._server.serve(self._site)
         except KeyboardInterrupt:
             return 0 if self._keep else 130
         return 0
@@ -141,7 +137,7 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            self._runner.quit()
+            self._server.shutdown()  # this is the connection's thread
 
 
 def _open_browser(url: str) -> None:
@@ -172,7 +168,6 @@ def run(arguments: Sequence[str]) -> int:
     ui = _ui_files() if options.offline else None
     with (
         closing(_trace_file(options.trace)) as trace,
-        closing(SelectorTaskRunner()) as runner,
-        closing(_server(options, runner)) as server,
+        _server(options) as server,
     ):
-        return _Viewing(options, runner, server, trace, ui).run()
+        return _Viewing(options, server, trace, ui).run()

@@ -1,36 +1,43 @@
 """Which pages may talk to a server on 127.0.0.1: the checks of Host and Origin.
 
-Any page of the web may send requests to 127.0.0.1 from the user's browser, and a page whose name
-was made to resolve to 127.0.0.1 (DNS rebinding) may even read the answers, as its own.
+Any page of the web may send requests to 127.0.0.1 from the user's browser. A page whose name
+was made to resolve to 127.0.0.1 (DNS rebinding) may even read the responses, as its own.
 
 Rules
-- Host has to name this machine, with the server's port: a rebound page sends its own name.
-- Origin, which browsers send and pages can't forge, has to be one of those meant, if it is there.
+- Host has to name this machine and the server's port: a rebound page sends its own name.
+- Origin, which browsers send and pages can't forge, has to be one of those allowed, if present.
+- A request with several fields of one of these names is refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stretto.base.errors import ConfigError
-from stretto.viewer.http_request import HttpError
+from stretto.viewer.response import HttpError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from stretto.viewer.http_request import Request
-
+LOOPBACK = "127.0.0.1"
 PUBLIC_UI = "https://ui.perfetto.dev"
-LOCAL_HOSTS = ("127.0.0.1", "localhost")
+LOCAL_HOSTS = (LOOPBACK, "localhost")
+
+
+class RequestFields(Protocol):
+    """The header fields of a request, as `http.server` and `websockets` have them."""
+
+    def get_all(self, name: str, /) -> Sequence[str] | None:
+        """Returns the values of all fields of a name; None or nothing if there are none."""
 
 
 class Access:
     """The rules of one server.
 
     Args:
-        port: Where it listens.
-        origins: Pages that may ask: `https://ui.perfetto.dev`.
-        own_pages: Pages that came from this server may, too.
+        port: The port that the server listens on.
+        origins: Allowed pages: `https://ui.perfetto.dev`.
+        own_pages: Whether pages that came from this server are allowed, too.
     """
 
     __slots__ = ("_hosts", "_origins")
@@ -43,33 +50,45 @@ class Access:
         own = {f"http://{host}" for host in self._hosts} if own_pages else set()
         self._origins = {check_origin(origin) for origin in origins} | own
 
-    def check(self, request: Request, *, origin_needed: bool = False) -> str | None:
-        """The request's origin, which is one of those meant; None if it has none.
+    def check(self, fields: RequestFields, *, origin_needed: bool = False) -> str | None:
+        """Returns the request's origin, which is an allowed one; None if it has none.
 
         Args:
-            request: Any.
-            origin_needed: Refuse requests without one.
+            fields: The request's header fields.
+            origin_needed: Whether a request without an origin is refused.
 
         Raises:
-            HttpError: It may not ask.
+            HttpError: The request is refused.
         """
-        host = request.fields.get("host")
+        host = _single(fields, "Host")
         if host is None or host.lower() not in self._hosts:
-            raise HttpError(403, f"{host!r} is not this server's name: ask for 127.0.0.1")
-        origin = request.fields.get("origin")
+            raise HttpError(403, f"{host!r} is not this server's name: ask for {LOOPBACK}")
+        origin = _single(fields, "Origin")
         if origin is None and origin_needed:
-            raise HttpError(403, "only the Perfetto UI may connect, and nobody said to be it")
+            raise HttpError(403, "only the Perfetto UI may connect: the request has no Origin")
         if origin is not None and origin not in self._origins:
-            meant = ", ".join(sorted(self._origins))
-            raise HttpError(403, f"pages of {origin} may not connect, only those of {meant}")
+            allowed = ", ".join(sorted(self._origins))
+            raise HttpError(403, f"pages of {origin} may not connect, only those of {allowed}")
         return origin
 
 
-def check_origin(text: str) -> str:
-    """An origin as browsers send it.
+def _single(fields: RequestFields, name: str) -> str | None:
+    """Returns the value of a field; None if it is absent.
 
     Raises:
-        ConfigError: It's none.
+        HttpError: There are several.
+    """
+    values = fields.get_all(name) or ()
+    if len(values) > 1:
+        raise HttpError(400, f"the request has several fields {name}")
+    return values[0] if values else None
+
+
+def check_origin(text: str) -> str:
+    """Returns an origin as browsers send it.
+
+    Raises:
+        ConfigError: The text is no origin.
     """
     if origin_of(text) != text.lower():
         raise ConfigError(f"{text!r} is no origin: give one like http://localhost:10000")
@@ -77,10 +96,10 @@ def check_origin(text: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """The origin of the pages below an address.
+    """Returns the origin of the pages below an address.
 
     Raises:
-        ConfigError: It is none of the web.
+        ConfigError: The text is no address of the web.
     """
     scheme, separator, rest = url.lower().partition("://")
     host = rest.partition("/")[0]

@@ -1,227 +1,218 @@
 """The bridge: the record page of the Perfetto UI as a consumer of a tracing service.
 
-    page --WebSocket, binary messages--> BridgeSession --bytes--> consumer socket of the service
+    page --WebSocket, binary messages--> Bridge --bytes--> consumer socket of the service
 
-Both directions are plain streams of bytes, of frames as `ipc.frames` has them; messages begin and
-end anywhere. The bridge looks at none of it, and keeps none of it.
+Both directions are streams of bytes, of frames as `ipc.frames` has them; messages begin and end
+anywhere. The bridge copies the bytes without parsing them. The library `websockets` speaks the
+WebSocket protocol (RFC 6455).
 
 Rules
-- The service decides by the user id who may be its consumer, and it sees the bridge's: so the
-  bridge answers only its own user (`peer_user`), and only the UI's pages (`access`).
+- The service decides by the user id who may be its consumer, and it sees the bridge's user id.
+  So the bridge answers only its own user (`peer_user`), and only the UI's pages (`access`).
 - A side that doesn't read makes the other one wait.
-- The end of either side is the other's, too; what came before it is still delivered.
+- When one side ends, the other gets what came before, and then ends too.
 
 Source: ui.md, "On the wire of the bridge".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+import socket
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 
 from stretto.base.errors import TransportError
-from stretto.viewer.http_connection import Upgrade
-from stretto.viewer.http_request import HttpError
-from stretto.viewer.stream import LINGER_MS, Stream
-from stretto.viewer.websocket import GOING_AWAY, UNSUPPORTED_DATA, Closed, Data, WebSocket
-from stretto.viewer.websocket_handshake import accept_handshake
+from stretto.viewer.access import LOOPBACK, Access
+from stretto.viewer.connection_slots import ConnectionSlots
+from stretto.viewer.peer_user import connected_user
+from stretto.viewer.response import HttpError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Sequence
 
-    from stretto.base.task_runner import TaskRunner
-    from stretto.viewer.access import Access
-    from stretto.viewer.http_request import Request
-    from stretto.viewer.http_response import Response
-    from stretto.viewer.stream import StreamEnd
+    from websockets.http11 import Request, Response
 
-PORT = 8037
-"""The only one that the UI's pages may connect to."""
 PATH = "/traced"
 ADB_PATH = "/adb"
 
-CLOSE_MS = 5000
-"""How long a page has to answer a goodbye, and the service to take a page's last words."""
+MAX_MESSAGE_BYTES = 1 << 20
+RECEIVE_BYTES = 64 << 10
+HANDSHAKE_S = 30
+CLOSE_S = 5
+"""How long a page has to answer a close frame, and the service to take a page's last bytes."""
+REFUSED_S = 2
+"""How long the connection of a refused user lasts."""
+
+_SILENT = logging.Logger("stretto.bridge", logging.CRITICAL)
+"""The library would log each failed handshake with a traceback."""
+
+
+class PageConnection(ServerConnection):
+    """A connection that takes one of its user's slots before its first byte is read.
+
+    Attributes:
+        answered: Whether the user at the other end is answered.
+        service: Connected to the service, from the handshake on.
+    """
+
+    answered = False
+    service: socket.socket | None = None
+
+    def __init__(self, slots: ConnectionSlots, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._slots = slots
+        self._user: int | None = None
+        self._has_slot = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._user = connected_user(transport.get_extra_info("socket"))
+        self.answered = self._slots.answers(self._user)
+        self._has_slot = self._slots.take(self._user)
+        if not self._has_slot:
+            self.transport.abort()
+        elif not self.answered:
+            self.loop.call_later(REFUSED_S, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._has_slot:
+            self._slots.release(self._user)
+        if self.service is not None:
+            self.service.close()
 
 
 class Bridge:
-    """The site of `stretto bridge`.
+    """The server of `stretto bridge`.
 
     Args:
-        access: Which pages may connect.
-        connect: Makes a connection to the service. Called on the runner's thread: may not wait.
-        runner: Where everything runs.
-        on_refused: Gets the reason, which no page shows.
+        connect: Connects to the service without waiting; raises TransportError.
+        users: Ids of the users that are answered.
+        origins: Pages that may connect: `https://ui.perfetto.dev`.
+        on_refused: Called with the reason of each refusal: pages don't show it.
     """
-
-    __slots__ = ("_access", "_connect", "_on_refused", "_runner")
 
     def __init__(
         self,
-        access: Access,
-        connect: Callable[[], StreamEnd],
-        runner: TaskRunner,
+        connect: Callable[[], socket.socket],
+        users: Container[int],
+        origins: Sequence[str],
         on_refused: Callable[[str], object] = str,
     ) -> None:
-        self._access = access
         self._connect = connect
-        self._runner = runner
+        self._slots = ConnectionSlots(users)
+        self._origins = origins
         self._on_refused = on_refused
 
-    def answer(self, request: Request) -> Response | Upgrade:
-        """The answer to a page.
+    async def start(self, port: int) -> int:
+        """Start to serve on 127.0.0.1, until the loop ends.
+
+        Args:
+            port: 0 for any free one.
+
+        Returns:
+            The port.
 
         Raises:
-            HttpError: It may not connect, asks for something else, or there is no service.
+            TransportError: The port is taken, or not allowed.
+            ConfigError: An origin is none.
         """
         try:
-            return self._upgrade(request)
-        except HttpError as error:
-            self._on_refused(str(error))
-            raise
+            listening = socket.create_server((LOOPBACK, port))
+        except OSError as error:
+            raise TransportError(f"can't listen on {LOOPBACK}:{port}: {error.strerror}.") from error
+        with ExitStack() as undo:
+            undo.callback(listening.close)
+            port = int(listening.getsockname()[1])
+            self._access = Access(port, self._origins)
+            self._server = await self._serve(listening)
+            undo.pop_all()
+        return port
 
-    def _upgrade(self, request: Request) -> Upgrade:
-        if request.path == ADB_PATH:
-            raise HttpError(404, f"no Android devices here: this bridge knows {PATH} only")
-        if request.path != PATH:
-            raise HttpError(404, f"there is no {request.path!r}: this bridge knows {PATH} only")
-        self._access.check(request, origin_needed=True)
-        fields = accept_handshake(request)
+    async def _serve(self, listening: socket.socket) -> Server:
+        return await serve(
+            self._relay,
+            sock=listening,
+            process_request=self._process_request,
+            create_connection=partial(PageConnection, self._slots),  # type: ignore[arg-type]
+            compression=None,
+            server_header=None,
+            open_timeout=HANDSHAKE_S,
+            ping_interval=None,
+            close_timeout=CLOSE_S,
+            max_size=MAX_MESSAGE_BYTES,
+            write_limit=0,  # `send` ends when the kernel has all: then the page is to answer
+            logger=_SILENT,
+        )
+
+    # --- the handshake
+
+    def _process_request(self, page: ServerConnection, request: Request) -> Response | None:
+        assert isinstance(page, PageConnection)
         try:
-            end = self._connect()
-        except TransportError as error:
-            raise HttpError(503, str(error)) from error
-        return Upgrade(fields, lambda page, rest, on_end: self._begin(end, page, rest, on_end))
+            self._check(page, request)
+            page.service = self._connect()
+        except (HttpError, TransportError) as error:
+            self._on_refused(str(error))
+            status = error.status if isinstance(error, HttpError) else 503
+            return page.respond(status, f"stretto: {error}\n")
+        return None
 
-    def _begin(
-        self, end: StreamEnd, page: Stream, rest: bytes, on_end: Callable[[], object]
-    ) -> None:
-        BridgeSession(page, end, self._runner, on_end).begin(rest)
+    def _check(self, page: PageConnection, request: Request) -> None:
+        if not page.answered:
+            raise HttpError(403, "another user of this machine started this: it answers only them")
+        path = request.path.partition("?")[0]
+        if path == ADB_PATH:
+            raise HttpError(404, f"no Android devices here: this bridge knows {PATH} only")
+        if path != PATH:
+            raise HttpError(404, f"there is no {path!r}: this bridge knows {PATH} only")
+        self._access.check(request.headers, origin_needed=True)
 
+    # --- the bytes
 
-class BridgeSession:
-    """One page's connection to the service. Owns the page's stream.
-
-    Args:
-        page: After the handshake.
-        end: Connected to the service; belongs to this object from now on.
-        runner: Where everything runs.
-        on_end: Called once, when both sides have ended.
-    """
-
-    __slots__ = ("_on_end", "_page", "_runner", "_service", "_timer", "_websocket")
-
-    def __init__(
-        self, page: Stream, end: StreamEnd, runner: TaskRunner, on_end: Callable[[], object]
-    ) -> None:
-        self._runner = runner
-        self._on_end = on_end
-        self._timer: object | None = None
-        self._websocket = WebSocket()
-        self._page = page
-        self._service = Stream(end, runner, _ServiceSide(self))
-
-    def begin(self, received: bytes) -> None:
-        """Start with what came right behind the handshake."""
-        self._page.owner = self
-        self._page.resume()
-        self.on_bytes(memoryview(received))
-
-    # --- StreamOwner of the page
-
-    def on_bytes(self, data: memoryview) -> None:
-        for event in self._websocket.receive(data):
-            if isinstance(event, Data):
-                self._on_data(event)
-            elif isinstance(event, Closed):
-                # A page that made a mistake may be in the middle of sending more.
-                self._say()
-                self._page.finish(0 if event.by_peer else LINGER_MS)
-        self._say()
-        if self._service.congested or self._page.congested:
-            self._page.pause()
-
-    def on_drained(self) -> None:
-        self._service.resume()
-        if not self._service.congested:
-            self._page.resume()
-        self._hasten_close()
-
-    def on_end(self) -> None:
-        if self._service.closed:
-            self._end()
-        else:
-            self._start_timer(self._service)
-            self._service.finish(0)
-
-    # --- the service's side
-
-    def on_service_bytes(self, data: memoryview) -> None:
-        """The service sent something."""
-        if not self._websocket.closing:
-            self._websocket.send_binary(bytes(data))
-            self._say()
-            if self._page.congested:
-                self._service.pause()
-
-    def on_service_drained(self) -> None:
-        """The service has read what it was sent."""
-        if not self._page.congested:
-            self._page.resume()
-
-    def on_service_end(self) -> None:
-        """The service has hung up."""
-        if self._page.closed:
-            self._end()
-        else:
-            self._websocket.close(GOING_AWAY, "the tracing service hung up")
-            self._say()
-            self._page.resume()
-            self._hasten_close()
-
-    # --- both
-
-    def _on_data(self, event: Data) -> None:
-        if event.text:
-            self._websocket.close(UNSUPPORTED_DATA, "the service understands binary messages only")
-            self._hasten_close()
-            return
-        self._service.write(event.payload)
-
-    def _say(self) -> None:
-        self._page.write(self._websocket.take_output())
-
-    def _hasten_close(self) -> None:
-        """Once a goodbye is out, its answer is due."""
-        if self._websocket.closing and self._page.pending_bytes == 0 and not self._page.closed:
-            self._start_timer(self._page)
-
-    def _start_timer(self, stream: Stream) -> None:
-        self._stop_timer()
-        self._timer = self._runner.post_delayed(stream.close, CLOSE_MS)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._runner.cancel(self._timer)
-            self._timer = None
-
-    def _end(self) -> None:
-        self._stop_timer()
-        self._on_end()
+    async def _relay(self, page: ServerConnection) -> None:
+        """Copy both ways until one side ends."""
+        assert isinstance(page, PageConnection)
+        service, page.service = page.service, None
+        reader, writer = await asyncio.open_unix_connection(sock=service)
+        to_service = asyncio.create_task(_copy_to_service(page, writer))
+        to_page = asyncio.create_task(_copy_to_page(reader, page))
+        try:
+            await page.wait_closed()
+            await asyncio.wait([to_service], timeout=CLOSE_S)
+        finally:
+            to_service.cancel()
+            to_page.cancel()
+            writer.transport.abort()
 
 
-class _ServiceSide:
-    """Owns the service's stream for a session."""
+async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
+    """Copy the page's messages until it has closed, and end the connection to the service."""
+    with suppress(ConnectionError):  # the service has ended, and `_copy_to_page` says so
+        with suppress(ConnectionClosed):
+            while True:
+                message = await page.recv()
+                if isinstance(message, str):
+                    reason = "the service understands binary messages only"
+                    await page.close(CloseCode.UNSUPPORTED_DATA, reason)
+                    break
+                writer.write(message)
+                await writer.drain()
+        writer.close()
+        await writer.wait_closed()
 
-    __slots__ = ("_session",)
 
-    def __init__(self, session: BridgeSession) -> None:
-        self._session = session
-
-    def on_bytes(self, data: memoryview) -> None:
-        self._session.on_service_bytes(data)
-
-    def on_drained(self) -> None:
-        self._session.on_service_drained()
-
-    def on_end(self) -> None:
-        self._session.on_service_end()
+async def _copy_to_page(reader: asyncio.StreamReader, page: ServerConnection) -> None:
+    """Copy the service's bytes until it has ended, and close the page."""
+    with suppress(ConnectionClosed):
+        with suppress(ConnectionError):
+            while data := await reader.read(RECEIVE_BYTES):
+                await page.send(data)
+        await page.close(CloseCode.GOING_AWAY, "the tracing service hung up")

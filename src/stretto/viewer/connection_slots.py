@@ -1,8 +1,8 @@
 """How many connections a server has at once, counted by user.
 
 A user that is answered has `MAX_CONNECTIONS` of its own. All others together have
-`MAX_REFUSED`, and each of them `MAX_REFUSED_PER_USER`, to be told that they are refused: they
-take nothing from those who are answered.
+`MAX_REFUSED`, and each of them `MAX_REFUSED_PER_USER`, on which they get their refusal. So they
+take no slots from users that are answered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_REFUSED_PER_USER = 4
 
 
 class ConnectionSlots:
-    """See above.
+    """Counts the connections of one server.
 
     Args:
         users: Ids of the users that are answered.
@@ -33,7 +33,7 @@ class ConnectionSlots:
         self._refused = 0
 
     def answers(self, user: int | None) -> bool:
-        """Whether it is one that is answered; None is a user that can't be known."""
+        """Returns whether a user is answered; None is a user that can't be known."""
         return user is not None and user in self._users
 
     def take(self, user: int | None) -> bool:

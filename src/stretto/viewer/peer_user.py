@@ -28,6 +28,14 @@ _ESTABLISHED = "01"
 """Any other state says nothing: a socket that was left behind belongs to root there."""
 
 
+def connected_user(connection: socket.socket) -> int | None:
+    """Returns the id of the user at the other end of a connection; None if it can't be known."""
+    try:
+        return socket_owner(connection.getpeername(), connection.getsockname())
+    except OSError:
+        return None  # the other end has gone
+
+
 def socket_owner(local: Address, remote: Address) -> int | None:
     """The user id that owns the established connection from `local` to `remote`; None if the
     kernel knows none.

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from stretto.base.errors import TransportError
-from stretto.viewer.http_request import HttpError
-from stretto.viewer.http_response import FileBody, Response
+from stretto.viewer.response import FileBody, HttpError, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.viewer.access import Access
-    from stretto.viewer.http_request import Request
-    from stretto.viewer.http_response import Fields
+    from stretto.viewer.access import Access, RequestFields
+    from stretto.viewer.response import Fields
     from stretto.viewer.ui_files import UiFiles
 
 PORT = 9001
@@ -40,7 +38,6 @@ _NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
 """What a browser would understand otherwise, or throw away."""
 _LIVE_RELOAD = "/live_reload"
 """The UI listens there for events, wherever it comes from 127.0.0.1."""
-_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class TraceFile:
@@ -108,34 +105,31 @@ class TraceSite:
         self._on_fetched = on_fetched
         self.path = f"/{secrets.token_urlsafe(_SECRET_BYTES)}/{trace.name}"
 
-    def answer(self, request: Request) -> Response:
-        """The answer to a page.
+    def answer(self, method: str, path: str, fields: RequestFields) -> Response:
+        """Returns the response to a page's request.
 
         Raises:
-            HttpError: It may not ask, or there is no such thing.
+            HttpError: The page may not connect, or there is nothing at that path.
         """
-        origin = self._access.check(request)
-        if request.method not in _METHODS:
-            allowed = ("Allow", ", ".join(_METHODS))
-            raise HttpError(405, "there are only things to read here", (allowed,))
-        if secrets.compare_digest(request.path.encode(), self.path.encode()):
-            return self._trace_response(request, _cors(origin))
-        response = self._ui_response(request) if self._ui is not None else None
+        origin = self._access.check(fields)
+        if secrets.compare_digest(path.encode(), self.path.encode()):
+            return self._trace_response(method, fields, _cors(origin))
+        response = self._ui_response(path) if self._ui is not None else None
         if response is None:
-            raise HttpError(404, f"there is no {request.path!r} here")
+            raise HttpError(404, f"there is no {path!r} here")
         return response
 
-    def _trace_response(self, request: Request, cors: Fields) -> Response:
-        if request.method == "OPTIONS":
-            return Response(204, cors + _preflight(request))
-        fields = (("Content-Type", "application/octet-stream"), ("Cache-Control", "no-store"))
-        return Response(200, fields + cors, self._trace.body(), self._on_fetched)
+    def _trace_response(self, method: str, fields: RequestFields, cors: Fields) -> Response:
+        if method == "OPTIONS":
+            return Response(204, cors + _preflight(fields))
+        described = (("Content-Type", "application/octet-stream"), ("Cache-Control", "no-store"))
+        return Response(200, described + cors, self._trace.body(), self._on_fetched)
 
-    def _ui_response(self, request: Request) -> Response | None:
-        if request.path == _LIVE_RELOAD:
+    def _ui_response(self, path: str) -> Response | None:
+        if path == _LIVE_RELOAD:
             return Response(204, ())
         try:
-            return self._ui.response(request.path) if self._ui else None
+            return self._ui.response(path) if self._ui else None
         except TransportError as error:
             raise HttpError(500, str(error)) from error
 
@@ -163,8 +157,8 @@ def _cors(origin: str | None) -> Fields:
     return (*allowed, ("Vary", "Origin"))
 
 
-def _preflight(request: Request) -> Fields:
-    fields: Fields = (("Access-Control-Allow-Methods", ", ".join(_METHODS)),)
-    if request.fields.get("access-control-request-private-network") == "true":
-        fields += (("Access-Control-Allow-Private-Network", "true"),)
-    return fields
+def _preflight(fields: RequestFields) -> Fields:
+    allowed: Fields = (("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),)
+    if fields.get_all("Access-Control-Request-Private-Network") == ["true"]:
+        allowed += (("Access-Control-Allow-Private-Network", "true"),)
+    return allowed

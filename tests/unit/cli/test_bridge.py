@@ -35,3 +35,9 @@ def test_refusals_are_told_once_and_not_without_end(capsys: pytest.CaptureFixtur
     told = capsys.readouterr().err.splitlines()
     assert len(told) == bridge.MAX_REFUSALS_SHOWN
     assert told[0] == "stretto: refused a page: the same"
+
+
+def test_missing_library_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "find_spec", lambda name: None)
+    with pytest.raises(CommandError, match=r"websockets is missing: .* 'stretto\[bridge\]'"):
+        bridge.run([])

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from email.message import Message
+
 import pytest
 
 from stretto.base.errors import ConfigError
 from stretto.viewer.access import PUBLIC_UI, Access, check_origin, origin_of
-from stretto.viewer.http_request import HttpError, Request
+from stretto.viewer.response import HttpError
 
 PORT = 8037
 
 
-def request(host: str | None = "127.0.0.1:8037", origin: str | None = PUBLIC_UI) -> Request:
-    fields = {"host": host, "origin": origin}
-    return Request("GET", "/", {k: v for k, v in fields.items() if v is not None}, True)
+def request(host: str | None = "127.0.0.1:8037", origin: str | None = PUBLIC_UI) -> Message:
+    fields = Message()
+    for name, value in (("Host", host), ("Origin", origin)):
+        if value is not None:
+            fields[name] = value
+    return fields
 
 
 @pytest.fixture
@@ -46,6 +51,15 @@ def test_other_pages_may_not(access: Access, origin: str) -> None:
     with pytest.raises(HttpError, match="may not connect") as caught:
         access.check(request(origin=origin))
     assert caught.value.status == 403
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+def test_field_that_comes_twice_is_refused(access: Access, name: str) -> None:
+    twice = request()
+    twice[name] = twice[name]
+    with pytest.raises(HttpError, match=f"several fields {name}") as caught:
+        access.check(twice)
+    assert caught.value.status == 400
 
 
 def test_who_says_no_origin(access: Access) -> None:

@@ -1,274 +1,415 @@
+"""The bridge between a WebSocket client and a service, on real sockets."""
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from stretto.base.errors import TransportError
-from stretto.base.unix_socket import UnixSocket
-from stretto.testing.fake_task_runner import FakeTaskRunner
-from stretto.viewer.access import PUBLIC_UI, Access
-from stretto.viewer.bridge import CLOSE_MS, Bridge
-from stretto.viewer.http_connection import HttpConnection
-from stretto.viewer.stream import HIGH_WATER_BYTES, LINGER_MS, RECEIVE_BYTES
-from stretto.viewer.websocket_frames import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT
-from tests.support.far_end import FarEnd
-from tests.support.websocket_client import client_frame, handshake, server_frames
+from stretto.base.errors import ConfigError, TransportError
+from stretto.viewer import bridge as module
+from stretto.viewer.access import PUBLIC_UI
+from stretto.viewer.bridge import MAX_MESSAGE_BYTES, Bridge
+from stretto.viewer.connection_slots import MAX_CONNECTIONS, MAX_REFUSED_PER_USER
 
-GOODBYE = client_frame(CLOSE, (1000).to_bytes(2))
+HANG_S = 30.0
 
 
-class Door:
-    """Leads to the service, or nowhere."""
+class Service:
+    """The far ends of the connections that a bridge made."""
 
-    def __init__(self, service: FarEnd) -> None:
-        self._service = service
-        self.open = True
+    def __init__(self) -> None:
+        self.runs = True
+        self.ends: list[socket.socket] = []
+
+    def connect(self) -> socket.socket:
+        if not self.runs:
+            raise TransportError("can't connect to /nowhere")
+        near, far = socket.socketpair()
+        far.setblocking(False)
+        self.ends.append(far)
+        return near
+
+    async def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            got = await asyncio.get_running_loop().sock_recv(self.ends[-1], 1 << 16)
+            assert got
+            data += got
+        return data
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.ends[-1], data)
+
+    async def ended(self) -> bool:
+        return await asyncio.get_running_loop().sock_recv(self.ends[-1], 1) == b""
+
+    def close(self) -> None:
+        for end in self.ends:
+            end.close()
+
+
+class World:
+    """A bridge, its service, and what it needs to be connected to."""
+
+    def __init__(self) -> None:
+        self.service = Service()
+        self.users = {os.geteuid()}
         self.refusals: list[str] = []
+        self.bridge = Bridge(self.service.connect, self.users, [PUBLIC_UI], self.refusals.append)
+        self.port = 0
 
-    def connect(self) -> UnixSocket:
-        if not self.open:
-            raise TransportError("nobody listens there")
-        return self._service.near
+    def page(self, path: str = "/traced", name: str = "127.0.0.1", **options: Any) -> connect:
+        settings: dict[str, Any] = {"origin": PUBLIC_UI, "host": "127.0.0.1"} | options
+        return connect(f"ws://{name}:{self.port}{path}", max_size=None, **settings)
 
-
-@pytest.fixture
-def door(service: FarEnd) -> Iterator[Door]:
-    yield Door(service)
-    service.near.close()
-
-
-@pytest.fixture(autouse=True)
-def connection(far: FarEnd, runner: FakeTaskRunner, door: Door) -> Iterator[list[str]]:
-    """A page's connection, before its handshake."""
-    bridge = Bridge(Access(8037, [PUBLIC_UI]), door.connect, runner, door.refusals.append)
-    ends: list[str] = []
-    connection = HttpConnection(far.near, runner, bridge, lambda: ends.append("end"))
-    yield ends
-    connection.close()
-    runner.advance(CLOSE_MS)
-    assert ends == ["end"]
-    assert not runner.watched
-    assert runner.delayed_count == 0
+    async def refusal(self, path: str = "/traced", **options: Any) -> tuple[int, str]:
+        """Status and body of the refusal of a page."""
+        with pytest.raises(InvalidStatus) as caught:
+            await self.page(path, **options)
+        return caught.value.response.status_code, caught.value.response.body.decode()
 
 
-@pytest.fixture
-def page(far: FarEnd) -> FarEnd:
-    """A page that is connected."""
-    far.say(handshake())
-    assert far.hear().startswith(b"HTTP/1.1 101 ")
-    return far
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    made = World()
+    made.port = await made.bridge.start(0)
+    try:
+        yield made
+    finally:
+        made.bridge._server.close()
+        await made.bridge._server.wait_closed()
+        made.service.close()
 
 
-def messages(data: bytes) -> bytes:
-    """The payloads of binary messages, as one stream."""
-    frames = server_frames(data)
-    assert {opcode for opcode, _ in frames} <= {BINARY}
-    return b"".join(payload for _, payload in frames)
+def run(test: Callable[[World], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(HANG_S), world() as made:
+            await test(made)
+
+    asyncio.run(within())
 
 
-def refused(far: FarEnd, request: bytes, door: Door) -> int:
-    far.say(request)
-    head, _, body = far.hear().partition(b"\r\n\r\n")
-    assert body == f"stretto: {door.refusals[-1]}\n".encode()
-    return int(head.split()[1])
+async def close_code(page: ClientConnection) -> tuple[int, str]:
+    """What the bridge closes with; messages before it are skipped."""
+    with suppress(ConnectionClosed):
+        while True:
+            await page.recv()
+    assert page.close_code is not None
+    return page.close_code, page.close_reason or ""
 
 
 class TestHandshake:
     @pytest.mark.parametrize(
-        ("status", "request_"),
+        ("status", "path", "options"),
         [
-            (403, handshake(origin=None)),
-            (403, handshake(origin="https://evil.example")),
-            (403, handshake(host="evil.example:8037")),
-            (404, handshake("/adb")),
-            (404, handshake("/")),
-            (404, handshake("/traced/x")),
-            (426, handshake(version="7")),
+            (403, "/traced", {"origin": None}),
+            (403, "/traced", {"origin": "https://evil.example"}),
+            (403, "/traced", {"name": "evil.example"}),
+            (400, "/traced", {"additional_headers": {"Host": "127.0.0.1"}}),
+            (400, "/traced", {"additional_headers": {"Origin": "https://evil.example"}}),
+            (404, "/adb", {}),
+            (404, "/", {}),
+            (404, "/traced/x", {}),
         ],
     )
-    def test_refused(
-        self, far: FarEnd, service: FarEnd, door: Door, status: int, request_: bytes
+    def test_other_pages_are_refused_before_the_service_is_reached(
+        self, status: int, path: str, options: dict[str, Any]
     ) -> None:
-        assert refused(far, request_, door) == status
-        # Nobody bothered the service.
-        service.say(b"x")
-        assert service.near.recv_into(memoryview(bytearray(9))) == (1, -1)
+        async def test(world: World) -> None:
+            got, body = await world.refusal(path, **options)
+            assert (got, body) == (status, f"stretto: {world.refusals[-1]}\n")
+            assert world.service.ends == []
 
-    def test_adb_is_told_what_is_here(self, far: FarEnd, door: Door) -> None:
-        refused(far, handshake("/adb"), door)
-        assert "Android" in door.refusals[0]
+        run(test)
 
-    def test_no_service(self, far: FarEnd, door: Door) -> None:
-        door.open = False
-        assert refused(far, handshake(), door) == 503
-        door.open = True
-        far.say(handshake())
-        assert far.hear().startswith(b"HTTP/1.1 101 ")
+    def test_adb_is_refused_with_what_is_there_instead(self) -> None:
+        async def test(world: World) -> None:
+            assert "Android" in (await world.refusal("/adb"))[1]
 
-    def test_words_right_behind_it(self, far: FarEnd, service: FarEnd) -> None:
-        far.say(handshake() + client_frame(BINARY, b"early"))
-        assert service.hear() == b"early"
+        run(test)
+
+    def test_absent_service_is_a_refusal_and_may_come_later(self) -> None:
+        async def test(world: World) -> None:
+            world.service.runs = False
+            assert await world.refusal() == (503, "stretto: can't connect to /nowhere\n")
+            world.service.runs = True
+            async with world.page() as page:
+                await page.send(b"there")
+                assert await world.service.receive(5) == b"there"
+
+        run(test)
+
+    def test_request_for_no_websocket_leaves_no_connection_to_the_service(self) -> None:
+        async def test(world: World) -> None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+            writer.write(
+                b"GET /traced HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nOrigin: %b\r\n\r\n"
+                % (world.port, PUBLIC_UI.encode())
+            )
+            assert (await reader.read()).startswith(b"HTTP/1.1 426 ")
+            writer.close()
+            await writer.wait_closed()
+            assert await world.service.ended()
+
+        run(test)
+
+    def test_origin_that_is_none_is_refused_at_the_start(self) -> None:
+        async def start() -> None:
+            await Bridge(Service().connect, (), ["http://localhost:1/path"]).start(0)
+
+        with pytest.raises(ConfigError, match="no origin"):
+            asyncio.run(start())
 
 
 class TestBytes:
-    def test_both_directions(self, page: FarEnd, service: FarEnd) -> None:
-        page.say(client_frame(BINARY, b"to the "))
-        page.say(client_frame(BINARY, b"ser", final=False) + client_frame(CONTINUATION, b"vice"))
-        assert service.hear() == b"to the service"
-        service.say(b"to the page")
-        assert messages(page.hear()) == b"to the page"
+    def test_bytes_go_both_ways(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                await page.send(b"to the ")
+                await page.send([b"ser", b"vice"])
+                assert await world.service.receive(14) == b"to the service"
+                await world.service.send(b"to the page")
+                assert await page.recv() == b"to the page"
 
-    def test_a_long_answer_is_cut_and_whole(self, page: FarEnd, service: FarEnd) -> None:
-        answer = bytes(range(256)) * 400
-        service.say(answer)
-        heard = page.hear()
-        assert messages(heard) == answer
-        assert all(len(payload) <= RECEIVE_BYTES for _, payload in server_frames(heard))
+        run(test)
 
-    def test_pings_are_answered(self, page: FarEnd) -> None:
-        page.say(client_frame(PING, b"?"))
-        assert server_frames(page.hear()) == [(PONG, b"?")]
+    def test_long_streams_arrive_whole_in_both_directions(self) -> None:
+        async def test(world: World) -> None:
+            sent = bytes(range(256)) * 40_000
+            async with world.page() as page:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(world.service.send(sent))
+                    got = b""
+                    while len(got) < len(sent):
+                        message = await page.recv()
+                        assert isinstance(message, bytes)
+                        got += message
+                assert got == sent
+                async with asyncio.TaskGroup() as group:
+                    received = group.create_task(world.service.receive(len(sent)))
+                    for start in range(0, len(sent), MAX_MESSAGE_BYTES):
+                        await page.send(sent[start : start + MAX_MESSAGE_BYTES])
+                assert received.result() == sent
+
+        run(test)
+
+    def test_two_pages_have_connections_of_their_own(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as one:
+                async with world.page() as other:
+                    await other.send(b"other")
+                    assert await world.service.receive(5) == b"other"
+                world.service.ends.reverse()
+                await one.send(b"one")
+                assert await world.service.receive(3) == b"one"
+
+        run(test)
 
 
 class TestBackPressure:
-    def test_a_page_that_does_not_read(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner
-    ) -> None:
-        sent = service.fill()
-        # The kernel's buffers, and ours up to the mark.
-        assert sent < 4 * HIGH_WATER_BYTES
-        assert len(messages(page.hear())) == sent
-        service.say(b"and on it goes")
-        assert messages(page.hear()) == b"and on it goes"
+    def test_page_that_does_not_read_makes_the_service_wait(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page(max_queue=1) as page:
+                sent = await fill(world.service.ends[-1])
+                assert sent < 64 << 20
+                got = 0
+                while got < sent:
+                    got += len(await page.recv())
 
-    def test_a_service_that_does_not_read(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner
-    ) -> None:
-        frame = client_frame(BINARY, bytes(60_000))
-        sent = 0
-        while taken := page._end.send(frame[sent % len(frame) :]):
-            runner.run_until_idle()
-            sent += taken
-            assert sent < 8 * HIGH_WATER_BYTES
-        assert len(service.hear()) == sent // len(frame) * 60_000 + max(0, sent % len(frame) - 8)
+        run(test)
 
-    def test_pings_of_a_page_that_does_not_read(self, page: FarEnd) -> None:
-        ping = client_frame(PING, bytes(125)) * 100
-        sent = 0
-        while taken := page._end.send(ping[sent % len(ping) :]):
-            page._runner.run_until_idle()
-            sent += taken
-            assert sent < 8 * HIGH_WATER_BYTES
-        assert page.hear()
+    def test_service_that_does_not_read_makes_the_page_wait(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                block, sent = bytes(60_000), 0
+                with suppress(TimeoutError):
+                    while sent < 256 << 20:
+                        async with asyncio.timeout(1):
+                            await page.send(block)
+                        sent += len(block)
+                assert sent < 64 << 20
+                assert len(await world.service.receive(sent)) >= sent
+
+        run(test)
+
+
+async def fill(end: socket.socket) -> int:
+    """Send until nothing more is taken for a second. Returns the size in bytes."""
+    loop, sent = asyncio.get_running_loop(), 0
+    while sent < 256 << 20:
+        writable = loop.create_future()
+        loop.add_writer(end, lambda future=writable: future.done() or future.set_result(None))
+        try:
+            await asyncio.wait_for(writable, 1)
+        except TimeoutError:
+            break
+        finally:
+            loop.remove_writer(end)
+        sent += end.send(bytes(1 << 16))
+    return sent
 
 
 class TestEnds:
-    def test_the_page_says_goodbye(
-        self, page: FarEnd, service: FarEnd, connection: list[str]
+    def test_page_that_closes_ends_the_connection_to_the_service(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                await page.send(b"last bytes")
+            assert page.close_code == 1000
+            assert await world.service.receive(10) == b"last bytes"
+            assert await world.service.ended()
+
+        run(test)
+
+    def test_page_that_vanishes_ends_the_connection_to_the_service(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                page.transport.abort()
+                assert await world.service.ended()
+
+        run(test)
+
+    def test_service_that_ends_closes_the_page_after_its_last_bytes(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                await world.service.send(b"last bytes")
+                world.service.close()
+                assert await page.recv() == b"last bytes"
+                assert await close_code(page) == (1001, "the tracing service hung up")
+
+        run(test)
+
+    def test_slow_page_receives_all_that_the_service_sent_before_its_end(
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        page.say(client_frame(BINARY, b"last words") + GOODBYE)
-        assert service.hear() == b"last words"
-        assert service.hung_up
-        assert server_frames(page.hear()) == [(CLOSE, (1000).to_bytes(2))]
-        assert page.hung_up
-        assert connection == ["end"]
+        monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-    def test_the_page_vanishes(self, page: FarEnd, service: FarEnd, connection: list[str]) -> None:
-        page.hang_up()
-        assert service.hear() == b""
-        assert service.hung_up
-        assert connection == ["end"]
+        async def test(world: World) -> None:
+            async with world.page(max_queue=1) as page:
+                sent = await fill(world.service.ends[-1])
+                world.service.close()
+                with pytest.raises(TimeoutError):  # much later, nothing has been cut off
+                    async with asyncio.timeout(10 * module.CLOSE_S):
+                        await page.wait_closed()
+                got = 0
+                while got < sent:
+                    got += len(await page.recv())
+                assert (await close_code(page))[0] == 1001
 
-    def test_the_service_hangs_up(
-        self, page: FarEnd, service: FarEnd, connection: list[str]
+        run(test)
+
+    def test_page_that_answers_no_close_frame_is_cut_off(
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        service.say(b"last words")
-        service.hang_up()
-        said, goodbye = server_frames(page.hear())
-        assert said == (BINARY, b"last words")
-        assert goodbye == (CLOSE, (1001).to_bytes(2) + b"the tracing service hung up")
-        assert connection == []
-        page.say(GOODBYE)
-        assert page.hear() == b""
-        assert page.hung_up
-        assert connection == ["end"]
+        monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-    def test_the_service_hangs_up_and_the_page_reads_slowly(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner
+        async def test(world: World) -> None:
+            async with world.page(max_queue=1) as page:
+                page.transport.pause_reading()  # type: ignore[attr-defined]
+                world.service.close()
+                while world.bridge._slots._counts:
+                    await asyncio.sleep(0.01)
+                page.transport.resume_reading()  # type: ignore[attr-defined]
+
+        run(test)
+
+    def test_service_that_takes_no_last_bytes_is_cut_off(
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sent = service.fill()
-        service.hang_up()
-        runner.advance(10 * CLOSE_MS)
-        *said, goodbye = server_frames(page.hear())
-        assert sum(len(payload) for _, payload in said) == sent
-        assert goodbye[0] == CLOSE
-        assert not page.hung_up
+        monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-    def test_a_page_that_never_answers_a_goodbye(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner, connection: list[str]
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                for _ in range(10):
+                    await page.send(bytes(60_000))
+                page.transport.close()
+                while world.bridge._slots._counts:
+                    await asyncio.sleep(0.01)
+
+        run(test)
+
+    @pytest.mark.parametrize(
+        ("message", "code"), [("text", 1003), (bytes(MAX_MESSAGE_BYTES + 1), 1009)]
+    )
+    def test_message_that_the_bridge_does_not_take_closes_the_page(
+        self, message: str | bytes, code: int
     ) -> None:
-        service.hang_up()
-        page.hear()
-        runner.advance(CLOSE_MS)
-        assert connection == ["end"]
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                await page.send(message)
+                assert (await close_code(page))[0] == code
+                assert await world.service.ended()
 
-    def test_a_service_that_takes_no_last_words(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner, connection: list[str]
+        run(test)
+
+    def test_page_that_breaks_the_protocol_is_closed(self) -> None:
+        async def test(world: World) -> None:
+            async with world.page() as page:
+                await page.send(b"good")
+                page.transport.write(b"\xff\xff" + bytes(100))
+                assert await world.service.receive(4) == b"good"
+                assert (await close_code(page))[0] == 1002
+                assert await world.service.ended()
+
+        run(test)
+
+
+class TestUsers:
+    def test_other_user_is_refused(self) -> None:
+        async def test(world: World) -> None:
+            world.users.clear()
+            status, body = await world.refusal()
+            assert status == 403
+            assert body.startswith("stretto: another user of this machine started this")
+            assert world.service.ends == []
+
+        run(test)
+
+    def test_silent_connections_of_other_users_are_bounded_and_end_soon(
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for _ in range(20):
-            page.say(client_frame(BINARY, bytes(20_000)))
-        page.hang_up()
-        assert connection == []
-        runner.advance(CLOSE_MS)
-        assert connection == ["end"]
+        monkeypatch.setattr(module, "REFUSED_S", 0.1)
 
-    def test_text_is_refused(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner, connection: list[str]
-    ) -> None:
-        page.say(client_frame(TEXT, b"hello"))
-        ((opcode, payload),) = server_frames(page.hear())
-        assert (opcode, payload[:2]) == (CLOSE, (1003).to_bytes(2))
-        assert service.hear() == b""
-        page.say(GOODBYE)
-        service.hear()
-        assert service.hung_up
-        assert connection == ["end"]
+        async def test(world: World) -> None:
+            world.users.clear()
+            pages = [
+                await asyncio.open_connection("127.0.0.1", world.port)
+                for _ in range(3 * MAX_REFUSED_PER_USER)
+            ]
+            for reader, writer in pages:
+                assert await reader.read() == b""
+                writer.close()
+            assert not world.bridge._slots._counts
 
-    def test_a_page_that_breaks_the_rules(
-        self, page: FarEnd, service: FarEnd, runner: FakeTaskRunner, connection: list[str]
-    ) -> None:
-        page.say(client_frame(BINARY, b"good") + b"\xff\xff" + bytes(100))
-        assert service.hear() == b"good"
-        ((opcode, payload),) = server_frames(page.hear())
-        assert (opcode, payload[:2]) == (CLOSE, (1002).to_bytes(2))
-        service.say(b"nobody listens any more")
-        runner.advance(LINGER_MS)
-        page.hear()
-        assert page.hung_up
-        service.hear()
-        assert service.hung_up
-        assert connection == ["end"]
+        run(test)
+
+    def test_connection_above_the_bound_is_closed(self) -> None:
+        async def test(world: World) -> None:
+            pages = [
+                await asyncio.open_connection("127.0.0.1", world.port)
+                for _ in range(MAX_CONNECTIONS + 1)
+            ]
+            assert await pages[-1][0].read() == b""
+            for _, writer in pages:
+                writer.close()
+            while world.bridge._slots._counts:
+                await asyncio.sleep(0.01)
+            async with world.page():
+                pass
+
+        run(test)
 
 
-def test_many_at_once(runner: FakeTaskRunner) -> None:
-    before = runner.watched
-    pairs = [(FarEnd(runner), FarEnd(runner)) for _ in range(20)]
-    waiting = [service.near for _, service in pairs]
-    connect: Callable[[], UnixSocket] = lambda: waiting.pop(0)  # noqa: E731
-    bridge = Bridge(Access(8037, [PUBLIC_UI]), connect, runner)
-    connections = [HttpConnection(page.near, runner, bridge, lambda: None) for page, _ in pairs]
-    for page, _ in pairs:
-        page.say(handshake())
-        page.hear()
-    for number, (page, service) in enumerate(pairs):
-        page.say(client_frame(BINARY, b"%d" % number))
-        service.say(b"-%d" % number)
-    for number, (page, service) in enumerate(pairs):
-        assert service.hear() == b"%d" % number
-        assert messages(page.hear()) == b"-%d" % number
-    for connection, ends in zip(connections, pairs, strict=True):
-        connection.close()
-        for end in ends:
-            end.hang_up()
-    assert runner.watched == before
+def test_taken_port_is_an_error() -> None:
+    async def test(world: World) -> None:
+        with pytest.raises(TransportError, match="in use"):
+            await Bridge(world.service.connect, (), []).start(world.port)
+
+    run(test)

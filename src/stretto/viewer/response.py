@@ -1,0 +1,98 @@
+"""A response of the page server: a status, header fields, and a body that may be a file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import RemoteProtocolError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Fields = tuple[tuple[str, str], ...]
+
+PLAIN_TEXT = ("Content-Type", "text/plain; charset=utf-8")
+BLOCK_BYTES = 256 << 10
+
+
+class HttpError(RemoteProtocolError):
+    """A request is answered with an error.
+
+    Attributes:
+        status: The status code of the response.
+        fields: Further header fields of the response.
+    """
+
+    def __init__(self, status: int, message: str, fields: Fields = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.fields = fields
+
+
+class FileBody:
+    """The body of a response, read from a file while it is sent.
+
+    Args:
+        fd: The file's descriptor; this object closes it.
+        size: Bytes from the start. What the file grows by later isn't sent.
+    """
+
+    __slots__ = ("_fd", "size")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self.size = size
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yields the content in blocks of at most `BLOCK_BYTES`.
+
+        Raises:
+            TransportError: The file can't be read, or became shorter.
+        """
+        position = 0
+        while position < self.size:
+            try:
+                block = os.pread(self._fd, min(BLOCK_BYTES, self.size - position), position)
+            except OSError as error:
+                raise TransportError(f"can't read the file any more: {error.strerror}") from error
+            if not block:
+                raise TransportError("the file became shorter while it was read")
+            yield block
+            position += len(block)
+
+
+class Response:
+    """A response.
+
+    Attributes:
+        status: See `http.HTTPStatus`.
+        fields: Header fields, without those that every response has.
+        body: Bytes or a file; the response to HEAD is sent without it.
+        on_delivered: Called when the client has received the whole body. The connection ends with
+            such a response: HTTP has no other acknowledgement.
+    """
+
+    __slots__ = ("body", "fields", "on_delivered", "status")
+
+    def __init__(
+        self,
+        status: int,
+        fields: Fields = (PLAIN_TEXT,),
+        body: bytes | FileBody = b"",
+        on_delivered: Callable[[], object] | None = None,
+    ) -> None:
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.on_delivered = on_delivered
+
+    @classmethod
+    def of(cls, error: HttpError) -> Response:
+        """Makes the response that carries an error's message."""
+        body = f"stretto: {error}\n".encode()
+        return cls(error.status, (PLAIN_TEXT, *error.fields), body)
