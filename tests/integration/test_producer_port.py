@@ -19,6 +19,7 @@ import pytest
 from stretto import _native
 from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.base.unix_socket import UnixListener, UnixSocket
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos import trace
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
@@ -145,20 +146,17 @@ class TestHandshake:
             service, page_size=8192, shm_size=1 << 22, sdk_version="1", smb_scraping=False
         )
         assert service.identities == [
-            {
-                "uid": os.getuid(),
-                "pid": os.getpid(),
-                "name": "test producer",
-                "page_size_hint": 8192,
-                "shm_size_hint": 1 << 22,
-                "sdk_version": "1",
-                "smb_scraping": False,
-                "machine_id": 0,
-                "machine_name": "",
-                "shm_emulation": False,
-                "shm_fd": -1,
-            }
+            ProducerIdentity(
+                "test producer",
+                uid=os.getuid(),
+                pid=os.getpid(),
+                sdk_version="1",
+                smb_scraping=False,
+                page_size_hint=8192,
+                shm_size_hint=1 << 22,
+            )
         ]
+        assert service.offered == [-1]
         client_of(producer).disconnect()
 
     def test_refused(self, service: PlainService) -> None:

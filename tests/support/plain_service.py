@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.ports.endpoints import OutOfProcessProducer
+    from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.trace import TracePacket
 
 T = TypeVar("T")
@@ -99,7 +100,9 @@ class PlainService:
         self.table.create(BUFFER, buffer_size, _native.RING)
         self.readback = _native.Readback(self.table)
         self.endpoints: list[PlainEndpoint] = []
-        self.identities: list[dict[str, Any]] = []
+        self.identities: list[ProducerIdentity] = []
+        self.offered: list[int] = []
+        """Descriptors of memory that producers brought; -1 if none."""
         self.refuse = False
         self.runner = SelectorTaskRunner()
         self.host = ProducerIPCService(self.runner, self._connect)
@@ -110,14 +113,17 @@ class PlainService:
         self._thread = threading.Thread(target=self.runner.run)
         self._thread.start()
 
-    def _connect(self, producer: OutOfProcessProducer, **identity: Any) -> Any:
+    def _connect(
+        self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
+    ) -> Any:
         if self.refuse:
             raise SessionError("no more producers")
         self.identities.append(identity)
+        self.offered.append(shm_fd)
         producer_id = len(self.endpoints) + 1
-        self.table.set_producer(BUFFER, producer_id, identity["uid"], identity["pid"])
+        self.table.set_producer(BUFFER, producer_id, identity.uid, identity.pid)
         self.endpoints.append(PlainEndpoint(self, producer, producer_id))
-        self.endpoints[-1].emulated = identity["shm_emulation"]
+        self.endpoints[-1].emulated = identity.shm_emulation
         return self.endpoints[-1]
 
     def call(self, function: Callable[[], T]) -> T:

@@ -16,6 +16,7 @@ from stretto import _native
 from stretto.backends.runner_thread import RunnerThread
 from stretto.base.clock import SystemClock
 from stretto.client import fork
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ class InProcessBackend:
         def connect() -> None:
             endpoint = self._service.connect_producer(
                 producer,
-                uid=os.getuid(),
-                pid=os.getpid(),
-                name="stretto",
-                in_process=True,
-                page_size_hint=PAGE_SIZE,
-                shm_size_hint=SHM_SIZE,
+                ProducerIdentity(
+                    "stretto",
+                    uid=os.getuid(),
+                    pid=os.getpid(),
+                    in_process=True,
+                    page_size_hint=PAGE_SIZE,
+                    shm_size_hint=SHM_SIZE,
+                ),
             )
             producer.attach(endpoint)
 

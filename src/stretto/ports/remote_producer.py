@@ -27,6 +27,7 @@ from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.host import HostedService
 from stretto.ipc.service import Raw
 from stretto.ports.encoded_message import field_bytes
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field, varint_field
@@ -45,22 +46,9 @@ if TYPE_CHECKING:
         """`TracingService.connect_producer`."""
 
         def __call__(
-            self,
-            producer: OutOfProcessProducer,
-            *,
-            uid: int,
-            pid: int,
-            name: str,
-            page_size_hint: int,
-            shm_size_hint: int,
-            sdk_version: str,
-            smb_scraping: bool,
-            machine_id: int,
-            machine_name: str,
-            shm_emulation: bool,
-            shm_fd: int,
+            self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
         ) -> RemoteProducerEndpoint:
-            """The endpoint of a new producer.
+            """Return the endpoint of a new producer.
 
             Raises:
                 StrettoError: The service takes no more producers, or not this one.
@@ -198,20 +186,19 @@ class RemoteProducer:
 
     def _connect_with(self, request: ipc.InitializeConnectionRequest, shm_fd: int) -> None:
         peer = self._peer
-        self._endpoint = self._connect(
-            self,
+        identity = ProducerIdentity(
+            request.producer_name,
             uid=peer.uid,
             pid=peer.pid,
-            name=request.producer_name,
-            page_size_hint=request.shared_memory_page_size_hint_bytes,
-            shm_size_hint=request.shared_memory_size_hint_bytes,
-            sdk_version=request.sdk_version,
-            smb_scraping=_SCRAPING.get(request.smb_scraping_mode, self._scrape_by_default),
             machine_id=peer.machine_id,
             machine_name=peer.machine_name,
+            sdk_version=request.sdk_version,
             shm_emulation=peer.is_remote,
-            shm_fd=-1 if peer.is_remote else shm_fd,
+            smb_scraping=_SCRAPING.get(request.smb_scraping_mode, self._scrape_by_default),
+            page_size_hint=request.shared_memory_page_size_hint_bytes,
+            shm_size_hint=request.shared_memory_size_hint_bytes,
         )
+        self._endpoint = self._connect(self, identity, shm_fd=-1 if peer.is_remote else shm_fd)
         self._has_memory = self._endpoint.producer_provided_shm
 
     def _register_data_source(self, request: Raw, deferred: Deferred) -> None:

@@ -49,17 +49,18 @@ def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> 
 
 
 def _producer(producer: ProducerEndpoint) -> TracingServiceState.Producer:
-    told = TracingServiceState.Producer(
+    identity = producer.identity
+    state = TracingServiceState.Producer(
         id=producer.producer_id,
-        name=producer.name,
-        pid=producer.pid,
-        uid=producer.uid,
-        sdk_version=producer.sdk_version,
+        name=identity.name,
+        pid=identity.pid,
+        uid=identity.uid,
+        sdk_version=identity.sdk_version,
     )
-    if producer.machine_id:
-        told.machine_id = producer.machine_id
-        told.machine_name = producer.machine_name
-    return told
+    if identity.machine_id:
+        state.machine_id = identity.machine_id
+        state.machine_name = identity.machine_name
+    return state
 
 
 def _session(session: TracingSession) -> TracingServiceState.TracingSession:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from stretto.base.errors import StrettoError
     from stretto.base.task_runner import TaskRunner
     from stretto.ports.endpoints import Consumer, OutOfProcessProducer, Producer
+    from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import TraceConfig
     from stretto.service.priority_boost import Scheduler
     from stretto.service.session.wanted_data_sources import WantedDataSource
@@ -139,74 +140,44 @@ class TracingService:
     def connect_producer(
         self,
         producer: Producer | OutOfProcessProducer,
+        identity: ProducerIdentity,
         *,
-        uid: int,
-        pid: int,
-        name: str,
-        in_process: bool = False,
-        page_size_hint: int = 0,
-        shm_size_hint: int = 0,
-        smb_scraping: bool = True,
-        sdk_version: str = "",
-        machine_id: int = 0,
-        machine_name: str = "",
-        shm_emulation: bool = False,
         shm_fd: int = -1,
     ) -> ProducerEndpoint:
-        """Take in a producer.
+        """Connect a producer.
 
         Args:
-            producer: Gets the callbacks; a OutOfProcessProducer unless `in_process`.
-            uid: Whose process it is, as the kernel says it.
-            pid: Likewise; 0 if unknown.
-            name: What it calls itself.
-            in_process: Its writers share this process: memory is private to it.
-            page_size_hint: Bytes that it wishes, 0 for the default.
-            shm_size_hint: Likewise.
-            smb_scraping: Whether chunks may be read before it commits them.
-            sdk_version: What it says about its library.
-            machine_id: Its machine, 0 for this one.
-            machine_name: What that is called.
-            shm_emulation: No memory can be shared with it: its chunks come by message.
-            shm_fd: Memory that it offers, with pages of `page_size_hint`; stays the
-                caller's. `producer_provided_shm` of the endpoint says whether it was taken.
+            producer: Gets the callbacks; a OutOfProcessProducer unless `identity.in_process`.
+            identity: Its process, its machine and the memory it asks for.
+            shm_fd: Memory that it offers, with pages of `identity.page_size_hint`; stays the
+                caller's. `producer_provided_shm` of the endpoint tells whether it was accepted.
 
         Raises:
             SessionError: 65535 producers are connected, or only the service's own user's
                 may be.
         """
-        remote = shm_emulation or (machine_id != 0 and not in_process)
-        # What a remote producer says of its user is no more than a claim.
-        if self.lockdown and (uid != self.uid or remote):
+        if not self._admits(identity):
             raise SessionError(
                 "The service is locked down: a config with lockdown_mode LOCKDOWN_CLEAR opens it."
             )
         producer_id = self._producer_ids.allocate()
         if not producer_id:
             raise SessionError(f"{MAX_PRODUCER_ID} producers are connected, which is the most.")
-        endpoint = ProducerEndpoint(
-            self,
-            producer,
-            producer_id,
-            uid=uid,
-            pid=pid,
-            name=name,
-            in_process=in_process,
-            page_size_hint=page_size_hint,
-            shm_size_hint=shm_size_hint,
-            smb_scraping=smb_scraping,
-            sdk_version=sdk_version,
-            machine_id=machine_id,
-            machine_name=machine_name if machine_id else self.machine_name,
-            shm_emulation=remote,
-        )
+        endpoint = ProducerEndpoint(self, producer, producer_id, identity)
         if shm_fd >= 0:
             endpoint.offer_shared_memory(shm_fd)
-        if in_process and machine_id:
-            self.packets.adopt_machine(machine_id)
+        if identity.in_process and identity.machine_id:
+            self.packets.adopt_machine(identity.machine_id)
         self.producers[producer_id] = endpoint
         self.producers_seen += 1
         return endpoint
+
+    def _admits(self, identity: ProducerIdentity) -> bool:
+        """Whether a lockdown, if there is one, leaves this producer in.
+
+        The user id of a remote producer is only its own claim.
+        """
+        return not self.lockdown or (identity.uid == self.uid and not identity.is_remote)
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
         """A producer takes no part in a session: there is no memory for it."""
@@ -259,7 +230,7 @@ class TracingService:
         now_ns = self.clock.boottime_ns()
         session.on_trigger(
             triggers.ReceivedTrigger(
-                name, producer.name, producer.uid, now_ns, wanted.stop_delay_ms
+                name, producer.name, producer.identity.uid, now_ns, wanted.stop_delay_ms
             )
         )
         return True
@@ -312,9 +283,7 @@ class TracingService:
         source: RegisteredDataSource,
         entry: WantedDataSource,
     ) -> None:
-        if self.lockdown and (source.producer.uid != self.uid or source.producer.shm_emulation):
-            return
-        if entry.matches(source):
+        if self._admits(source.producer.identity) and entry.matches(source):
             session.instances.add(source, entry)
 
     # Consumers and sessions

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stretto import _native
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.protos.config import DataSourceDescriptor
 
 if TYPE_CHECKING:
@@ -27,10 +28,9 @@ class MockProducer:
         pid: Likewise.
         in_process: False: it gets shared memory by descriptor, and maps it.
         answers_flushes: Whether it commits and acknowledges each flush by itself.
-        page_size_hint: Bytes, 0 for the service's default.
-        shm_size_hint: Likewise.
-        more: What else `TracingService.connect_producer` takes, by name: `machine_id`,
-            `machine_name`, `shm_emulation`, `shm_fd`, ...
+        shm_fd: Memory that the producer offers, -1 for none.
+        more: Further fields of the `ProducerIdentity`, by name: `machine_id`,
+            `shm_emulation`, `page_size_hint`, ...
 
     Attributes:
         calls: Every callback, as a tuple of its name and what names its object:
@@ -49,8 +49,7 @@ class MockProducer:
         pid: int = 1025,
         in_process: bool = True,
         answers_flushes: bool = True,
-        page_size_hint: int = 0,
-        shm_size_hint: int = 0,
+        shm_fd: int = -1,
         **more: Any,
     ) -> None:
         self.calls: list[tuple[str, object]] = []
@@ -65,13 +64,8 @@ class MockProducer:
         self._writers: list[_native.TraceWriter] = []
         self.endpoint: ProducerEndpoint = service.connect_producer(
             self,
-            uid=uid,
-            pid=pid,
-            name=name,
-            in_process=in_process,
-            page_size_hint=page_size_hint,
-            shm_size_hint=shm_size_hint,
-            **more,
+            ProducerIdentity(name, uid=uid, pid=pid, in_process=in_process, **more),
+            shm_fd=shm_fd,
         )
 
     def register(

@@ -15,6 +15,7 @@ from stretto.ipc.host import HostConnection
 from stretto.ipc.service import Raw
 from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
 from stretto.ports.peer import Peer
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.ports.remote_producer import COMMIT_DATA_ID, SERVICE_ID, RemoteProducer
 from stretto.protos import ipc
@@ -81,11 +82,13 @@ class Talk:
         assert proxy is not None
         self.proxy = proxy
 
-    def connect(self, producer: OutOfProcessProducer, **details: Any) -> RemoteProducerEndpoint:
+    def connect(
+        self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
+    ) -> RemoteProducerEndpoint:
         if self.refuse:
             raise SessionError("there are 65535 producers")
-        self.log.append(("connect", details))
-        self.endpoint.producer_provided_shm = details["shm_fd"] >= 0 and self.takes_memory
+        self.log.append(("connect", identity, shm_fd))
+        self.endpoint.producer_provided_shm = shm_fd >= 0 and self.takes_memory
         return self.endpoint  # type: ignore[return-value]
 
     def call(self, name: str, request: Any) -> list[Any]:
@@ -174,26 +177,23 @@ class TestInitialize:
         assert talk.log == [
             (
                 "connect",
-                {
-                    "uid": 1000,
-                    "pid": 4321,
-                    "name": "p",
-                    "page_size_hint": 4096,
-                    "shm_size_hint": 1 << 22,
-                    "sdk_version": "v58",
-                    "smb_scraping": True,
-                    "machine_id": 0,
-                    "machine_name": "",
-                    "shm_emulation": False,
-                    "shm_fd": -1,
-                },
+                ProducerIdentity(
+                    "p",
+                    uid=1000,
+                    pid=4321,
+                    sdk_version="v58",
+                    smb_scraping=True,
+                    page_size_hint=4096,
+                    shm_size_hint=1 << 22,
+                ),
+                -1,
             )
         ]
 
     @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
     def test_scraping(self, talk: Talk, mode: int, expected: bool) -> None:
         talk.initialize(smb_scraping_mode=mode)
-        assert talk.log[0][1]["smb_scraping"] is expected
+        assert talk.log[0][1].smb_scraping is expected
 
     def test_twice_is_rejected(self, talk: Talk) -> None:
         talk.initialize()
@@ -223,7 +223,7 @@ class TestMemoryOfTheProducer:
         reply = self.offer(talk, memory)
         assert reply.using_shmem_provided_by_producer
         assert not reply.use_shmem_emulation
-        assert talk.log[0][1]["shm_fd"] >= 0
+        assert talk.log[0][2] >= 0
         assert len(os.listdir("/proc/self/fd")) == before
 
     def test_commits_count_at_once(self, talk: Talk, memory: int) -> None:
@@ -238,7 +238,7 @@ class TestMemoryOfTheProducer:
     def test_a_descriptor_that_nobody_announced(self, talk: Talk, memory: int) -> None:
         before = len(os.listdir("/proc/self/fd"))
         assert not self.offer(talk, memory, provided=False).using_shmem_provided_by_producer
-        assert talk.log[0][1]["shm_fd"] == -1
+        assert talk.log[0][2] == -1
         assert len(os.listdir("/proc/self/fd")) == before
 
     def test_an_announcement_without_a_descriptor(self, talk: Talk) -> None:
@@ -255,10 +255,10 @@ class TestRemote:
         talk = Talk(peer)
         (reply,) = talk.initialize(producer_provided_shmem=True)
         assert reply.use_shmem_emulation
-        told = talk.log[0][1]
-        assert (told["uid"], told["pid"]) == (6, 5)
-        assert (told["machine_id"], told["machine_name"]) == (0x8601EC8C, "A")
-        assert (told["shm_emulation"], told["shm_fd"]) == (True, -1)
+        _, identity, shm_fd = talk.log[0]
+        assert (identity.uid, identity.pid) == (6, 5)
+        assert (identity.machine_id, identity.machine_name) == (0x8601EC8C, "A")
+        assert (identity.shm_emulation, shm_fd) == (True, -1)
 
 
 class TestRequests:

@@ -14,6 +14,7 @@ from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
 from stretto.cli.record.lifelines import Lifelines
+from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.trace import TraceStats
 from stretto.service.output.output_file import OutputFile
@@ -114,7 +115,7 @@ class Recording:
     def pids(self) -> set[int]:
         """Those of the recorded processes that are alive."""
         producers = self.service.producers.values()
-        return {producer.pid for producer in producers} - {os.getpid()}
+        return {producer.identity.pid for producer in producers} - {os.getpid()}
 
     @property
     def connected(self) -> set[int]:
@@ -178,20 +179,22 @@ class Recording:
         """Take in a producer of the recorder's own, on this thread."""
         endpoint = self.service.connect_producer(
             connection,
-            uid=os.getuid(),
-            pid=os.getpid(),
-            name="stretto record",
-            in_process=True,
-            page_size_hint=OWN_PAGE_SIZE,
-            shm_size_hint=OWN_SHM_SIZE,
+            ProducerIdentity(
+                "stretto record",
+                uid=os.getuid(),
+                pid=os.getpid(),
+                in_process=True,
+                page_size_hint=OWN_PAGE_SIZE,
+                shm_size_hint=OWN_SHM_SIZE,
+            ),
         )
         connection.attach(endpoint)
 
     def _connect_producer(
-        self, producer: OutOfProcessProducer, *, pid: int, **details: object
+        self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
     ) -> RemoteProducerEndpoint:
-        self._on_process(pid)
-        return self.service.connect_producer(producer, pid=pid, **details)  # type: ignore[arg-type]
+        self._on_process(identity.pid)
+        return self.service.connect_producer(producer, identity, shm_fd=shm_fd)
 
     # --- ports.endpoints.Consumer
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stretto.cli.traced.log import Log
     from stretto.cli.traced.sockets import Sockets
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
+    from stretto.ports.producer_identity import ProducerIdentity
     from stretto.service.session.tracing_session import TracingSession
 
 END_TIMEOUT_MS = 15_000
@@ -205,19 +206,14 @@ class Daemon:
     # --- who comes in
 
     def _connect_producer(
-        self, producer: OutOfProcessProducer, *, name: str, uid: int, pid: int, **details: object
+        self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
     ) -> RemoteProducerEndpoint:
         try:
-            return self._service.connect_producer(
-                producer,
-                name=name,
-                uid=uid,
-                pid=pid,
-                **details,  # type: ignore[arg-type]
-            )
+            return self._service.connect_producer(producer, identity, shm_fd=shm_fd)
         except StrettoError as error:
             self._log.say(
-                f"refused the producer {name[:SHOWN_NAME]!r} (pid {pid}, uid {uid}): {error}"
+                f"refused the producer {identity.name[:SHOWN_NAME]!r} "
+                f"(pid {identity.pid}, uid {identity.uid}): {error}"
             )
             raise
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from stretto.ports.endpoints import OutOfProcessProducer, Producer
+    from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
     from stretto.service.session.tracing_session import TracingSession
     from stretto.service.tracing_service import TracingService
@@ -31,23 +32,15 @@ class ProducerEndpoint:
         "_allowed",
         "_arbiter",
         "_has_memory",
-        "_in_process",
-        "_page_size_hint",
         "_producer",
         "_service",
-        "_shm_size_hint",
-        "_smb_scraping",
         "connected",
         "core",
-        "machine_id",
+        "identity",
         "machine_name",
         "name",
-        "pid",
         "producer_id",
         "producer_provided_shm",
-        "sdk_version",
-        "shm_emulation",
-        "uid",
     )
 
     def __init__(
@@ -55,36 +48,17 @@ class ProducerEndpoint:
         service: TracingService,
         producer: Producer | OutOfProcessProducer,
         producer_id: int,
-        *,
-        uid: int,
-        pid: int,
-        name: str,
-        in_process: bool,
-        page_size_hint: int,
-        shm_size_hint: int,
-        smb_scraping: bool,
-        sdk_version: str,
-        machine_id: int,
-        machine_name: str,
-        shm_emulation: bool,
+        identity: ProducerIdentity,
     ) -> None:
         self._service = service
         self._producer = producer
-        self._in_process = in_process
-        self._page_size_hint = page_size_hint
-        self._shm_size_hint = shm_size_hint
-        self._smb_scraping = smb_scraping
         self._arbiter: _native.Arbiter | None = None
         self._has_memory = False
         self._allowed: set[int] = set()
         self.producer_id = producer_id
-        self.uid = uid
-        self.pid = pid
-        self.name = name
-        self.sdk_version = sdk_version
-        self.machine_id = machine_id
-        self.machine_name = machine_name
-        self.shm_emulation = shm_emulation
+        self.identity = identity
+        self.name = identity.name
+        self.machine_name = identity.machine_name if identity.machine_id else service.machine_name
         self.producer_provided_shm = False
         self.core = _native.ProducerEndpointCore(service.buffers.table, producer_id)
         self.connected = True
@@ -191,17 +165,18 @@ class ProducerEndpoint:
         """
         if self._has_memory:
             return True
-        wished = wished_geometry(config, self.name, self._shm_size_hint, self._page_size_hint)
+        identity = self.identity
+        wished = wished_geometry(config, self.name, identity.shm_size_hint, identity.page_size_hint)
         size, page_size = valid_geometry(*wished, *self._service.default_geometry)
         try:
-            if self.shm_emulation or self.producer_provided_shm:
+            if identity.is_remote or self.producer_provided_shm:
                 self._announce(size, page_size)
-            elif self._in_process:
+            elif identity.in_process:
                 self._share_in_process(size, page_size)
             else:
                 self._share_memfd(size, page_size)
         except (MemoryError, OSError, StrettoError) as error:
-            self._service.note_lack_of_memory(self.pid, str(error) or "out of memory")
+            self._service.note_lack_of_memory(identity.pid, str(error) or "out of memory")
             return False
         self._has_memory = True
         return True
@@ -214,7 +189,7 @@ class ProducerEndpoint:
         """
         try:
             size = checked_memfd_size(fd)
-            page_size = self._page_size_hint
+            page_size = self.identity.page_size_hint
             if valid_geometry(size, page_size) != (size, page_size):
                 return
             self.core.attach_fd(fd, size, page_size)
@@ -267,8 +242,9 @@ class ProducerEndpoint:
     def introduce_to(self, buffer_id: int) -> None:
         """Tell a buffer, if the producer may write into it, in whose name it does."""
         if buffer_id in self._allowed:
+            identity = self.identity
             self._service.buffers.table.set_producer(
-                buffer_id, self.producer_id, self.uid, self.pid, self.machine_id
+                buffer_id, self.producer_id, identity.uid, identity.pid, identity.machine_id
             )
 
     def forbid_buffers(self, buffer_ids: Iterable[int]) -> None:
@@ -280,7 +256,7 @@ class ProducerEndpoint:
     @property
     def scrapes_itself(self) -> bool:
         """Whether it sends what its writers have in hand when it answers a flush."""
-        return self.shm_emulation and self._smb_scraping
+        return self.identity.is_remote and self.identity.smb_scraping
 
     def adopt_writers(self) -> None:
         """It hung up: count writers that it never registered to the only buffer it may use.
@@ -294,7 +270,7 @@ class ProducerEndpoint:
     def scrape(self, buffer_ids: Iterable[int]) -> None:
         """Copy what the producer's writers have in hand into those of the buffers it uses."""
         buffers = sorted(buffer_ids)
-        if self._smb_scraping and self._has_memory and self._allowed.intersection(buffers):
+        if self.identity.smb_scraping and self._has_memory and self._allowed.intersection(buffers):
             self.core.scrape(buffers)
 
 

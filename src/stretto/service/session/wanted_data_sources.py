@@ -63,8 +63,8 @@ class WantedDataSource:
 
     def _machine_matches(self, producer: ProducerEndpoint) -> bool:
         if not self._machines:
-            return self._all_machines or not producer.machine_id
-        here = not producer.machine_id and _HOST in self._machines
+            return self._all_machines or not producer.identity.machine_id
+        here = not producer.identity.machine_id and _HOST in self._machines
         return here or producer.machine_name in self._machines
 
 

@@ -16,6 +16,7 @@ from stretto.cli.traced.daemon import Daemon
 from stretto.cli.traced.log import Log
 from stretto.cli.traced.permissions import default_permissions
 from stretto.cli.traced.sockets import open_sockets
+from stretto.ports.producer_identity import ProducerIdentity
 
 LOADS = """
 import sys
@@ -74,7 +75,9 @@ def test_who_is_refused_is_said(daemon, lines):
 def test_a_producer_that_the_service_refuses_is_said(daemon, lines):
     daemon._service.lockdown = True
     with pytest.raises(SessionError):
-        daemon._connect_producer(None, name="x" * 1000, uid=os.getuid() + 1, pid=9)
+        daemon._connect_producer(
+            None, ProducerIdentity("x" * 1000, uid=os.getuid() + 1, pid=9), shm_fd=-1
+        )
     assert "refused the producer 'xxx" in lines[-1]
     assert "locked down" in lines[-1]
     assert len(lines[-1]) < 300

@@ -199,8 +199,7 @@ class TestScraping:
 
     @pytest.mark.parametrize("scraping", [True, False])
     def test_remote_writer_that_registered(self, setup, scraping):
-        producer = remote(setup, "ds")
-        producer.endpoint._smb_scraping = scraping
+        producer = remote(setup, "ds", smb_scraping=scraping)
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer
         put(producer, 0, ChunkBuilder(1, 0).add(event("registered")))

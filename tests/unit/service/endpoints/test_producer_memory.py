@@ -73,8 +73,8 @@ class TestEmulation:
         assert texts(setup.read(consumer)) == ["a", "b"]
 
     def test_producers_of_other_machines_are_emulated(self, setup):
-        assert self.connect(setup, machine_id=9).endpoint.shm_emulation
-        assert not self.connect(setup).endpoint.shm_emulation
+        assert self.connect(setup, machine_id=9).endpoint.identity.is_remote
+        assert not self.connect(setup).endpoint.identity.is_remote
 
     @pytest.mark.parametrize("scrapes", [True, False])
     def test_who_scrapes_itself_is_asked_even_if_it_wants_no_flush(self, setup, scrapes):
