@@ -16,7 +16,7 @@ from tests.support.traced import Daemon, Process, closing_all, wait_until
 
 TEXT = (ROOT / "docs" / "always_on.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-(PROGRAM,) = (text for language, text in BLOCKS if language)
+(PROGRAM,) = (text for language, text in BLOCKS if language == "python")
 (CONFIG,) = (text for _, text in BLOCKS if text.startswith("buffers"))
 COMMANDS = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 

@@ -1,4 +1,7 @@
-"""What the documents and the texts of `--help` say of commands and of Python is true."""
+"""Commands in the prose of documents and in the texts of `--help` have the flags that they are given.
+
+`test_documentation_blocks.py` checks the fenced blocks.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-import stretto
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,15 +55,6 @@ def test_documented_commands_have_their_flags(document: Path) -> None:
     check_commands(document.read_text("utf-8"))
 
 
-def test_the_commands_in_fenced_blocks_exist() -> None:
-    for document in DOCUMENTS:
-        blocks = re.findall(r"^```\n(.*?)^```", document.read_text("utf-8"), re.M | re.S)
-        for line in "\n".join(blocks).splitlines():
-            match = re.match(r"(?:\w+=\S+ )*stretto ([a-z]+)\b", line)
-            if match is not None and document.name != "verbs.md":
-                assert match[1] in verbs() | {"fidl"}, f"{document.name}: {line}"
-
-
 def test_examples_of_help_have_their_flags() -> None:
     assert {"record", "view", "convert", "flows"} <= verbs()
     check_commands(help_of())
@@ -77,17 +69,3 @@ def test_flags_of_tables_are_in_help() -> None:
         flags = set(FLAG.findall("\n".join(re.findall(r"^\| .*", text, re.MULTILINE))))
         assert flags
         assert not {flag for flag in flags if flag not in helps}
-
-
-@pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) > 3
-    source = "def work(): pass\n" + "\n".join(blocks)
-    # The service of a machine is not a test's to use.
-    source = source.replace('backend="system"', 'backend="in_process"')
-    command = [sys.executable, "-W", "error", "-c", source]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (tmp_path / "trace.pftrace").stat().st_size > 0

@@ -273,11 +273,11 @@ def cannot_stop(_session):
     raise SessionError("on purpose")
 
 
-def test_the_readme_shows_how_to_ask_for_the_error(
+def test_the_error_of_a_recording_is_found_as_the_documentation_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    (example,) = re.findall(r"```python\n(recording = .*?)```", readme, re.DOTALL)
+    page = (Path(__file__).parents[3] / "docs" / "events.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(recording = .*?)```", page, re.DOTALL)
     reported: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
     exec(example.replace("trace.pftrace", "/dev/full"), {"stretto": stretto, "work": lambda: None})

@@ -1,0 +1,248 @@
+"""The code blocks of documentation pages, and what checks a block of each language.
+
+A fenced block may have comments directly above it, which readers of the page don't see:
+
+    <!-- setup: def work(): pass -->        code of the same language that comes before the block
+    <!-- tested by: tests/unit/test_x.py --> another test runs the block
+    <!-- not run: it deletes files -->       nothing can run it; the reason
+
+The Python blocks of a page are one program. Every other block is checked by itself. A language
+that is not known here fails, so that no block is left out by accident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import importlib.util
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from stretto.cli.verbs import load_verb
+from stretto.protos.config import TraceConfig
+from stretto.protozero.generator.proto_parser import parse_imported
+from stretto.protozero.text_format import parse_text
+from tests.support.sources import ROOT
+
+BLOCK = re.compile(
+    r"^(?P<notes>(?:<!--(?:(?!-->).)*-->\n)*)```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+COMMENT = re.compile(r"<!--(.*?)-->\n", re.DOTALL)
+NOTES = ("setup", "tested by", "not run")
+COMMANDS = ("", "sh", "text", "console")
+"""Languages of blocks that may hold commands, with explanations behind them or output below."""
+COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?P<words>(?:stretto|python|make) [^|>\n]*)", re.M)
+COMMENT_COLUMN = re.compile(r"\s{2,}.*| 2$")
+"""What stands behind a command: an explanation; `2` of `2>file`."""
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    notes: dict[str, str]
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether a comment says that it is not checked here."""
+        return "not run" in self.notes or "tested by" in self.notes
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of a page, in order."""
+    text = page.read_text("utf-8")
+    return [
+        Block(
+            page,
+            text.count("\n", 0, match.start("language")) + 1,
+            match["language"],
+            match["text"],
+            _notes(match["notes"]),
+        )
+        for match in BLOCK.finditer(text)
+    ]
+
+
+def _notes(comments: str) -> dict[str, str]:
+    notes = {}
+    for comment in COMMENT.findall(comments):
+        name, _, value = comment.strip().partition(":")
+        assert name in NOTES, f"a comment above a block says {name!r}, which is none of {NOTES}"
+        assert value.strip(), f"{name} without a text"
+        notes[name] = value.strip()
+    return notes
+
+
+def program_of(page: Path) -> str:
+    """The Python blocks of a page as one program; lines keep their numbers of the page if they can."""
+    lines: list[str] = []
+    for block in blocks_of(page):
+        if block.language == "python" and not block.runs_elsewhere:
+            lines += block.notes.get("setup", "").splitlines()
+            lines += [""] * (block.line - len(lines))
+            lines += block.text.splitlines()
+    return "\n".join(lines)
+
+
+def check(block: Block, folder: Path) -> None:
+    """Check a block that is not Python.
+
+    Args:
+        block: What to check.
+        folder: An empty folder.
+    """
+    if block.runs_elsewhere:
+        return
+    text = block.notes.get("setup", "") + "\n" + block.text
+    if block.language in COMMANDS:
+        for words in commands(text):
+            check_command(words)
+    else:
+        assert block.language in CHECKS, f"no check for blocks of {block.language!r}"
+        CHECKS[block.language](text, folder)
+
+
+def check_tested_elsewhere(block: Block) -> None:
+    """A test that is named exists, and reads the page."""
+    test = block.notes.get("tested by")
+    if test is not None:
+        assert block.page.name in (ROOT / test).read_text("utf-8"), f"{test} doesn't read the page"
+
+
+# --- configs, units, schemas
+
+
+def check_config(text: str, _folder: Path) -> None:
+    """A TraceConfig in text form."""
+    assert parse_text(text, TraceConfig).data_sources
+
+
+def check_unit(text: str, _folder: Path) -> None:
+    """A unit of systemd."""
+    parser = configparser.ConfigParser(interpolation=None, strict=True)
+    parser.read_string(text)
+    assert parser.sections()
+
+
+def check_proto(text: str, folder: Path) -> None:
+    """A schema, with what it imports."""
+    syntax = "" if text.lstrip().startswith("syntax") else 'syntax = "proto3";\n'
+    (folder / "block.proto").write_text(syntax + text)
+    schemas = Path(str(importlib.util.find_spec("stretto.protos").submodule_search_locations[0]))  # type: ignore[union-attr,index]
+    assert parse_imported(["block.proto"], [folder, schemas])
+
+
+def check_toml(text: str, _folder: Path) -> None:
+    """TOML."""
+    assert tomllib.loads(text)
+
+
+def check_json(text: str, _folder: Path) -> None:
+    """JSON."""
+    json.loads(text)
+
+
+CHECKS: dict[str, Callable[[str, Path], None]] = {
+    "textproto": check_config,
+    "ini": check_unit,
+    "proto": check_proto,
+    "toml": check_toml,
+    "json": check_json,
+}
+"""By language; stretto-fidl's tests add FIDL."""
+
+# --- commands
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The commands in a block: `stretto`, `python` and `make`, with their arguments."""
+    for match in COMMAND.finditer(text):
+        yield shlex.split(COMMENT_COLUMN.sub("", match["words"].rstrip()))
+
+
+def check_command(words: list[str]) -> None:
+    """Check a command without running it."""
+    program, *arguments = words
+    {"stretto": check_verb, "python": check_python, "make": check_target}[program](arguments)
+
+
+def check_verb(arguments: list[str]) -> None:
+    """The verb exists, and takes the arguments."""
+    verb, *rest = arguments
+    if not is_installed(verb):
+        return
+    if verb == "trigger":  # has no options, and takes any words
+        assert rest
+        return
+    assert parses(verb, rest), f"stretto {verb} ran without parsing {rest}"
+
+
+def is_installed(verb: str) -> bool:
+    """False for `fidl` where stretto-fidl is not installed."""
+    return verb != "fidl" or importlib.util.find_spec("stretto_fidl") is not None
+
+
+class _Parsed(BaseException):
+    """Ends a verb when its arguments have been parsed."""
+
+
+PARSING = ("parse_args", "parse_intermixed_args")
+"""The methods of `ArgumentParser` that verbs call."""
+
+
+def parses(verb: str, arguments: list[str]) -> bool:
+    """Whether a verb parses the arguments; it does nothing more.
+
+    Raises:
+        CommandError: They are wrong.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in PARSING:
+            patch.setattr(argparse.ArgumentParser, name, _ending(name))
+        try:
+            load_verb(verb)(arguments)
+        except _Parsed:
+            return True
+    return False
+
+
+def _ending(name: str) -> Callable[..., None]:
+    """A method of `ArgumentParser` that ends its verb when it has parsed."""
+    original = getattr(argparse.ArgumentParser, name)
+
+    def parse(parser: argparse.ArgumentParser, *args: object, **options: object) -> None:
+        original(parser, *args, **options)
+        raise _Parsed
+
+    return parse
+
+
+def check_python(arguments: list[str]) -> None:
+    """A script of the repository exists; so does a module."""
+    if arguments[:1] == ["-m"]:
+        assert importlib.util.find_spec(arguments[1]) is not None, arguments[1]
+    elif re.match(r"(bench|examples|tools)/", arguments[0]):
+        assert (ROOT / arguments[0]).exists(), arguments[0]
+
+
+def check_target(arguments: list[str]) -> None:
+    """The targets are in the Makefile."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in (word for word in arguments if "=" not in word):
+        assert re.search(rf"^\.PHONY:.*\b{target}\b", makefile, re.MULTILINE), f"make {target}"
