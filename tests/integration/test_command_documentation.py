@@ -1,4 +1,4 @@
-"""Commands in the prose of documents and in the texts of `--help` have the flags that they are given.
+"""Commands in the prose of documents and in the texts of `--help` have their flags.
 
 `test_documentation_blocks.py` checks the fenced blocks.
 """

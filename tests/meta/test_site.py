@@ -25,6 +25,24 @@ def test_no_page_replaces_one_from_outside_of_docs() -> None:
         assert not (ROOT / "docs" / place).exists()
 
 
+def test_the_reference_names_objects_that_exist() -> None:
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    names = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)]
+    assert len(names) > 20
+    assert [name for name in names if not is_object(name)] == []
+
+
+def is_object(name: str) -> bool:
+    """Whether a module of that name exists, or a module whose source defines the last part."""
+    folder = ROOT / ("stretto-fidl/src" if name.startswith("stretto_fidl") else "src")
+    path = folder / name.replace(".", "/")
+    if path.with_suffix(".py").exists() or (path / "__init__.py").exists():
+        return True
+    sources = (path.parent.with_suffix(suffix) for suffix in (".py", ".pyi"))
+    definition = re.compile(rf"^(class|def) {path.name}\b|^{path.name}\b.*=", re.MULTILINE)
+    return any(source.exists() and definition.search(source.read_text()) for source in sources)
+
+
 def test_the_index_reaches_a_page_of_each_audience() -> None:
     links = site_hooks.LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
     assert {

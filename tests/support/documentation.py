@@ -90,7 +90,7 @@ def _notes(comments: str) -> dict[str, str]:
 
 
 def program_of(page: Path) -> str:
-    """The Python blocks of a page as one program; lines keep their numbers of the page if they can."""
+    """The Python blocks of a page as one program; its lines are numbered as in the page."""
     lines: list[str] = []
     for block in blocks_of(page):
         if block.language == "python" and not block.runs_elsewhere:
