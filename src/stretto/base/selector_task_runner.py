@@ -7,6 +7,8 @@ Rules
 - A round waits until there is something to do, then runs the callbacks of ready
   descriptors, the tasks posted so far, and the delayed ones that are due. A task
   that posts itself again therefore starves nobody.
+- Callbacks and tasks have `SLICE_NS` each per round. What they leave comes first among their
+  kind in the next round, after the callbacks of urgent descriptors.
 - An exception of a task leaves `run`; the task is gone, the rest is intact, and
   `run` may be called again.
 - A descriptor is unwatched before it is closed.
@@ -31,6 +33,10 @@ MAX_SLEEP_S = 86_400.0
 """The kernel takes 24 days at most; who wakes early looks again."""
 
 
+SLICE_NS = 5_000_000
+"""How long the callbacks of a round may take, or its tasks, before the next one begins."""
+
+
 class _DelayedTask:
     """Token of a delayed task; a cancelled one has no task any more."""
 
@@ -42,19 +48,20 @@ class _DelayedTask:
 
 
 class _Watch:
-    __slots__ = ("on_readable", "on_writable")
+    __slots__ = ("on_readable", "on_writable", "urgent")
 
-    def __init__(self, on_readable: Task | None, on_writable: Task | None) -> None:
+    def __init__(self, on_readable: Task | None, on_writable: Task | None, *, urgent: bool) -> None:
         self.on_readable = on_readable
         self.on_writable = on_writable
+        self.urgent = urgent
 
 
 class SelectorTaskRunner:
     """A `TaskRunner` on the best selector of the platform."""
 
     __slots__ = (
-        "_delayed", "_delayed_count", "_new_delayed", "_posted", "_quit", "_selector", "_wake_fd",
-        "_watches",
+        "_delayed", "_delayed_count", "_new_delayed", "_posted", "_quit", "_selector", "_unserved",
+        "_wake_fd", "_watches",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +72,8 @@ class SelectorTaskRunner:
         self._quit = False
         self._selector = selectors.DefaultSelector()
         self._watches: dict[int, _Watch] = {}
+        # Descriptors that were ready in the last round and had no turn, in their order.
+        self._unserved: list[int] = []
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
 
@@ -91,8 +100,18 @@ class SelectorTaskRunner:
         if isinstance(token, _DelayedTask):
             token.task = None
 
-    def watch(self, fd: int, on_readable: Task | None, on_writable: Task | None = None) -> None:
-        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`."""
+    def watch(
+        self,
+        fd: int,
+        on_readable: Task | None,
+        on_writable: Task | None = None,
+        *,
+        urgent: bool = False,
+    ) -> None:
+        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
+
+        Callbacks of `urgent` descriptors run before those of others that are ready.
+        """
         events = 0
         if on_readable is not None:
             events |= selectors.EVENT_READ
@@ -101,7 +120,7 @@ class SelectorTaskRunner:
         if events == 0:
             self.unwatch(fd)
             return
-        watch = _Watch(on_readable, on_writable)
+        watch = _Watch(on_readable, on_writable, urgent=urgent)
         known = self._watches.pop(fd, None) is not None  # the selector forgets what it refuses
         change = self._selector.modify if known else self._selector.register
         change(fd, events, watch)
@@ -152,14 +171,36 @@ class SelectorTaskRunner:
 
     def _round(self, deadline_ns: int | None) -> None:
         # Waiting comes first, so that whoever looks between rounds sees what ran.
+        ready: dict[int, tuple[_Watch, int]] = {}
         for key, events in self._selector.select(self._timeout_s(deadline_ns)):
             if key.fd == self._wake_fd:
                 self._clear_wake()
-            else:
+            elif key.data.urgent:
                 self._dispatch(key.fd, key.data, events)
+            else:
+                ready[key.fd] = key.data, events
+        self._serve(ready)
+        self._run_posted()
+        self._run_due()
+
+    def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
+        end = time.monotonic_ns() + SLICE_NS
+        turns = list(ready)
+        if self._unserved:
+            turns = list(dict.fromkeys(fd for fd in [*self._unserved, *turns] if fd in ready))
+            self._unserved = []
+        for served, fd in enumerate(turns, 1):
+            self._dispatch(fd, *ready[fd])
+            if time.monotonic_ns() >= end:
+                self._unserved = turns[served:]
+                return
+
+    def _run_posted(self) -> None:
+        end = time.monotonic_ns() + SLICE_NS
         for _ in range(len(self._posted)):
             self._posted.popleft()()
-        self._run_due()
+            if time.monotonic_ns() >= end:
+                return
 
     def _run_due(self) -> None:
         self._adopt_delayed()

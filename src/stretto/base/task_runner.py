@@ -34,8 +34,13 @@ class TaskRunner(Protocol):
         fd: int,
         on_readable: Callable[[], object] | None,
         on_writable: Callable[[], object] | None = None,
+        *,
+        urgent: bool = False,
     ) -> None:
-        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`."""
+        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
+
+        Callbacks of `urgent` descriptors run before those of others that are ready.
+        """
 
     def unwatch(self, fd: int) -> None:
         """Stop watching. Harmless if it isn't watched."""

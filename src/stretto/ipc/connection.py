@@ -5,6 +5,8 @@ Rules
   bounded; a peer that makes it overflow is hung up on.
 - A frame whose handling fails (a bug) delays none of those behind it: they are handled first,
   and the exception leaves the task runner from a task of its own.
+- A turn is limited (`BYTES_PER_TURN`): a peer that has sent much waits for the others' turns
+  (`Turns`), and nothing more is received from it meanwhile.
 - A callback of the machine may call anything here, `close` too; the machine
   hears of the end exactly once, and afterwards nothing is sent.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
+from stretto.ipc.turns import Turns
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from stretto.base.stream_socket import StreamSocket
     from stretto.base.task_runner import TaskRunner
     from stretto.ipc.service import Outbox
+
+    FastPath = Callable[[memoryview, int, Callable[[int], object]], object]
 
     class Machine(Protocol):
         """`HostConnection` or `Client`."""
@@ -40,8 +45,10 @@ if TYPE_CHECKING:
         def broken(self) -> bool: ...
 
 
-RECEIVES_PER_TURN = 4
-"""Then other connections get their turn."""
+BYTES_PER_TURN = 16384
+"""A connection handles about so many bytes of frames; then the others get their turns."""
+BYTES_OF_A_FRAME = 1024
+"""A frame that the fast path leaves counts at least as so many: it costs tens of microseconds."""
 
 
 def _nothing(_reason: str = "") -> None:
@@ -58,11 +65,14 @@ class Connection:
         on_closed: Called once, when the connection has ended from whatever side.
         on_cut_off: Called with the reason before we hang up on a peer that doesn't keep to the
             protocol, or doesn't read.
+        turns: Shared with the connections that this one takes turns with.
+        urgent: This connection is served before those that are not urgent.
     """
 
     __slots__ = (
-        "_end", "_fast_path", "_machine", "_on_closed", "_on_cut_off", "_on_drained", "_queue",
-        "_reader", "_runner", "_writing",
+        "_closes_at_end", "_end", "_fast_path", "_machine", "_on_closed", "_on_cut_off",
+        "_on_drained", "_queue", "_reader", "_runner", "_turns", "_urgent", "_waits_for_turn",
+        "_writing",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +82,9 @@ class Connection:
         queue: SocketOutbox,
         on_closed: Callable[[], object],
         on_cut_off: Callable[[str], object] = _nothing,
+        *,
+        turns: Turns | None = None,
+        urgent: bool = False,
     ) -> None:
         self._end: StreamSocket | None = end
         self._runner = runner
@@ -80,22 +93,27 @@ class Connection:
         self._on_cut_off = on_cut_off
         self._reader = FrameReader()
         self._machine: Machine | None = None
-        self._fast_path: Callable[[memoryview], int] | None = None
+        self._fast_path: FastPath | None = None
         self._on_drained: Callable[[], object] | None = None
+        self._turns = turns or Turns(runner)
+        self._urgent = urgent
+        self._waits_for_turn = False
+        self._closes_at_end = False
         self._writing = False
 
     def start(
         self,
         machine: Machine,
-        fast_path: Callable[[memoryview], int] | None = None,
+        fast_path: FastPath | None = None,
         on_drained: Callable[[], object] | None = None,
     ) -> None:
         """Begin to receive.
 
         Args:
             machine: Gets each frame's payload.
-            fast_path: Looks at received bytes before they are cut into frames,
-                and returns how many it handled (whole frames).
+            fast_path: Gets received bytes before they are cut into frames; the number of bytes
+                after which it stops; and a function that it calls with the size of the whole
+                frames that it has handled, before anything that follows from them can fail.
             on_drained: Called when the peer has read some of what waited for it.
         """
         self._machine = machine
@@ -144,11 +162,25 @@ class Connection:
         self._runner.post(self.close)
 
     def give_up(self) -> None:
-        """Hang up soon: the outbox takes no more."""
-        if self._end is not None and not self._queue.broken:
+        """Hang up soon: the outbox takes no more.
+
+        If the peer has ended, what it sent before is handled first.
+        """
+        if self._end is None:
+            return
+        if not self._queue.broken:
             tell, self._on_cut_off = self._on_cut_off, _nothing
             tell("it doesn't read what it is sent")
-        self.close_soon()
+            self.close_soon()
+        elif not self._closes_at_end:
+            self._closes_at_end = True
+            self._turns.add(self._read_to_end)
+
+    def _read_to_end(self) -> None:
+        if not self._waits_for_turn:
+            self._take_turn(self._receive)
+        if self._end is not None:
+            self._turns.add(self._read_to_end)
 
     # --- outbox
 
@@ -184,8 +216,9 @@ class Connection:
 
     def _watch(self) -> None:
         if self._end is not None and self._machine is not None:
+            on_readable = None if self._waits_for_turn else self._on_readable
             on_writable = self._on_writable if self._writing else None
-            self._runner.watch(self._end.fileno(), self._on_readable, on_writable)
+            self._runner.watch(self._end.fileno(), on_readable, on_writable, urgent=self._urgent)
 
     def _on_writable(self) -> None:
         self._queue.drain()
@@ -194,23 +227,37 @@ class Connection:
             self._on_drained()
 
     def _on_readable(self) -> None:
+        self._take_turn(self._receive)
+
+    def _go_on(self) -> None:
+        """The turn after one that left frames."""
+        self._take_turn(self._dispatch)
+
+    def _take_turn(self, handle: Callable[[], bool]) -> None:
+        waited = self._waits_for_turn
         try:
-            for _ in range(RECEIVES_PER_TURN):
-                if not self._receive():
-                    break
+            self._waits_for_turn = handle()
         except RemoteProtocolError as error:
             self._on_cut_off(str(error))
             self.close()
         except TransportError:
             self.close()
+        if self._end is None:
+            return
+        if self._waits_for_turn:
+            self._turns.add(self._go_on)
+        if self._waits_for_turn != waited:
+            self._watch()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; False: nothing more now, as far as we know."""
+        """Receive once and dispatch; True: whole frames are left."""
         if self._end is None or self._machine is None:
             return False
         space = self._reader.space()
         received = self._end.recv_into(space)
         if received is None:
+            if self._closes_at_end:
+                self.close()
             return False
         size, fd = received
         self._machine.park_fd(fd)
@@ -218,30 +265,35 @@ class Connection:
             self.close()
             return False
         self._reader.received(size)
-        self._dispatch(self._machine)
-        # What is left, or comes meanwhile, is told by the next turn; to ask costs a system call.
-        return size == len(space)
+        return self._dispatch()
 
-    def _dispatch(self, machine: Machine) -> None:
+    def _dispatch(self) -> bool:
+        """Handle what a turn allows; True: whole frames are left."""
+        left = BYTES_PER_TURN
         while self._end is not None:
             if self._fast_path is not None:
-                self._reader.consume(self._take_fast_path(self._fast_path))
+                left -= self._take_fast_path(self._fast_path, left)
+            if left <= 0:
+                return self._reader.has_frame
             payload = self._reader.next_payload()
-            if payload is None or self._end is None:
-                return
+            if payload is None or self._machine is None:
+                return False
+            left -= BYTES_OF_A_FRAME + len(payload)
             try:
-                machine.receive(payload)
+                self._machine.receive(payload)
             except (RemoteProtocolError, TransportError):
                 raise
             except Exception as error:  # noqa: BLE001  # raised again, by a task
                 self._raise_soon(error)
+        return False
 
-    def _take_fast_path(self, fast_path: Callable[[memoryview], int]) -> int:
+    def _take_fast_path(self, fast_path: FastPath, most: int) -> int:
+        pending = self._reader.pending()
         try:
-            return fast_path(self._reader.pending())
+            fast_path(pending, most, self._reader.consume)
         except Exception as error:  # noqa: BLE001  # raised again, by a task
             self._raise_soon(error)
-            return 0
+        return len(pending) - len(self._reader.pending())
 
     def _raise_soon(self, error: Exception) -> None:
         def fail() -> None:

@@ -18,9 +18,16 @@ from struct import Struct
 
 from stretto.base.errors import DecodeError, LocalProtocolError, RemoteProtocolError
 from stretto.protos.ipc import IPCFrame
+from stretto.protozero.wire import bytes_field, varint_field
 
 MAX_FRAME_BYTES = 131072
 """Of a frame, with its header."""
+
+_REQUEST_ID = IPCFrame.LAYOUT.field("request_id").number
+_REPLY = IPCFrame.LAYOUT.field("msg_invoke_method_reply").number
+_SUCCESS = IPCFrame.InvokeMethodReply.LAYOUT.field("success").number
+_HAS_MORE = IPCFrame.InvokeMethodReply.LAYOUT.field("has_more").number
+_REPLY_PROTO = IPCFrame.InvokeMethodReply.LAYOUT.field("reply_proto").number
 
 _HEADER = Struct("<I")
 HEADER_BYTES = _HEADER.size
@@ -33,12 +40,35 @@ def encode_frame(frame: IPCFrame) -> bytes:
     Raises:
         LocalProtocolError: It's too large; the peer would hang up.
     """
-    payload = frame.encode()
+    return _framed(frame.encode())
+
+
+def _framed(payload: bytes) -> bytes:
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise LocalProtocolError(
             f"a message of {len(payload)} bytes: a frame carries at most {MAX_PAYLOAD_BYTES}"
         )
     return _HEADER.pack(len(payload)) + payload
+
+
+def encode_reply(
+    request_id: int, reply: bytes, *, success: bool = True, has_more: bool = False
+) -> bytes:
+    """The same as `encode_frame` for an InvokeMethodReply: a service sends very many.
+
+    Args:
+        request_id: Of the request that it answers.
+        reply: The encoded reply_proto.
+        success: Whether the request was carried out.
+        has_more: Whether further replies follow.
+
+    Raises:
+        LocalProtocolError: It's too large; the peer would hang up.
+    """
+    body = varint_field(_SUCCESS, success)
+    if success:
+        body += varint_field(_HAS_MORE, has_more) + bytes_field(_REPLY_PROTO, reply)
+    return _framed(varint_field(_REQUEST_ID, request_id) + bytes_field(_REPLY, body))
 
 
 def decode_payload(payload: bytes) -> IPCFrame | None:
@@ -89,6 +119,15 @@ class FrameReader:
     def consume(self, size: int) -> None:
         """Take `size` bytes of `pending()`: whole frames."""
         self._start += size
+
+    @property
+    def has_frame(self) -> bool:
+        """`next_payload` gives something now, or raises."""
+        if self._end - self._start < HEADER_BYTES:
+            return False
+        length: int = _HEADER.unpack_from(self._view, self._start)[0]
+        whole = self._start + HEADER_BYTES + length <= self._end
+        return whole or length > MAX_PAYLOAD_BYTES
 
     def next_payload(self) -> bytes | None:
         """The next frame's payload; None until it is complete.

@@ -24,7 +24,7 @@ from stretto.base.errors import (
     StrettoError,
 )
 from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel
-from stretto.ipc.frames import decode_payload, encode_frame
+from stretto.ipc.frames import decode_payload, encode_frame, encode_reply
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     Handler = Callable[[Any, "Deferred"], None]
 
 _BindReply = IPCFrame.BindServiceReply
-_InvokeReply = IPCFrame.InvokeMethodReply
 
 
 def _nothing(_reason: str) -> None:
@@ -74,28 +73,29 @@ class Deferred:
             has_more: Further answers follow.
             fd: Goes with it; stays the caller's.
         """
-        self._send(_InvokeReply(success=True, has_more=has_more, reply_proto=reply.encode()), fd)
+        self._send(reply.encode(), fd, has_more=has_more)
         if not has_more:
             self._connection = None
 
     def reject(self) -> None:
         """Answer that it failed; the last answer."""
-        self._send(_InvokeReply(success=False), -1)
+        self._send(b"", -1, success=False)
         self._connection = None
 
-    def _send(self, reply: IPCFrame.InvokeMethodReply, fd: int) -> None:
+    def _send(self, reply: bytes, fd: int, *, success: bool = True, has_more: bool = False) -> None:
         if self._connection is None:
             return
         hooks = rpc_hooks.hooks
         traced = None if hooks is None else self._traced
         traced = traced if traced is not None and traced.switch.enabled else None
         stamp = 0 if hooks is None or traced is None else hooks.now()
-        frame = IPCFrame(request_id=self._request_id, msg_invoke_method_reply=reply)
-        sent = self._connection.send(frame, fd)
+        sent = self._connection.reply(
+            self._request_id, reply, fd, success=success, has_more=has_more
+        )
         if hooks is not None and traced is not None and sent:
             hooks.sent(
                 self._connection.channel, stamp, traced, REPLY, self._request_id,
-                len(reply.reply_proto), 1 if fd >= 0 else 0, self._answers, reply.reply_proto,
+                len(reply), 1 if fd >= 0 else 0, self._answers, reply,
             )  # fmt: skip
         self._answers += 1
 
@@ -185,8 +185,19 @@ class HostConnection:
 
     def send(self, frame: IPCFrame, fd: int = -1) -> bool:
         """Send a frame, or end the connection if that can't be (False)."""
+        return self._push(lambda: encode_frame(frame), fd)
+
+    def reply(
+        self, request_id: int, reply: bytes, fd: int, *, success: bool, has_more: bool
+    ) -> bool:
+        """Send the encoded reply to a request; as `send` does."""
+        return self._push(
+            lambda: encode_reply(request_id, reply, success=success, has_more=has_more), fd
+        )
+
+    def _push(self, encode: Callable[[], bytes], fd: int) -> bool:
         try:
-            accepted = self._outbox.push(encode_frame(frame), fd)
+            accepted = self._outbox.push(encode(), fd)
         except LocalProtocolError:
             # Too large. The client waits for it in vain: it learns by our hanging up.
             accepted = False

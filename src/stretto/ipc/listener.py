@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
 
+ACCEPTS_PER_TURN = 8
+"""Then others get their turn."""
 RETRY_MS = 100
 """How long a listener rests when the process has no descriptor left."""
 
@@ -59,7 +61,9 @@ class Listener:
             self._runner.watch(self._socket.fileno(), self._on_readable)
 
     def _on_readable(self) -> None:
-        while self._socket is not None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if self._socket is None:
+                return
             try:
                 end = self._socket.accept()
             except TransportError as error:

@@ -79,7 +79,8 @@ class ConsumerIPCService(IPCService):
             consumer.disconnected()
 
         pid = peer.pid if peer else 0
-        connection = self._connection(end, "consumer", pid, on_closed)
+        # A consumer is urgent: thousands of producers must not delay its answer.
+        connection = self._connection(end, "consumer", pid, on_closed, urgent=True)
         streams = ReplyStreams(self._runner, connection)
         uid = peer.uid if peer else NOBODY
         consumer = RemoteConsumer(self._connect, uid, streams, self._on_error)

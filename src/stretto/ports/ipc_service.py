@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.connection import Connection
 from stretto.ipc.listener import Listener, ignore
+from stretto.ipc.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ class IPCService:
         on_error: Told when nobody can be accepted for a while, and who is hung up on, and why.
     """
 
-    __slots__ = ("_connections", "_listeners", "_make_queue", "_on_error", "_runner")
+    __slots__ = ("_connections", "_listeners", "_make_queue", "_on_error", "_runner", "_turns")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class IPCService:
         self._runner = runner
         self._make_queue = make_queue or _native_queue
         self._on_error = on_error
+        self._turns = Turns(runner)
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
 
@@ -49,7 +51,13 @@ class IPCService:
         self._listeners.append(Listener(socket, self._runner, accept, self._on_error))
 
     def _connection(
-        self, end: StreamSocket, kind: str, pid: int, on_closed: Callable[[], object]
+        self,
+        end: StreamSocket,
+        kind: str,
+        pid: int,
+        on_closed: Callable[[], object],
+        *,
+        urgent: bool = False,
     ) -> Connection:
         """A connection that is ours until it closes.
 
@@ -58,6 +66,7 @@ class IPCService:
             kind: What the peer is: a producer, a consumer.
             pid: The peer's process; 0: it comes over a network.
             on_closed: Called when it has closed.
+            urgent: It is served before those that are not urgent.
         """
 
         def closed() -> None:
@@ -67,7 +76,15 @@ class IPCService:
         def on_cut_off(reason: str) -> None:
             self._on_error(RemoteProtocolError(f"hung up on a {kind}, {_who(pid)}: {reason}"))
 
-        made = Connection(end, self._runner, self._make_queue(end.fileno()), closed, on_cut_off)
+        made = Connection(
+            end,
+            self._runner,
+            self._make_queue(end.fileno()),
+            closed,
+            on_cut_off,
+            turns=self._turns,
+            urgent=urgent,
+        )
         self._connections.add(made)
         return made
 

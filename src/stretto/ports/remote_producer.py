@@ -24,6 +24,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
+from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostedService
 from stretto.ipc.service import Raw
 from stretto.ports.encoded_message import field_bytes
@@ -127,25 +128,32 @@ class RemoteProducer:
             "Sync": self._sync,
         }
 
-    def commit_frames(self, data: memoryview) -> int:
-        """The fast path: handle CommitData frames at the front of `data`; bytes handled.
+    def commit_frames(self, data: memoryview, most: int, consume: Callable[[int], object]) -> None:
+        """The fast path: handle CommitData frames at the front of `data`.
 
         A few at a time: between them the service makes room for what comes next.
+
+        Args:
+            data: What was received.
+            most: No frame is handled after so many bytes.
+            consume: Called with the size of the frames that were handled, once for each of them:
+                a frame that is committed must never be committed again.
         """
         done = 0
-        while done < len(data):
-            handled = self._commit_some(data[done : done + COMMIT_BYTES])
+        while done < min(most, len(data)):
+            handled = self._commit_some(data[done : done + COMMIT_BYTES], consume)
             if not handled:  # the end, another request, or a frame longer than that
-                return done + self._commit_some(data[done:])
+                self._commit_some(data[done : done + MAX_FRAME_BYTES], consume)
+                return
             done += handled
-        return done
 
-    def _commit_some(self, data: memoryview) -> int:
+    def _commit_some(self, data: memoryview, consume: Callable[[int], object]) -> int:
         if self._endpoint is None or not self._has_memory:
             return 0
         consumed, frames, flush_id = self._endpoint.core.commit_frames(
             data, SERVICE_ID, COMMIT_DATA_ID
         )
+        consume(consumed)
         if frames:
             self._endpoint.on_commit(flush_id)
         return consumed

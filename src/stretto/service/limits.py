@@ -24,6 +24,8 @@ MAX_DURATION_WITH_GUARDRAILS_MS = 24 * 3600 * 1000
 MAX_BUFFERS_WITH_GUARDRAILS_KB = 128 * 1024
 RESTART_WITH_GUARDRAILS_NS = 300 * 10**9
 """With extra guardrails, a session of the same name may start this often."""
+MAX_GUARDED_STARTS = 1000
+"""Names whose last start is remembered."""
 
 DEFAULT_FLUSH_TIMEOUT_MS = 5000
 DEFAULT_STOP_TIMEOUT_MS = 5000

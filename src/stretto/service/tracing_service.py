@@ -32,6 +32,7 @@ from stretto.service.priority_boost import PriorityBoosts
 from stretto.service.session import triggers
 from stretto.service.session.data_source import RegisteredDataSource
 from stretto.service.session.data_source_registry import DataSourceRegistry
+from stretto.service.session.guarded_starts import GuardedStarts
 from stretto.service.session.tracing_session import TracingSession
 from stretto.service.session.wanted_data_sources import WantedDataSources
 
@@ -127,7 +128,7 @@ class TracingService:
         self.relays: dict[RelayEndpoint, None] = {}
         """In the order in which they came."""
         self.lockdown = False
-        self.guarded_starts: dict[str, int] = {}
+        self.guarded_starts = GuardedStarts()
         self.trigger_history = triggers.TriggerHistory()
         self._random_bytes = random_bytes
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)

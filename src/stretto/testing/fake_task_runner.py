@@ -1,7 +1,8 @@
 """A task runner with virtual time: nothing runs until a test says so, and always in one order.
 
-Watched descriptors are real ones (pipes, socket pairs): they are polled without
-waiting, lowest number first, whenever no task is left.
+Watched descriptors are real ones (pipes, socket pairs). As in the real runner, a round runs the
+tasks posted so far and then polls the descriptors without waiting: the callback of one that is
+ready runs, urgent ones first, then the lowest number.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ class FakeTaskRunner:
         clock: Moved by `advance`; share it with the code under test.
     """
 
-    __slots__ = ("_count", "_delayed", "_posted", "_watches", "clock")
+    __slots__ = ("_count", "_delayed", "_left_in_round", "_polled", "_posted", "_watches", "clock")
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
         self._posted: deque[Task] = deque()
+        self._left_in_round = 0
+        self._polled = True
         self._delayed: list[tuple[int, int, _DelayedTask]] = []
         self._count = 0
-        self._watches: dict[int, tuple[Task | None, Task | None]] = {}
+        self._watches: dict[int, tuple[Task | None, Task | None, bool]] = {}
 
     def post(self, task: Task) -> None:
         """Run `task` in the next `run_until_idle`."""
@@ -62,12 +65,22 @@ class FakeTaskRunner:
         if isinstance(token, _DelayedTask):
             token.task = None
 
-    def watch(self, fd: int, on_readable: Task | None, on_writable: Task | None = None) -> None:
-        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`."""
+    def watch(
+        self,
+        fd: int,
+        on_readable: Task | None,
+        on_writable: Task | None = None,
+        *,
+        urgent: bool = False,
+    ) -> None:
+        """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
+
+        Of several that are ready, `urgent` ones come first.
+        """
         if on_readable is None and on_writable is None:
             self.unwatch(fd)
         else:
-            self._watches[fd] = (on_readable, on_writable)
+            self._watches[fd] = (on_readable, on_writable, urgent)
 
     def unwatch(self, fd: int) -> None:
         """Stop watching. Harmless if it isn't watched."""
@@ -109,16 +122,21 @@ class FakeTaskRunner:
         self.clock.advance_ns(max(0, time_ns - self.clock.boottime_ns()))
 
     def _step(self) -> bool:
-        if self._posted:
+        if self._polled:  # a round begins
+            self._polled = False
+            self._left_in_round = len(self._posted)
+        if self._left_in_round:
+            self._left_in_round -= 1
             self._posted.popleft()()
             return True
+        self._polled = True
         due = self._next_due()
         if due is not None and due <= self.clock.boottime_ns():
             task = heappop(self._delayed)[2].task
             assert task is not None  # _next_due drops the cancelled ones
             task()
             return True
-        return self._poll()
+        return self._poll() or bool(self._posted)
 
     def _next_due(self) -> int | None:
         while self._delayed and self._delayed[0][2].task is None:
@@ -127,11 +145,11 @@ class FakeTaskRunner:
 
     def _poll(self) -> bool:
         poll = select.poll()
-        for fd, (on_readable, on_writable) in self._watches.items():
+        for fd, (on_readable, on_writable, _) in self._watches.items():
             wanted = (select.POLLIN if on_readable else 0) | (select.POLLOUT if on_writable else 0)
             poll.register(fd, wanted)
-        for fd, events in sorted(poll.poll(0)):
-            on_readable, on_writable = self._watches[fd]
+        for fd, events in sorted(poll.poll(0), key=self._turn):
+            on_readable, on_writable, _ = self._watches[fd]
             if on_readable and events & ~select.POLLOUT:
                 on_readable()
                 return True
@@ -139,3 +157,8 @@ class FakeTaskRunner:
                 on_writable()
                 return True
         return False
+
+    def _turn(self, ready: tuple[int, int]) -> tuple[bool, int]:
+        fd, _ = ready
+        urgent = self._watches[fd][2]
+        return not urgent, fd

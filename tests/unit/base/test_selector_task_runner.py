@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from stretto.base import selector_task_runner
 from stretto.base.selector_task_runner import SelectorTaskRunner
 
 
@@ -189,3 +190,66 @@ class TestDescriptors:
 
     def test_unwatching_what_is_not_watched_is_harmless(self, runner: SelectorTaskRunner) -> None:
         runner.unwatch(0)
+
+
+class TestSlices:
+    """A round ends after a time; here after each callback and each task."""
+
+    @pytest.fixture(autouse=True)
+    def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(selector_task_runner, "SLICE_NS", 0)
+
+    @pytest.fixture
+    def pipes(self) -> Iterator[list[tuple[int, int]]]:
+        pipes = [os.pipe() for _ in range(4)]
+        for _, write_fd in pipes:
+            os.write(write_fd, bytes(100))
+        yield pipes
+        for ends in pipes:
+            for fd in ends:
+                os.close(fd)
+
+    def test_ready_descriptors_have_equal_turns(
+        self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
+    ) -> None:
+        seen: list[int] = []
+        for fd, _ in pipes:
+            runner.watch(fd, lambda fd=fd: (os.read(fd, 1), seen.append(fd)))
+        runner.run_until(lambda: len(seen) >= 40, timeout_ms=60_000)
+        assert {seen.count(fd) for fd, _ in pipes} == {10}
+
+    def test_urgent_descriptor_is_served_in_each_round(
+        self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
+    ) -> None:
+        seen: list[int] = []
+        urgent = pipes[-1][0]
+        for fd, _ in pipes:
+            runner.watch(fd, lambda fd=fd: (os.read(fd, 1), seen.append(fd)), urgent=fd == urgent)
+        runner.run_until(lambda: len(seen) >= 40, timeout_ms=60_000)
+        assert seen[::2] == [urgent] * 20
+
+    def test_urgent_descriptor_is_served_between_two_tasks(
+        self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
+    ) -> None:
+        seen: list[object] = []
+        (fd, _), *_ = pipes
+        runner.watch(fd, lambda: seen.append(os.read(fd, 1)), urgent=True)
+        for number in range(3):
+            runner.post(lambda number=number: seen.append(number))
+        runner.run_until(lambda: len(seen) >= 6, timeout_ms=60_000)
+        assert seen == [b"\0", 0, b"\0", 1, b"\0", 2]
+
+    def test_descriptor_that_is_unwatched_before_its_turn_is_left_alone(
+        self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
+    ) -> None:
+        seen: list[int] = []
+
+        def serve(fd: int) -> None:
+            seen.append(fd)
+            for each, _ in pipes:
+                runner.unwatch(each)
+
+        for fd, _ in pipes:
+            runner.watch(fd, lambda fd=fd: serve(fd))
+        assert not runner.run_until(lambda: len(seen) > 1, timeout_ms=20)
+        assert len(seen) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,19 @@ import pytest
 from stretto.base.errors import TransportError
 from stretto.base.unix_socket import UnixListener, UnixSocket
 from stretto.ipc.client import Client, ServiceProxy
-from stretto.ipc.connection import Connection
+from stretto.ipc.connection import BYTES_OF_A_FRAME, BYTES_PER_TURN, Connection
 from stretto.ipc.frames import encode_frame
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import RETRY_MS, Listener
 from stretto.ipc.service import Raw
+from stretto.ipc.turns import Turns
 from stretto.protos.ipc import IPCFrame
 from stretto.testing.fake_task_runner import FakeTaskRunner
 from tests.support.greeter import GREETER, Greeter
 from tests.support.plain_queue import PlainQueue
+
+Consume = Callable[[int], object]
+FastPath = Callable[[memoryview, int, Consume], object]
 
 
 class HostEnd:
@@ -30,7 +35,10 @@ class HostEnd:
         self,
         runner: FakeTaskRunner,
         limit: int = 1 << 20,
-        fast_path: Callable[[memoryview], int] | None = None,
+        fast_path: FastPath | None = None,
+        *,
+        turns: Turns | None = None,
+        urgent: bool = False,
     ) -> None:
         self.far, near = UnixSocket.pair()
         self.near_fd = near.fileno()
@@ -38,7 +46,13 @@ class HostEnd:
         self.cut_off: list[str] = []
         self.greeter = Greeter()
         self.connection = Connection(
-            near, runner, PlainQueue(near, limit), self._on_closed, self.cut_off.append
+            near,
+            runner,
+            PlainQueue(near, limit),
+            self._on_closed,
+            self.cut_off.append,
+            turns=turns,
+            urgent=urgent,
         )
         machine = HostConnection([self.greeter.hosted], self.connection, self.connection.give_up)
         self.greeter.take_fd = machine.take_fd
@@ -173,9 +187,8 @@ class TestEnd:
         host.far.close()
 
     def test_the_fast_path_may_close(self, runner: FakeTaskRunner) -> None:
-        def close(_data: memoryview) -> int:
+        def close(_data: memoryview, _most: int, _consume: Consume) -> None:
             host.connection.close()
-            return 0
 
         host = HostEnd(runner, fast_path=close)
         host.far.send(hello())
@@ -190,18 +203,177 @@ class TestFastPath:
         fast = encode_frame(IPCFrame(request_id=99))
         seen: list[bytes] = []
 
-        def take_fast(data: memoryview) -> int:
+        def take_fast(data: memoryview, _most: int, consume: Consume) -> None:
             taken = 0
             while bytes(data[taken : taken + len(fast)]) == fast:
                 taken += len(fast)
+                consume(len(fast))
                 seen.append(b"fast")
-            return taken
 
         host = HostEnd(runner, fast_path=take_fast)
         host.greeter.calls = seen
         host.far.send(fast + fast + hello(b"1") + fast + hello(b"2") + fast)
         runner.run_until_idle()
         assert seen == [b"fast", b"fast", b"1", b"fast", b"2", b"fast"]
+        host.connection.close()
+        host.far.close()
+
+    def test_frames_consumed_before_an_exception_are_not_handled_again(
+        self, runner: FakeTaskRunner
+    ) -> None:
+        def fail(_data: memoryview, _most: int, consume: Consume) -> None:
+            consume(len(hello(b"a")))
+            raise ZeroDivisionError("a bug")
+
+        host = HostEnd(runner, fast_path=fail)
+        host.far.send(hello(b"a"))
+        with pytest.raises(ZeroDivisionError):
+            runner.run_until_idle()
+        assert host.greeter.calls == []
+        host.connection.close()
+        host.far.close()
+
+
+class TestTurns:
+    """A connection that has received much handles it in turns with the others."""
+
+    FRAMES = 3 * BYTES_PER_TURN // BYTES_OF_A_FRAME
+    """More than one turn, less than the socket takes at once."""
+
+    def busy_hosts(self, runner: FakeTaskRunner, order: list[bytes]) -> list[HostEnd]:
+        """Three connections with much to do, which note their calls in `order`."""
+        turns = Turns(runner)
+        hosts = [HostEnd(runner, turns=turns) for _ in range(3)]
+        for number, host in enumerate(hosts):
+            host.greeter.calls = order
+            host.far.send(hello(b"busy %d" % number) * self.FRAMES)
+        return hosts
+
+    def test_bystander_is_served_after_one_turn_of_each_busy_connection(
+        self, runner: FakeTaskRunner
+    ) -> None:
+        order: list[bytes] = []
+        hosts = self.busy_hosts(runner, order)
+        bystander = HostEnd(runner)
+        bystander.greeter.calls = order
+        bystander.far.send(hello(b"bystander"))
+        runner.run_until_idle()
+        frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
+        # Between two callbacks of descriptors, one connection that has waited gets a turn, too.
+        assert order.index(b"bystander") <= 2 * len(hosts) * frames_per_turn
+        assert len(order) == len(hosts) * self.FRAMES + 1
+        close_all([*hosts, bystander])
+
+    def test_urgent_connection_is_served_after_one_turn(self, runner: FakeTaskRunner) -> None:
+        order: list[bytes] = []
+        hosts = self.busy_hosts(runner, order)
+        bystander = HostEnd(runner, urgent=True)
+        bystander.greeter.calls = order
+        answered: list[int] = []
+
+        def ask() -> None:
+            bystander.far.send(hello(b"bystander"))
+
+        def answer(request: Raw, deferred: object) -> None:
+            answered.append(len(order))
+            if len(answered) < 3:
+                ask()
+
+        bystander.greeter.hosted.handlers["SayHello"] = answer  # type: ignore[index]
+        ask()
+        runner.run_until_idle()
+        frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
+        waited = [later - sooner for sooner, later in pairwise([0, *answered])]
+        assert len(waited) == 3
+        assert max(waited) <= frames_per_turn
+        close_all([*hosts, bystander])
+
+    def test_busy_connections_alternate_and_keep_their_order(self, runner: FakeTaskRunner) -> None:
+        order: list[bytes] = []
+        turns = Turns(runner)
+        hosts = [HostEnd(runner, turns=turns) for _ in range(2)]
+        for number, host in enumerate(hosts):
+            host.greeter.calls = order
+            each = [hello(b"%d %d" % (number, count)) for count in range(self.FRAMES)]
+            host.far.send(b"".join(each))
+        runner.run_until_idle()
+        for number in range(2):
+            mine = [call for call in order if call.startswith(b"%d " % number)]
+            assert mine == [b"%d %d" % (number, count) for count in range(self.FRAMES)]
+        first_of_second = order.index(b"1 0")
+        assert first_of_second < order.index(b"0 %d" % (self.FRAMES - 1))
+        close_all(hosts)
+
+    def test_frames_of_a_peer_that_hung_up_are_all_handled(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        host.far.send(hello(b"a") * self.FRAMES)
+        host.far.close()
+        runner.run_until_idle()
+        assert len(host.greeter.calls) == self.FRAMES
+        assert host.closed == 1
+
+    def test_connection_that_closes_between_turns_handles_no_more(
+        self, runner: FakeTaskRunner
+    ) -> None:
+        host = HostEnd(runner)
+
+        def close(request: Raw, deferred: object) -> None:
+            calls.append(request.data)
+            runner.post(host.connection.close)
+
+        calls: list[bytes] = []
+        host.greeter.hosted.handlers["SayHello"] = close  # type: ignore[index]
+        host.far.send(hello() * self.FRAMES)
+        runner.run_until_idle()
+        assert 0 < len(calls) < self.FRAMES
+        assert host.closed == 1
+        assert not runner.watched
+        host.far.close()
+
+    def test_descriptor_arrives_with_its_frame(self, runner: FakeTaskRunner) -> None:
+        """What was received before it is handled before it is received."""
+        host = HostEnd(runner)
+        read_fd, write_fd = os.pipe()
+        os.write(write_fd, b"through a pipe")
+        host.far.send(hello() * self.FRAMES)
+        host.far.send(invoke("ReadFd", 2), read_fd)
+        host.far.send(hello(b"after") * self.FRAMES)
+        runner.run_until_idle()
+        assert b"through a pipe" in drain(host.far)
+        assert len(host.greeter.calls) == 2 * self.FRAMES
+        os.close(read_fd)
+        os.close(write_fd)
+        close_all([host])
+
+    def test_fast_path_is_limited_to_a_turn(self, runner: FakeTaskRunner) -> None:
+        frame = hello(bytes(1000))
+        handled: list[int] = []
+
+        def take(data: memoryview, most: int, consume: Consume) -> None:
+            frames = min(-(-most // len(frame)), len(data) // len(frame))
+            handled.append(frames)
+            consume(frames * len(frame))
+
+        host = HostEnd(runner, fast_path=take)
+        host.far.send(frame * 60)
+        runner.run_until_idle()
+        assert max(handled) == -(-BYTES_PER_TURN // len(frame))
+        assert sum(handled) == 60
+        assert host.greeter.calls == []
+        close_all([host])
+
+    def test_huge_length_behind_a_turn_ends_the_connection(self, runner: FakeTaskRunner) -> None:
+        host = HostEnd(runner)
+        frames = BYTES_PER_TURN // BYTES_OF_A_FRAME + 1
+        host.far.send(hello() * frames + b"\xff\xff\xff\x7f")
+        runner.run_until_idle()
+        assert host.closed == 1
+        assert "announced a frame of 2147483647 bytes" in host.cut_off[0]
+        host.far.close()
+
+
+def close_all(hosts: list[HostEnd]) -> None:
+    for host in hosts:
         host.connection.close()
         host.far.close()
 
@@ -267,7 +439,7 @@ class TestBugs:
     def test_a_fast_path_that_fails_leaves_its_frames_to_the_machine(
         self, runner: FakeTaskRunner
     ) -> None:
-        def fail(_data: memoryview) -> int:
+        def fail(_data: memoryview, _most: int, _consume: Consume) -> None:
             raise ZeroDivisionError("a bug")
 
         host = HostEnd(runner, fast_path=fail)

@@ -12,6 +12,7 @@ from stretto.ipc.frames import (
     FrameReader,
     decode_payload,
     encode_frame,
+    encode_reply,
 )
 from stretto.protos.ipc import IPCFrame
 
@@ -43,6 +44,18 @@ class TestEncode:
         assert len(encode_frame(frame(1, MAX_FRAME_BYTES - overhead))) == MAX_FRAME_BYTES
         with pytest.raises(LocalProtocolError, match="at most 131068"):
             encode_frame(frame(1, MAX_FRAME_BYTES - overhead + 1))
+
+    @pytest.mark.parametrize("success", [True, False])
+    @pytest.mark.parametrize("has_more", [True, False])
+    def test_reply_is_the_frame_that_its_message_encodes_to(
+        self, success: bool, has_more: bool
+    ) -> None:
+        data = b"reply" if success else b""
+        message = IPCFrame.InvokeMethodReply(success=success)
+        if success:
+            message.has_more, message.reply_proto = has_more, data
+        frame = IPCFrame(request_id=300, msg_invoke_method_reply=message)
+        assert encode_reply(300, data, success=success, has_more=has_more) == encode_frame(frame)
 
 
 class TestReader:

@@ -228,12 +228,12 @@ class TestMemoryOfTheProducer:
 
     def test_commits_count_at_once(self, talk: Talk, memory: int) -> None:
         self.offer(talk, memory)
-        assert talk.hosted.commit_frames(memoryview(b"frames")) == 6
+        assert handled(talk, b"frames") == 6
 
     def test_is_refused_by_the_service(self, talk: Talk, memory: int) -> None:
         talk.takes_memory = False
         assert not self.offer(talk, memory).using_shmem_provided_by_producer
-        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+        assert handled(talk, b"frames") == 0
 
     def test_a_descriptor_that_nobody_announced(self, talk: Talk, memory: int) -> None:
         before = len(os.listdir("/proc/self/fd"))
@@ -299,12 +299,19 @@ class TestRequests:
         assert ids == ipc.PRODUCER_PORT_METHODS
 
 
+def handled(talk: Talk, data: bytes) -> int:
+    """How many bytes the fast path takes."""
+    consumed: list[int] = []
+    talk.hosted.commit_frames(memoryview(data), 1 << 20, consumed.append)
+    return sum(consumed)
+
+
 class TestCommit:
     def test_before_there_is_memory_gets_no_reply(self, talk: Talk) -> None:
         talk.initialize()
         assert talk.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
         assert talk.endpoint.core.commits == []
-        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+        assert handled(talk, b"frames") == 0
 
     def test_with_a_reply(self, talk: Talk, memory: int) -> None:
         talk.initialize()
@@ -316,13 +323,28 @@ class TestCommit:
         assert talk.log[-1] == ("on_commit", 6)
 
     def test_fast_path(self, talk: Talk, memory: int) -> None:
-        assert talk.hosted.commit_frames(memoryview(b"frames")) == 0
+        assert handled(talk, b"frames") == 0
         talk.initialize()
         talk.hosted.on_shared_memory(memory, 8192, 4096)
-        assert talk.hosted.commit_frames(memoryview(b"")) == 0
+        assert handled(talk, b"") == 0
         assert talk.log[-1][0] == "connect"
-        assert talk.hosted.commit_frames(memoryview(b"frames")) == 6
+        assert handled(talk, b"frames") == 6
         assert talk.log[-1] == ("on_commit", 7)
+
+    def test_frames_are_consumed_before_the_service_can_fail(
+        self, talk: Talk, memory: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk.initialize()
+        talk.hosted.on_shared_memory(memory, 8192, 4096)
+
+        def fail(flush_id: int) -> None:
+            raise ZeroDivisionError(f"a bug at flush {flush_id}")
+
+        monkeypatch.setattr(talk.endpoint, "on_commit", fail)
+        consumed: list[int] = []
+        with pytest.raises(ZeroDivisionError):
+            talk.hosted.commit_frames(memoryview(b"frames"), 1 << 20, consumed.append)
+        assert consumed == [6]
 
 
 class TestCommands:

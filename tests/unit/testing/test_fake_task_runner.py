@@ -72,14 +72,14 @@ class TestTime:
 
 
 class TestDescriptors:
-    def test_polled_when_no_task_is_left(self) -> None:
+    def test_polled_after_the_tasks_posted_so_far(self) -> None:
         runner, seen = FakeTaskRunner(), list[str]()
         read_fd, write_fd = os.pipe()
         runner.watch(read_fd, lambda: seen.append(os.read(read_fd, 1).decode()))
         os.write(write_fd, b"x")
-        runner.post(lambda: seen.append("task"))
+        runner.post(lambda: (seen.append("task"), runner.post(lambda: seen.append("later"))))
         runner.run_until_idle()
-        assert seen == ["task", "x"]
+        assert seen == ["task", "x", "later"]
         assert runner.watched == {read_fd}
         runner.watch(read_fd, None)
         assert not runner.watched

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
+    from stretto.service.session.guarded_starts import GuardedStarts
     from stretto.service.session.tracing_session import TracingSession
 
 _FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
@@ -216,7 +217,7 @@ def check_against_sessions(
     config: TraceConfig,
     uid: int,
     sessions: Collection[TracingSession],
-    started_at: dict[str, int],
+    guarded_starts: GuardedStarts,
     now_ns: int,
 ) -> None:
     """Check what depends on the other sessions of the service.
@@ -225,7 +226,7 @@ def check_against_sessions(
         config: The config, already checked by itself.
         uid: The consumer's.
         sessions: All that exist, those that ended but weren't freed included.
-        started_at: When a session of each name was last started with extra guardrails.
+        guarded_starts: When sessions were started with extra guardrails.
         now_ns: CLOCK_BOOTTIME.
 
     Raises:
@@ -236,13 +237,12 @@ def check_against_sessions(
     if name and any(session.config.unique_session_name == name for session in originals):
         raise SessionError(f"A session named {name!r} exists already: end it or choose another.")
     _check_semaphores(config, [session.config for session in sessions if session.active])
-    if config.enable_extra_guardrails and name in started_at:
-        waited = now_ns - started_at[name]
-        if waited < limits.RESTART_WITH_GUARDRAILS_NS:
-            raise SessionError(
-                f"A session named {name!r} was started {waited // 10**9} s ago: with "
-                "enable_extra_guardrails 300 s must pass."
-            )
+    waited = guarded_starts.age_ns(name, now_ns) if config.enable_extra_guardrails else None
+    if waited is not None:
+        raise SessionError(
+            f"A session named {name!r} was started {waited // 10**9} s ago: with "
+            "enable_extra_guardrails 300 s must pass."
+        )
     if sum(session.uid == uid for session in sessions) >= limits.MAX_SESSIONS_PER_UID:
         raise SessionError(
             f"User {uid} has {limits.MAX_SESSIONS_PER_UID} sessions, which is the most: end one."

@@ -62,7 +62,7 @@ def create_session(
     )
     output_fd, buffers = _allocate(service, consumer.uid, config, fd, ring_fds)
     if config.enable_extra_guardrails:
-        service.guarded_starts[config.unique_session_name] = now_ns
+        service.guarded_starts.add(config.unique_session_name, now_ns)
     return service.add_session(
         consumer,
         config,

@@ -1,0 +1,50 @@
+"""Turns of the connections that have received more than they may handle at once.
+
+A connection handles a limited number of bytes and frames each time. What it leaves waits here. One
+waiting turn runs per round of the task runner: every descriptor that is ready, and every other
+task, comes before the next turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False  # `typing` costs more to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.task_runner import TaskRunner
+
+    Turn = Callable[[], object]
+
+
+class Turns:
+    """A queue of turns, shared by the connections of a host.
+
+    Args:
+        runner: Runs the turns.
+    """
+
+    __slots__ = ("_posted", "_runner", "_waiting")
+
+    def __init__(self, runner: TaskRunner) -> None:
+        self._runner = runner
+        self._waiting: deque[Turn] = deque()
+        self._posted = False
+
+    def add(self, turn: Turn) -> None:
+        """Run `turn` after those that wait already."""
+        self._waiting.append(turn)
+        self._post_next()
+
+    def _post_next(self) -> None:
+        if self._waiting and not self._posted:
+            self._posted = True
+            self._runner.post(self._run_one)
+
+    def _run_one(self) -> None:
+        turn = self._waiting.popleft()
+        self._posted = False
+        # The next one is posted first: an exception of this turn must not stop the queue.
+        self._post_next()
+        turn()

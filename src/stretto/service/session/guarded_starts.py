@@ -1,0 +1,37 @@
+"""When sessions with extra guardrails were started, by their unique names.
+
+A name may start again after `RESTART_WITH_GUARDRAILS_NS`; it is then forgotten.
+"""
+
+from __future__ import annotations
+
+from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_NS
+
+
+class GuardedStarts:
+    """The starts of the last 300 s; of more than MAX_GUARDED_STARTS the newest."""
+
+    __slots__ = ("_started_ns",)
+
+    def __init__(self) -> None:
+        self._started_ns: dict[str, int] = {}
+        """In the order of the starts."""
+
+    def __len__(self) -> int:
+        return len(self._started_ns)
+
+    def add(self, name: str, now_ns: int) -> None:
+        """A session of this name starts now."""
+        starts = self._started_ns
+        starts.pop(name, None)
+        starts[name] = now_ns
+        oldest_ns = now_ns - RESTART_WITH_GUARDRAILS_NS
+        while len(starts) > MAX_GUARDED_STARTS or next(iter(starts.values())) <= oldest_ns:
+            del starts[next(iter(starts))]
+
+    def age_ns(self, name: str, now_ns: int) -> int | None:
+        """How long ago a session of this name started; None if it may start again."""
+        started_ns = self._started_ns.get(name)
+        if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:
+            return None
+        return now_ns - started_ns

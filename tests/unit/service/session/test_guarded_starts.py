@@ -1,0 +1,33 @@
+"""Starts with extra guardrails are remembered for 300 s."""
+
+from __future__ import annotations
+
+from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_NS
+from stretto.service.session.guarded_starts import GuardedStarts
+
+
+def test_name_may_start_again_after_the_window():
+    starts = GuardedStarts()
+    starts.add("a", 1000)
+    assert starts.age_ns("b", 1000) is None
+    assert starts.age_ns("a", 1000 + RESTART_WITH_GUARDRAILS_NS - 1) is not None
+    assert starts.age_ns("a", 1000 + RESTART_WITH_GUARDRAILS_NS) is None
+
+
+def test_starts_older_than_the_window_are_forgotten():
+    starts = GuardedStarts()
+    for number in range(10):
+        starts.add(f"early {number}", number)
+    starts.add("early 9", RESTART_WITH_GUARDRAILS_NS + 5)
+    assert len(starts) == 4  # those of 6, 7 and 8, and the one that started again
+    starts.add("late", 3 * RESTART_WITH_GUARDRAILS_NS)
+    assert len(starts) == 1
+
+
+def test_number_of_starts_is_bounded():
+    starts = GuardedStarts()
+    for number in range(MAX_GUARDED_STARTS + 10):
+        starts.add(f"{number}", 5)
+    assert len(starts) == MAX_GUARDED_STARTS
+    assert starts.age_ns("9", 6) is None
+    assert starts.age_ns("10", 6) == 1
