@@ -46,9 +46,9 @@ def _system_sessions() -> _SessionBackend:
 
 
 def _recorder(path: str, options: _Sequence[str]) -> _Recorder:
-    from stretto.backends.recorder import Recorder
+    from stretto.backends.recorder_process import RecorderProcess
 
-    return Recorder(path, options)
+    return RecorderProcess(path, options)
 
 
 _factories["in_process"] = _in_process

@@ -34,10 +34,12 @@ RANKS = (
     ("protos",),
     ("ipc",),
     ("ports",),
-    ("analysis", "client", "service"),
+    ("analysis", "client", "service", "recorder"),
     ("backends",),
     (FACADE,),
     ("flows", "probes", "profilers", "testing", "viewer"),
+    ("recorder.target",),
+    ("recorder.host",),
     ("cli",),
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
@@ -77,10 +79,15 @@ VERB_INTERFACE = (
 
 
 def layer(module: str) -> str:
-    """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade."""
+    """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade.
+
+    A folder with a rank of its own is a layer: `recorder.host` is above `recorder`.
+    """
     parts = module.split(".")
     if parts[1:] == ["__main__"]:
         return "cli"
+    if ".".join(parts[1:3]) in RANK:
+        return ".".join(parts[1:3])
     known = len(parts) > 1 and (parts[1] in RANK or parts[1] in EXTENSIONS)
     return parts[1] if known else FACADE
 
@@ -155,6 +162,10 @@ def test_imports_point_down() -> None:
         ("stretto", "stretto.backends.in_process", True),
         ("stretto.probes.procfs", "stretto.DataSource", True),
         ("stretto.probes.procfs", "stretto.service.session.flush", False),
+        ("stretto.recorder.target.bootstrap", "stretto.recorder.host.program", False),
+        ("stretto.recorder.target.bootstrap", "stretto.recorder.workspace", True),
+        ("stretto.recorder.workspace", "stretto.client.session", False),
+        ("stretto.recorder.host.program", "stretto.cli.output_file", False),
         ("stretto.ipc.frames", "stretto_fidl.codec", False),
         ("stretto.cli.main", "stretto_fidl.cli", False),
         ("stretto_fidl.codec.types", "stretto.base.errors.StrettoError", True),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.errors import CommandError, StrettoError
-from stretto.cli.record.contents import Contents
-from stretto.cli.record.output import Output
 from stretto.cli.record.summary import plural
 from stretto.cli.verb_parser import VerbParser
+from stretto.recorder.host.contents import Contents
+from stretto.recorder.host.output import Output
 from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
 
     class Recorder(Protocol):
-        """What records children, too: a process of its own (stretto.backends.recorder)."""
+        """What records children, too: a process of its own (stretto.backends.recorder_process)."""
 
         def stop(self) -> None: ...
         def abandon(self) -> None: ...

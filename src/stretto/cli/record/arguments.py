@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
 from stretto.client.recording import parse_size
+from stretto.recorder.host.options import DEFAULT_BUFFER_BYTES, RecordingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +119,7 @@ def _add_output_options(parser: VerbParser) -> None:
         "--buffer",
         metavar="SIZE",
         type=_size,
-        default=64 << 20,
+        default=DEFAULT_BUFFER_BYTES,
         help="ring buffer that keeps the last events (64mb)",
     )
     add("--stream", action="store_true", help="write everything to OUT all along, keep all of it")
@@ -204,10 +205,19 @@ def split(parser: VerbParser, arguments: Sequence[str]) -> tuple[list[str], list
 
 
 class RecordOptions:
-    """What the command line says.
+    """The parsed command line of `stretto record`.
+
+    Args:
+        arguments: what follows `record`.
+
+    Attributes:
+        output: path of the trace; `-` is standard output.
+        quiet: print neither progress nor summary.
+        program: the command line of the program.
+        recording: what is recorded.
 
     Raises:
-        CommandError: it says something wrong.
+        CommandError: an option is unknown or invalid, or options contradict each other.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -215,41 +225,46 @@ class RecordOptions:
         own, self.program = split(parser, arguments)
         parsed = parser.parse_args(own)
         self.output: str = parsed.output
-        self.buffer_bytes: int = parsed.buffer
-        self.stream: bool = parsed.stream
-        self.max_size: int | None = parsed.max_size
-        self.duration_ms = -(-(parsed.duration or 0) // 10**6)
         self.quiet: bool = parsed.quiet
-        self.counters: bool = not parsed.no_counters
-        self.categories = [
-            category
-            for name, (category, _) in CATEGORIES.items()
-            if not getattr(parsed, f"no_{name}")
-        ]
-        self.categories += parsed.category
-        self.system: bool = parsed.system
-        self.config_path: str = parsed.config or ""
-        self.data_sources: list[str] = parsed.data_source
-        self.inside = _inside_options(parsed)
+        self.recording = _recording_options(parsed)
         self._check()
 
     def _check(self) -> None:
+        recording = self.recording
         if not self.program:
             raise CommandError(
                 "record: name the program: a script, -m module, -c code or a command. "
                 "`stretto record --help` shows examples.",
                 USAGE_EXIT_CODE,
             )
-        if (self.config_path or self.data_sources) and not self.system:
+        if (recording.config_path or recording.data_sources) and not recording.system:
             raise CommandError("record: --config and --data-source go with --system.", 2)
-        if self.max_size is not None and not self.stream:
+        if recording.max_size is not None and not recording.stream:
             raise CommandError(
                 "record: --max-size goes with --stream; a ring is limited by --buffer.",
                 USAGE_EXIT_CODE,
             )
 
 
-def _inside_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
+def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
+    categories = [
+        category for name, (category, _) in CATEGORIES.items() if not getattr(parsed, f"no_{name}")
+    ]
+    return RecordingOptions(
+        buffer_bytes=parsed.buffer,
+        stream=parsed.stream,
+        max_size=parsed.max_size,
+        duration_ms=-(-(parsed.duration or 0) // 10**6),
+        categories=categories + parsed.category,
+        counters=not parsed.no_counters,
+        target=_target_options(parsed),
+        system=parsed.system,
+        config_path=parsed.config or "",
+        data_sources=parsed.data_source,
+    )
+
+
+def _target_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
     options: dict[str, list[str]] = {"include": parsed.include, "exclude": parsed.exclude}
     if parsed.min_duration is not None:
         options["min_duration_ns"] = [str(parsed.min_duration)]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
 from stretto.cli.record.arguments import RecordOptions
-from stretto.cli.record.output import Output
-from stretto.cli.record.program import end_like
+from stretto.cli.record.executable import resolve
 from stretto.cli.record.progress import STDERR
 from stretto.cli.record.recorder import Recorder, not_started
-from stretto.cli.record.target import resolve
+from stretto.recorder.host.output import Output
+from stretto.recorder.host.program import end_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     _occupy_standard_descriptors()
     options = RecordOptions(arguments)
+    recording = options.recording
     path, argv = resolve(options.program)
-    output = Output(options.output, ring=not options.stream, mapped=not options.system)
+    output = Output(options.output, ring=not recording.stream, mapped=not recording.system)
     try:
         status = _make_recorder(options, output).run(path, argv)
     finally:
@@ -36,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _make_recorder(options: RecordOptions, output: Output) -> Recorder:
     try:
-        return Recorder(options, output)
+        return Recorder(options.recording, output, quiet=options.quiet)
     except (StrettoError, OSError) as error:
         output.discard()
         raise not_started(error) from error

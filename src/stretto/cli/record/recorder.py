@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.cli.record import folder
-from stretto.cli.record.config import make_config
-from stretto.cli.record.contents import Contents
-from stretto.cli.record.counters import Counters
-from stretto.cli.record.descendants import Descendants, anyone_lives
-from stretto.cli.record.program import Program
 from stretto.cli.record.progress import STDERR, Progress
-from stretto.cli.record.python_starts import PythonStarts
-from stretto.cli.record.recording import Recording
-from stretto.cli.record.snapshots import Snapshots
 from stretto.cli.record.summary import size_text, summary, whereabouts
-from stretto.cli.record.system_config import MARK, make_system_config
+from stretto.recorder.host import workspace_folder as folder
+from stretto.recorder.host.config import make_config
+from stretto.recorder.host.contents import Contents
+from stretto.recorder.host.counters import Counters
+from stretto.recorder.host.descendants import Descendants, anyone_lives
+from stretto.recorder.host.private_recording import Recording
+from stretto.recorder.host.program import Program
+from stretto.recorder.host.python_starts import PythonStarts
+from stretto.recorder.host.snapshots import Snapshots
+from stretto.recorder.host.system_config import MARK, make_system_config
 from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stretto.cli.record.arguments import RecordOptions
-    from stretto.cli.record.output import Output
-    from stretto.cli.record.system_recording import SystemRecording
-    from stretto.cli.record.workspace import Options, Workspace
     from stretto.protos.config import TraceConfig
+    from stretto.recorder.host.options import RecordingOptions
+    from stretto.recorder.host.output import Output
+    from stretto.recorder.host.system_recording import SystemRecording
+    from stretto.recorder.workspace import Options, Workspace
 
 LINGER_MS = 2000
 """How long processes that outlive the program are waited for."""
@@ -55,9 +55,10 @@ class Recorder:
         output: where the trace goes; stays the caller's to close.
     """
 
-    def __init__(self, options: RecordOptions, output: Output) -> None:
+    def __init__(self, options: RecordingOptions, output: Output, *, quiet: bool) -> None:
         self._options = options
         self._output = output
+        self._quiet = quiet
         self._runner = SelectorTaskRunner()
         self._descendants = Descendants()
         self._starts: PythonStarts | None = None
@@ -66,7 +67,7 @@ class Recorder:
         self._counters = Counters(self._runner, self._recording.offer) if options.counters else None
         self._snapshots = Snapshots(self._recording, output, self._say)
         self._program = Program(self._runner, self._snapshots.take)
-        self._progress = Progress(quiet=options.quiet)
+        self._progress = Progress(quiet=quiet)
         self._contents = Contents()
         self._expects_more = True
         self._started = time.monotonic()
@@ -106,7 +107,7 @@ class Recorder:
     def _make_recording(self) -> Recording | SystemRecording:
         if not self._options.system:
             return Recording(self._runner, self._on_process)
-        from stretto.cli.record.system_recording import SystemRecording
+        from stretto.recorder.host.system_recording import SystemRecording
 
         try:
             return SystemRecording(self._runner, self._name, self._on_process)
@@ -123,8 +124,8 @@ class Recorder:
         """What the recorded processes have to know."""
         if not isinstance(self._recording, Recording):
             service = {"service": [self._recording.producer_socket], "name": [self._name]}
-            return {**self._options.inside, **service}
-        return self._options.inside
+            return {**self._options.target, **service}
+        return self._options.target
 
     def _start(self, workspace: Workspace, path: str, arguments: Sequence[str]) -> None:
         output, options = self._output, self._options
@@ -267,7 +268,7 @@ class Recorder:
         return lines
 
     def _say(self, text: str) -> None:
-        if not self._options.quiet:
+        if not self._quiet:
             self._progress.clear()
             _print(text)
 

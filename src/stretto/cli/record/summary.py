@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stretto.cli.record.contents import Contents
     from stretto.protos.trace import TraceStats
+    from stretto.recorder.host.contents import Contents
 
 MAX_LINES = 10
 """Of what couldn't be followed; the rest is counted."""

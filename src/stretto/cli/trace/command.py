@@ -18,6 +18,7 @@ from stretto.cli.trace.consumer import TraceConsumer
 from stretto.cli.trace.options import USAGE_EXIT_CODE, TraceOptions, make_parser, parse
 from stretto.cli.trace.output import TraceOutput
 from stretto.cli.trace.session import FLUSH_BY_COMMAND, TraceSession, start_delay_ms
+from stretto.ports.session_lookup import session_named
 from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import CloneSessionRequest
 
@@ -218,7 +219,7 @@ class _Command:
         else:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
-            request.session_id = snapshot.session_named(name, state)
+            request.session_id = session_named(name, state)
         return request
 
     def _save_for_bugreport(self) -> int:

@@ -18,19 +18,12 @@ if TYPE_CHECKING:
 
 BUGREPORT_SESSION_ID = (1 << 64) - 1
 """Stands for the session of the highest bugreport_score."""
-CLONE_STATE = "CLONED_READ_ONLY"
 BUGREPORT_FILE = "systrace.pftrace"
 
 
 def session_number(number: int) -> int:
     """The id of a session as the service takes it; -1 stands for the bug report's."""
     return number & (1 << 64) - 1
-
-
-def session_named(name: str, state: TracingServiceState) -> int:
-    """The id of the session of a name, for services that find none by its name (v48); or 0."""
-    originals = (each for each in state.tracing_sessions if each.state != CLONE_STATE)
-    return next((each.id for each in originals if each.unique_session_name == name), 0)
 
 
 class Snapshot:

@@ -30,17 +30,21 @@ def test_where_options_end(arguments, program):
 def test_defaults():
     options = RecordOptions(["app.py"])
     assert options.output == "trace.pftrace"
-    assert options.buffer_bytes == 64 << 20
-    assert (options.stream, options.max_size, options.duration_ms) == (False, None, 0)
-    assert (options.quiet, options.counters) == (False, True)
-    assert set(options.categories) == {
+    assert options.recording.buffer_bytes == 64 << 20
+    assert (
+        options.recording.stream,
+        options.recording.max_size,
+        options.recording.duration_ms,
+    ) == (False, None, 0)
+    assert (options.quiet, options.recording.counters) == (False, True)
+    assert set(options.recording.categories) == {
         "python.functions",
         "python.gc",
         "python.asyncio",
         "python.log",
         "python.exceptions",
     }
-    assert options.inside == {"include": [], "exclude": []}
+    assert options.recording.target == {"include": [], "exclude": []}
 
 
 def test_what_recorded_processes_are_told():
@@ -48,7 +52,7 @@ def test_what_recorded_processes_are_told():
         "--include a --include b/c --exclude d --min-duration 2us".split()
         + "--max-depth 9 --c-functions x.py".split()
     )
-    assert options.inside == {
+    assert options.recording.target == {
         "include": ["a", "b/c"],
         "exclude": ["d"],
         "min_duration_ns": ["2000"],
@@ -68,13 +72,13 @@ def test_what_recorded_processes_are_told():
     ],
 )
 def test_categories_are_switched_off(option, category):
-    everything = set(RecordOptions(["x.py"]).categories)
-    assert everything - set(RecordOptions([option, "x.py"]).categories) == {category}
+    everything = set(RecordOptions(["x.py"]).recording.categories)
+    assert everything - set(RecordOptions([option, "x.py"]).recording.categories) == {category}
 
 
 @pytest.mark.parametrize(("text", "ms"), [("2s", 2000), ("0.5s", 500), ("1m", 60_000), ("1us", 1)])
 def test_duration(text, ms):
-    assert RecordOptions(["--duration", text, "x.py"]).duration_ms == ms
+    assert RecordOptions(["--duration", text, "x.py"]).recording.duration_ms == ms
 
 
 @pytest.mark.parametrize(

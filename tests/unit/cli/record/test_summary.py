@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from stretto.cli.record.contents import Contents
 from stretto.cli.record.summary import losses, plural, size_text, summary, whereabouts
 from stretto.protos.trace import TraceStats
+from stretto.recorder.host.contents import Contents
 
 
 @pytest.mark.parametrize(

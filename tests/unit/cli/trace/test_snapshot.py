@@ -4,7 +4,6 @@ from stretto.cli.trace.snapshot import (
     bugreport_requests,
     distinct_names,
     folder,
-    session_named,
     session_number,
 )
 from stretto.protos.trace import TracingServiceState
@@ -37,16 +36,3 @@ def test_the_best_comes_first() -> None:
 def test_the_number_of_the_bug_report() -> None:
     assert session_number(-1) == (1 << 64) - 1
     assert session_number(7) == 7
-
-
-def test_a_session_is_found_by_its_name_but_not_its_copies() -> None:
-    session = TracingServiceState.TracingSession
-    state = TracingServiceState(
-        tracing_sessions=[
-            session(id=3, unique_session_name="other", state="STARTED"),
-            session(id=4, unique_session_name="mine", state="CLONED_READ_ONLY"),
-            session(id=5, unique_session_name="mine", state="STARTED"),
-        ]
-    )
-    assert session_named("mine", state) == 5
-    assert session_named("none", state) == 0

@@ -13,10 +13,10 @@ from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
-from stretto.cli.record.lifelines import Lifelines
 from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.trace import TraceStats
+from stretto.recorder.host.fork_sockets import Lifelines
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
-    from stretto.cli.record.workspace import Workspace
     from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
     from stretto.protos.config import TraceConfig
+    from stretto.recorder.workspace import Workspace
 
 SHM_SIZE = 8 << 20
 PAGE_SIZE = 32 << 10

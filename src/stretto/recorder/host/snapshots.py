@@ -12,15 +12,15 @@ import shutil
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
-from stretto.cli.record.config import STREAM_PERIOD_MS
-from stretto.cli.record.output import create_file
+from stretto.recorder.host.config import STREAM_PERIOD_MS
+from stretto.recorder.host.output import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.cli.record.output import Output
-    from stretto.cli.record.recording import Recording
-    from stretto.cli.record.system_recording import SystemRecording
+    from stretto.recorder.host.output import Output
+    from stretto.recorder.host.private_recording import Recording
+    from stretto.recorder.host.system_recording import SystemRecording
 
 
 class Snapshots:

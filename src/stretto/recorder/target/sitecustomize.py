@@ -34,9 +34,9 @@ def _start(folder):  # type: (str) -> None
         _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
         return
     try:
-        from stretto.cli.record import inside
+        from stretto.recorder.target import bootstrap
 
-        inside.start()
+        bootstrap.start()
     except ImportError:
         _fail(folder, sys.executable + " has no Stretto for Python: install it there")
     except Exception as error:  # noqa: BLE001  # nothing of ours may reach the program

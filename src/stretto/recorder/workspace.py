@@ -2,7 +2,7 @@
 
     FOLDER/                     mode 0700, named by the environment variable STRETTO_RECORD
       producer.sock             the service
-      lifeline.sock             who may still connect (stretto.backends.lifeline)
+      lifeline.sock             who may still connect (stretto.recorder.fork_socket)
       options                   what to record: a line per value, name, tab, value
       site/sitecustomize.py     on PYTHONPATH: the first thing a recorded Python runs
       notes/PID                 what a recorded process has to say: a line each

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from stretto.cli.record import folder
-from stretto.cli.record.spawns import Spawns, reason
-from stretto.cli.record.workspace import VARIABLE
+from stretto.recorder.host import workspace_folder as folder
+from stretto.recorder.target.spawns import Spawns, reason
+from stretto.recorder.workspace import VARIABLE
 
-SITE = "/f/site"
-OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{SITE}:/y"}
+FOLDER = "/f"
+OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{FOLDER}/site:/y"}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{SITE}:/y"}
 )
 def test_reasons(monkeypatch, command, env, why):
     monkeypatch.delenv(VARIABLE, raising=False)
-    found = reason(command.split(), env, SITE)
+    found = reason(command.split(), env, FOLDER)
     assert why in found
     assert bool(why) == bool(found)
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.cli.record.python_starts import GAP_MS, PythonStarts, interpreters
+from stretto.recorder.host.python_starts import GAP_MS, PythonStarts, interpreters
 
 DEADLINE_MS = 10_000
 
@@ -42,7 +42,7 @@ def test_looks_several_times_after_a_start(starts, runner):
 
 
 def test_looks_end_some_time_after_the_last_start(starts, runner, monkeypatch):
-    monkeypatch.setattr("stretto.cli.record.python_starts.WINDOW_MS", 0)
+    monkeypatch.setattr("stretto.recorder.host.python_starts.WINDOW_MS", 0)
     subprocess.run([sys.executable], check=True)
     assert runner.run_until(lambda: bool(starts.looks), DEADLINE_MS)
     assert not runner.run_until(lambda: len(starts.looks) > 1, 10 * GAP_MS)

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 
-from stretto.cli.record import contents as module
-from stretto.cli.record.contents import Contents
 from stretto.protos.trace import (
     ProcessDescriptor,
     ThreadDescriptor,
@@ -11,6 +9,8 @@ from stretto.protos.trace import (
     TrackDescriptor,
     TrackEvent,
 )
+from stretto.recorder.host import contents as module
+from stretto.recorder.host.contents import Contents
 from stretto.service.output.packet_encoder import framed
 
 EVENT = framed(TracePacket(timestamp=1, track_event=TrackEvent(name="x")).encode())

@@ -11,16 +11,16 @@ import os
 import sys
 
 from stretto.base.errors import StrettoError
-from stretto.cli.record.workspace import Workspace
+from stretto.recorder.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.backends.lifeline import Lifeline
     from stretto.backends.system import SystemBackend
     from stretto.base.unix_socket import UnixSocket
-    from stretto.cli.record.workspace import Options
+    from stretto.recorder.fork_socket import Lifeline
+    from stretto.recorder.workspace import Options
 
 BACKEND = "record"
 DEADLINE_MS = 3000.0
@@ -49,8 +49,8 @@ def start() -> None:
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
     from stretto import _sessions  # noqa: F401  # puts the client together
-    from stretto.cli.record.spawns import Spawns
     from stretto.client import fork
+    from stretto.recorder.target.spawns import Spawns
 
     options = workspace.read_options()
     _configure(options)
@@ -90,7 +90,7 @@ def _choose_service(workspace: Workspace, options: Options) -> None:
 
 def _open_line(workspace: Workspace) -> None:
     global _line
-    from stretto.backends.lifeline import Lifeline
+    from stretto.recorder.fork_socket import Lifeline
 
     _line = Lifeline(workspace.line, DEADLINE_MS)
 

@@ -17,7 +17,8 @@ import time
 
 from stretto.base.errors import CommandError
 from stretto.base.unix_socket import MAX_PATH_BYTES
-from stretto.cli.record.workspace import VARIABLE, Options, Workspace
+from stretto.recorder import target
+from stretto.recorder.workspace import VARIABLE, Options, Workspace
 
 PREFIX = "stretto-"
 LOCK = "lock"
@@ -124,7 +125,7 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
-        source = os.path.join(os.path.dirname(__file__), "sitecustomize.py")
+        source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
         shutil.copyfile(source, os.path.join(workspace.site, "sitecustomize.py"))
         workspace.write_options(options)
     except OSError as error:

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import os
 
-from stretto.cli.record.descendants import isolating_option, short_command
-from stretto.cli.record.workspace import VARIABLE
 from stretto.profilers.patch import Patch
+from stretto.recorder.python_command import (
+    environment_problem,
+    is_python,
+    option_problem,
+    short_command,
+)
+from stretto.recorder.workspace import VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import Any
 
-    from stretto.cli.record.workspace import Workspace
+    from stretto.recorder.workspace import Workspace
 
 SHELL_ARGUMENT = 9
 """Place of `shell` among the arguments of Popen._execute_child."""
@@ -32,32 +37,26 @@ def _words(args: Any) -> list[str]:
     return [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else []
 
 
-def _is_python(program: str) -> bool:
-    return os.path.basename(program).startswith(("python", "pypy"))
+def _variables(env: Mapping[Any, Any] | None) -> dict[str, str]:
+    """Those that a recorder sets, out of an environment whose names may be bytes."""
+    if env is None or env is os.environ:
+        return dict(os.environ)
+    return {
+        name: os.fsdecode(value)
+        for name in (VARIABLE, "PYTHONPATH")
+        if (value := env.get(name, env.get(name.encode()))) is not None
+    }
 
 
-def _value(env: Mapping[Any, Any], name: str) -> str | None:
-    value = env.get(name, env.get(name.encode())) if env is not os.environ else env.get(name)
-    return None if value is None else os.fsdecode(value)
-
-
-def reason(arguments: list[str], env: Mapping[Any, Any] | None, site: str) -> str:
-    """Why a Python that is started so can't be recorded; "" if it can.
+def reason(arguments: list[str], env: Mapping[Any, Any] | None, folder: str) -> str:
+    """Returns why a Python that is started so can't be recorded; "" if it can.
 
     Args:
         arguments: its command line.
-        env: its environment; None for ours.
-        site: the folder that must be on its PYTHONPATH.
+        env: its environment; None for that of this process.
+        folder: the workspace whose sitecustomize must be on its PYTHONPATH.
     """
-    option = isolating_option(arguments)
-    if option:
-        return f"started with {option}, which keeps recorders out"
-    env = os.environ if env is None else env
-    if _value(env, VARIABLE) is None:
-        return "started with an environment of its own"
-    if site not in (_value(env, "PYTHONPATH") or "").split(os.pathsep):
-        return "started with a PYTHONPATH of its own"
-    return ""
+    return option_problem(arguments) or environment_problem(_variables(env), folder)
 
 
 class Spawns:
@@ -79,9 +78,9 @@ class Spawns:
         if shell or not words:
             return None
         program = os.fsdecode(executable) if executable is not None else words[0]
-        if not _is_python(program):
+        if not is_python(program):
             return None
-        why = reason(words, rest[4], self._workspace.site)
+        why = reason(words, rest[4], self._workspace.folder)
         return (popen, f"{why} ({short_command(words)})") if why else None
 
     def _after(self, token: tuple[Popen[Any], str], _result: object) -> None:

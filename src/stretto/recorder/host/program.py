@@ -22,7 +22,7 @@ from _thread import get_ident, start_new_thread
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
-from stretto.cli.record.witness import Witness
+from stretto.recorder.host.group_signals import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
 if TYPE_CHECKING:
-    from stretto.cli.record.arguments import RecordOptions
+    from stretto.recorder.host.options import RecordingOptions
 
 STREAM_PERIOD_MS = 500
 RING_FLUSH_PERIOD_MS = 1000
@@ -29,7 +29,7 @@ def clear_period_ms(buffer_bytes: int) -> int:
     return max(20, min(1000, buffer_bytes // FASTEST_FILL))
 
 
-def make_config(options: RecordOptions, *, to_file: bool) -> TraceConfig:
+def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     """The config that records what the options ask for, into a file or a pipe."""
     track_event = DataSourceConfig(
         name="track_event",
@@ -54,7 +54,7 @@ def make_config(options: RecordOptions, *, to_file: bool) -> TraceConfig:
     return config
 
 
-def _stream(config: TraceConfig, options: RecordOptions) -> None:
+def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
@@ -64,7 +64,7 @@ def _stream(config: TraceConfig, options: RecordOptions) -> None:
         config.max_file_size_bytes = options.max_size
 
 
-def _ring(config: TraceConfig, options: RecordOptions) -> None:
+def _ring(config: TraceConfig, options: RecordingOptions) -> None:
     config.flush_period_ms = RING_FLUSH_PERIOD_MS
     config.incremental_state_config = TraceConfig.IncrementalStateConfig(
         clear_period_ms=clear_period_ms(options.buffer_bytes)

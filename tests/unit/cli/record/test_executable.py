@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from stretto.base.errors import CommandError
-from stretto.cli.record.target import resolve
+from stretto.cli.record.executable import resolve
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The recorder's ends of its descendants' lifelines (stretto.backends.lifeline).
+"""The recorder's ends of its descendants' lifelines (stretto.recorder.fork_socket).
 
 Who holds a line is a descendant, whatever user it has become: the folder lets nobody else in.
 So what comes over a line is served without asking.

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, SessionError, StrettoError, TransportError
 from stretto.base.socket_names import consumer_socket, producer_sockets
-from stretto.cli.record.lifelines import Lifelines
-from stretto.cli.record.recording import (
+from stretto.ports.consumer_ipc_client import ConsumerIPCClient
+from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
+from stretto.ports.session_lookup import session_named
+from stretto.protos.ipc import CloneSessionRequest
+from stretto.protos.trace import TraceStats
+from stretto.recorder.host.fork_sockets import Lifelines
+from stretto.recorder.host.private_recording import (
     FLUSH_TIMEOUT_MS,
     OWN_PAGE_SIZE,
     OWN_SHM_SIZE,
     STOP_TIMEOUT_MS,
 )
-from stretto.cli.trace.snapshot import session_named
-from stretto.ports.consumer_ipc_client import ConsumerIPCClient
-from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
-from stretto.protos.ipc import CloneSessionRequest
-from stretto.protos.trace import TraceStats
 from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.base.stream_socket import StreamSocket
-    from stretto.cli.record.workspace import Workspace
     from stretto.client.producer_connection import ProducerConnection
     from stretto.protos.config import TraceConfig
     from stretto.protos.ipc import CloneSessionResponse
     from stretto.protos.trace import TracingServiceState
+    from stretto.recorder.workspace import Workspace
 
 ANSWER_TIMEOUT_MS = 10_000
 """For the service to answer a question."""

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from stretto.base.errors import CommandError
-from stretto.cli.record.output import Output
+from stretto.recorder.host.output import Output
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from stretto.cli.record import folder
+from stretto.recorder import target
 
-SOURCE = Path(folder.__file__).with_name("sitecustomize.py").read_text(encoding="ascii")
+SOURCE = Path(target.__file__).with_name("sitecustomize.py").read_text(encoding="ascii")
 
 
 def test_python_2_understands_it() -> None:

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from stretto.cli.record.arguments import RecordOptions
-from stretto.cli.record.config import STALL_THEN_DROP, clear_period_ms, make_config
 from stretto.client.track_event.category_config import is_category_enabled
 from stretto.protos.config import TraceConfig
+from stretto.recorder.host.config import STALL_THEN_DROP, clear_period_ms, make_config
 from stretto.service.session.config_validation import check_config
 
 
 def config(*arguments: str, to_file: bool = True) -> TraceConfig:
-    return make_config(RecordOptions([*arguments, "x.py"]), to_file=to_file)
+    return make_config(RecordOptions([*arguments, "x.py"]).recording, to_file=to_file)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3s")])

@@ -8,7 +8,13 @@ from __future__ import annotations
 import os
 import time
 
-from stretto.cli.record import workspace
+from stretto.recorder.python_command import (
+    environment_problem,
+    is_python,
+    option_problem,
+    short_command,
+)
+from stretto.recorder.workspace import VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +24,6 @@ PATIENCE_S = 1.0
 """A Python that lives so long without connecting isn't just starting."""
 
 NEVER = "it never connected"
-MAX_COMMAND = 60
 
 
 def _read(path: str) -> bytes:
@@ -34,7 +39,7 @@ def anyone_lives(folder: str) -> bool:
 
     Also one that has left the process tree, and one that forked since then.
     """
-    mark = f"{workspace.VARIABLE}={folder}\0".encode()
+    mark = f"{VARIABLE}={folder}\0".encode()
     pids = (name for name in os.listdir("/proc") if name.isdigit())
     return any(mark in _read(f"/proc/{pid}/environ") for pid in pids)
 
@@ -50,38 +55,14 @@ def _children(pid: int) -> list[int]:
 
 def _is_python(pid: int) -> bool:
     try:
-        program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+        return is_python(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return False
-    return program.startswith(("python", "pypy"))
-
-
-def short_command(arguments: list[str]) -> str:
-    """A command line for a message: one line, and the program without its folder, which may be
-    longer than all that tells one command from another."""
-    words = [os.path.basename(arguments[0]), *arguments[1:]] if arguments else []
-    return " ".join(" ".join(words).split())[:MAX_COMMAND]
-
-
-def isolating_option(arguments: list[str]) -> str:
-    """The option on a Python's command line that keeps sitecustomize out, if any."""
-    words = iter(arguments[1:])
-    for word in words:
-        if word.startswith(("-m", "-c", "--")) or not word.startswith("-") or word == "-":
-            return ""
-        if word in ("-W", "-X"):
-            next(words, None)
-        elif not word.startswith(("-W", "-X")):
-            for letter in "IES":
-                if letter in word:
-                    return f"-{letter}"
-    return ""
 
 
 def _reason(pid: int, arguments: list[str]) -> str:
-    option = isolating_option(arguments)
-    if option:
-        return f"started with {option}, which keeps recorders out"
+    if problem := option_problem(arguments):
+        return problem
     if (user := _user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
     # Without arguments it is in the middle of an execve, and has no environment either.
@@ -94,14 +75,7 @@ def _reason_in_environment(pid: int) -> str:
             words = file.read().split("\0")
     except OSError:
         return ""  # it has ended, or isn't ours to look at
-    variables = dict(word.split("=", 1) for word in words if "=" in word)
-    folder = variables.get(workspace.VARIABLE)
-    if folder is None:
-        return "started with an environment of its own"
-    site = workspace.Workspace(folder).site
-    if site not in variables.get("PYTHONPATH", "").split(os.pathsep):
-        return "started with a PYTHONPATH of its own"
-    return ""
+    return environment_problem(dict(word.split("=", 1) for word in words if "=" in word))
 
 
 def _user(pid: int) -> int:

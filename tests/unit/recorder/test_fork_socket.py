@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from stretto.backends.lifeline import Lifeline
 from stretto.base.errors import TransportError
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.unix_socket import UnixSocket
-from stretto.cli.record.lifelines import Lifelines
+from stretto.recorder.fork_socket import Lifeline
+from stretto.recorder.host.fork_sockets import Lifelines
 
 DEADLINE_MS = 10_000
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import sys
 
-from stretto.backends.lifeline import Lifeline
 from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.errors import SessionError, TransportError
 from stretto.client import fork
 from stretto.client.tracing import tracing
+from stretto.recorder.fork_socket import Lifeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ sys.stdin.read()
 """
 
 
-class Recorder:
+class RecorderProcess:
     """A recorder process, from its start to the written trace.
 
     Args:

@@ -7,28 +7,11 @@ import time
 
 import pytest
 
-from stretto.cli.record.descendants import Descendants, isolating_option, short_command
-from stretto.cli.record.workspace import VARIABLE
+from stretto.recorder.host.descendants import Descendants
+from stretto.recorder.workspace import VARIABLE
 
 OURS = {VARIABLE: "x", "PYTHONPATH": "y:x/site"}
 WAITS = "import sys; print('ready', flush=True); sys.stdin.read()"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        ("python x.py -I", ""),
-        ("python -I x.py", "-I"),
-        ("python -uE x.py", "-E"),
-        ("python -W Ignore -X Imp -S", "-S"),
-        ("python -m mod -I", ""),
-        ("python -c code -I", ""),
-        ("python --help", ""),
-        ("python", ""),
-    ],
-)
-def test_options_that_keep_recorders_out(arguments, option):
-    assert isolating_option(arguments.split()) == option
 
 
 @pytest.fixture
@@ -147,10 +130,3 @@ os.execv("/bin/cat", ["cat"])
     clock.now = 5.0
     descendants.look(os.getpid())
     assert not named(descendants, pid)
-
-
-def test_command_in_a_message_is_one_short_line_without_the_folder_of_its_program():
-    folder = "/" + "x" * 150
-    assert short_command([f"{folder}/python3", "-c", "if 1:\n  2"]) == "python3 -c if 1: 2"
-    assert len(short_command(["python3", *map(str, range(100))])) == 60
-    assert short_command([]) == ""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, ConfigError
-from stretto.cli.record.config import make_config
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+from stretto.recorder.host.config import make_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stretto.cli.record.arguments import RecordOptions
+    from stretto.recorder.host.options import RecordingOptions
 
 MARK = "@"
 OTHERS = f"[^{MARK}].*"
@@ -29,7 +29,7 @@ OTHERS_BUFFER = 1
 TRACK_EVENT = "track_event"
 
 
-def make_system_config(options: RecordOptions, name: str, *, to_file: bool) -> TraceConfig:
+def make_system_config(options: RecordingOptions, name: str, *, to_file: bool) -> TraceConfig:
     """The config of a session of the machine's service.
 
     Args:

@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from stretto.base.errors import CommandError
-from stretto.cli.record import folder
-from stretto.cli.record.workspace import VARIABLE, Workspace
+from stretto.recorder.host import workspace_folder as folder
+from stretto.recorder.workspace import VARIABLE, Workspace
 
 
 @pytest.fixture

@@ -1,0 +1,19 @@
+"""Finds a session in what a service tells about its state."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.protos.trace import TracingServiceState
+
+CLONE_STATE = "CLONED_READ_ONLY"
+
+
+def session_named(name: str, state: TracingServiceState) -> int:
+    """Returns the id of the session with this unique name; 0 if there is none.
+
+    Perfetto's service of v48 can't clone a session by its name: consumers look up the id first.
+    A clone has the name of its original, and is skipped.
+    """
+    originals = (each for each in state.tracing_sessions if each.state != CLONE_STATE)
+    return next((each.id for each in originals if each.unique_session_name == name), 0)

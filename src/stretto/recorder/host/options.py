@@ -1,0 +1,55 @@
+"""What is recorded, and how much of it is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.recorder.workspace import Options
+
+DEFAULT_BUFFER_BYTES = 64 << 20
+
+
+class RecordingOptions:
+    """The options of one recording.
+
+    Args:
+        buffer_bytes: size of the trace buffer.
+        stream: write everything to the output while the program runs; otherwise keep the last
+            events in a ring and write them at the end.
+        max_size: bytes after which a streaming recording ends; None for no limit.
+        duration_ms: time after which the recording ends; 0 for no limit.
+        categories: track event categories to enable besides those that are on by default.
+        counters: record memory and CPU time of the processes.
+        target: for the recorded processes, which read them from the workspace.
+        system: record by the machine's tracing service, with all its producers.
+        config_path: with `system`: a TraceConfig in text form whose data sources are added.
+        data_sources: with `system`: names of data sources to add.
+    """
+
+    def __init__(
+        self,
+        *,
+        buffer_bytes: int = DEFAULT_BUFFER_BYTES,
+        stream: bool = False,
+        max_size: int | None = None,
+        duration_ms: int = 0,
+        categories: Sequence[str] = (),
+        counters: bool = True,
+        target: Options | None = None,
+        system: bool = False,
+        config_path: str = "",
+        data_sources: Sequence[str] = (),
+    ) -> None:
+        self.buffer_bytes = buffer_bytes
+        self.stream = stream
+        self.max_size = max_size
+        self.duration_ms = duration_ms
+        self.categories = categories
+        self.counters = counters
+        self.target = target or {}
+        self.system = system
+        self.config_path = config_path
+        self.data_sources = data_sources

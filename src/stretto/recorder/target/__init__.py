@@ -1,0 +1,1 @@
+"""What runs inside recorded programs; it imports nothing of `stretto.recorder.host`."""
