@@ -1,11 +1,10 @@
-"""Two processes that talk, and an arrow for every message. It takes less than a second.
+"""Two processes with an arrow for every message between them. It takes less than a second.
 
     stretto record examples/flow_demo.py     then open trace.pftrace at https://ui.perfetto.dev
     stretto flows trace.pftrace              calls by method: latency, queueing, service time
 
-A shop and its customer speak over a unix socket by Stretto's own protobuf IPC. All that is said
-about tracing is `flows.install()`, and the category that the service's methods have; in a .proto
-file it would be
+A shop and its customer call each other over a unix socket by Stretto's own protobuf IPC. Tracing
+needs `flows.install()`, and a category for the methods of the service; in a .proto file it is
 
     service Shop {
       option (stretto.trace_all) = "shop";
@@ -13,7 +12,7 @@ file it would be
       ...
     }
 
-Ids of arrows are computed at both ends, and not sent.
+Both ends compute the ids of the arrows; they are not sent.
 """
 
 from __future__ import annotations
@@ -23,19 +22,12 @@ import sys
 import tempfile
 import time
 
-from stretto import _native, flows
-from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.base.unix_socket import UnixListener, UnixSocket
-from stretto.ipc.client import Client, ServiceProxy
-from stretto.ipc.connection import Connection
-from stretto.ipc.host import Deferred, HostConnection, HostedService
-from stretto.ipc.listener import Listener
-from stretto.ipc.service import Method, Raw, ServiceDescriptor
+from stretto import flows, ipc
 
 METHODS = ("Price", "Order", "Visit")
-SHOP = ServiceDescriptor(
+SHOP = ipc.ServiceDescriptor(
     "Shop",
-    [Method(name, Raw, Raw) for name in METHODS],
+    [ipc.Method(name, ipc.Raw, ipc.Raw) for name in METHODS],
     dict.fromkeys(METHODS, "shop"),  # as a generated module has it: SHOP_TRACE
 )
 ROUNDS = 20
@@ -49,62 +41,55 @@ def busy(seconds: float) -> None:
 
 
 class Shop:
-    """Serves one customer, until they hang up."""
+    """Serves one customer."""
 
-    def __init__(self, runner: SelectorTaskRunner, end: UnixSocket) -> None:
+    def __init__(self, runner: ipc.SelectorTaskRunner) -> None:
         self._runner = runner
-        connection = Connection(end, runner, _native.SendQueue(end.fileno()), runner.quit)
-        handlers = {
-            "Price": self.price,
-            "Order": self.order,
-            "Visit": lambda _visitor, _nobody_waits: busy(0.0005),
-        }
-        service = HostedService(SHOP, handlers)
-        machine = HostConnection([service], connection, connection.close_soon, end=connection)
-        connection.start(machine)
+        handlers = {"Price": self.price, "Order": self.order, "Visit": self.visit}
+        self.service = ipc.HostedService(SHOP, handlers)
 
-    def price(self, item: Raw, deferred: Deferred) -> None:
-        """Answer at once."""
+    def price(self, item: ipc.Raw, deferred: ipc.Deferred) -> None:
+        """Answers at once."""
         busy(0.001)
-        deferred.resolve(Raw(b"%d" % len(item.data)))
+        deferred.resolve(ipc.Raw(b"%d" % len(item.data)))
 
-    def order(self, _item: Raw, deferred: Deferred) -> None:
-        """Answer in two parts: that it is taken, and later that it is ready."""
-        deferred.resolve(Raw(b"taken"), has_more=True)
-        self._runner.post_delayed(lambda: deferred.resolve(Raw(b"ready")), 3)
+    def order(self, _item: ipc.Raw, deferred: ipc.Deferred) -> None:
+        """Answers in two parts: the order is taken, and later it is ready."""
+        deferred.resolve(ipc.Raw(b"taken"), has_more=True)
+        self._runner.post_delayed(lambda: deferred.resolve(ipc.Raw(b"ready")), 3)
+
+    def visit(self, _visitor: ipc.Raw, _no_reply: ipc.Deferred) -> None:
+        """Takes a one-way message."""
+        busy(0.0005)
 
 
 class Customer:
-    """Asks, orders, and looks in now and then."""
+    """Visits, asks for the price and orders, in each round."""
 
-    def __init__(self, runner: SelectorTaskRunner, path: str) -> None:
-        end = UnixSocket.connect(path)
-        self._runner = runner
-        self._connection = Connection(end, runner, _native.SendQueue(end.fileno()), runner.quit)
-        client = Client(self._connection, self._connection)
-        self._connection.start(client)
-        client.bind(SHOP, self.begin)
+    def __init__(self, runner: ipc.SelectorTaskRunner, path: str) -> None:
+        self._connection = ipc.connect(path, runner, on_disconnected=runner.quit)
+        self._connection.bind(SHOP, self.begin)
         self._rounds = 0
         self.bought = 0
 
-    def begin(self, shop: ServiceProxy | None) -> None:
-        """The shop is known: the first round."""
+    def begin(self, shop: ipc.ServiceProxy | None) -> None:
+        """The service is bound: the first round."""
         assert shop is not None
         self._shop = shop
         self.ask()
 
     def ask(self) -> None:
-        """One round: two visits that nobody answers, then a question."""
-        self._shop.invoke("Visit", Raw())
-        self._shop.invoke("Visit", Raw())
-        self._shop.invoke("Price", Raw(b"bread"), self.on_price)
+        """One round: two one-way messages, then a call."""
+        self._shop.invoke("Visit", ipc.Raw())
+        self._shop.invoke("Visit", ipc.Raw())
+        self._shop.invoke("Price", ipc.Raw(b"bread"), self.on_price)
 
-    def on_price(self, _price: Raw | None, _more: bool) -> None:
-        """Order it."""
-        self._shop.invoke("Order", Raw(b"bread"), self.on_order)
+    def on_price(self, _price: ipc.Raw | None, _more: bool) -> None:
+        """Orders it."""
+        self._shop.invoke("Order", ipc.Raw(b"bread"), self.on_order)
 
-    def on_order(self, _answer: Raw | None, more: bool) -> None:
-        """Wait until it is ready, then the next round."""
+    def on_order(self, _answer: ipc.Raw | None, more: bool) -> None:
+        """Waits until it is ready, then begins the next round."""
         if more:
             return
         self.bought += 1
@@ -117,7 +102,7 @@ class Customer:
 
 def customer(path: str) -> None:
     """The second process."""
-    runner = SelectorTaskRunner()
+    runner = ipc.SelectorTaskRunner()
     who = Customer(runner, path)
     runner.run()
     runner.close()
@@ -125,14 +110,14 @@ def customer(path: str) -> None:
 
 
 def shop() -> None:
-    """The first process, which starts the second."""
-    runner = SelectorTaskRunner()
+    """The first process, which starts the second and ends with it."""
+    runner = ipc.SelectorTaskRunner()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/shop"
-        listener = Listener(UnixListener(path), runner, lambda end: Shop(runner, end))
+        server = ipc.serve(path, [Shop(runner).service], runner, on_disconnected=runner.quit)
         with subprocess.Popen([sys.executable, __file__, path]):
             runner.run()
-        listener.close()
+        server.close()
     runner.close()
 
 
