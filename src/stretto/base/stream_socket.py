@@ -23,7 +23,7 @@ from stretto.base.own_fd import OwnFd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto.base.unix_socket import PeerCredentials
+    from stretto.base.peer_credentials import PeerCredentials
 
 HIGH_FD = 768
 """Where connections to a service lie: out of the way of programs that close or count the low

@@ -15,6 +15,7 @@ import struct
 import time
 
 from stretto.base.errors import TransportError
+from stretto.base.peer_credentials import PeerCredentials
 from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, moved_up
 
 MAX_PATH_BYTES = 106
@@ -44,18 +45,6 @@ def parse_address(address: str) -> str | bytes:
             f"at most {MAX_PATH_BYTES} are possible, use a shorter folder"
         )
     return b"\0" + encoded[1:] if encoded.startswith(b"@") else address
-
-
-class PeerCredentials:
-    """Who connected, as the kernel says it; `groups` are those besides `gid`."""
-
-    __slots__ = ("gid", "groups", "pid", "uid")
-
-    def __init__(self, pid: int, uid: int, gid: int, groups: tuple[int, ...] = ()) -> None:
-        self.pid = pid
-        self.uid = uid
-        self.gid = gid
-        self.groups = groups
 
 
 class UnixSocket(StreamSocket):

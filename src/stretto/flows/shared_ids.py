@@ -17,9 +17,15 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mmap import mmap
+    from typing import Protocol
 
-    from stretto.flows.channel_state import ChannelState
     from stretto.flows.ids import ChannelIds
+
+    class SharedState(Protocol):
+        """The part of a `ChannelState` that is used here."""
+
+        forked: bool
+        ids: ChannelIds
 
 
 class SharedIds:
@@ -37,7 +43,7 @@ class SharedIds:
 
     __slots__ = ("_flags", "_index", "_state", "ids", "in_child")
 
-    def __init__(self, state: ChannelState, flags: mmap, index: int) -> None:
+    def __init__(self, state: SharedState, flags: mmap, index: int) -> None:
         self._state = state
         self._flags = flags
         self._index = index

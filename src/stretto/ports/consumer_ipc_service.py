@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.base.errors import StrettoError
+    from stretto.base.peer_credentials import PeerCredentials
     from stretto.base.stream_socket import StreamListener, StreamSocket
     from stretto.base.task_runner import TaskRunner
-    from stretto.base.unix_socket import PeerCredentials
     from stretto.ipc.connection import SocketOutbox
     from stretto.ports.remote_consumer import ConnectConsumer
 

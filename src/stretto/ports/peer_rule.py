@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stretto.base.unix_socket import PeerCredentials
+    from stretto.base.peer_credentials import PeerCredentials
 
 ROOT = 0
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stretto.protozero.enums import Enum
-    from stretto.protozero.message import Message
 
 _U64 = 0xFFFFFFFFFFFFFFFF
 
@@ -70,21 +69,24 @@ class Codec:
 
 
 class MessageCodec(Codec):
-    """Messages of a class that is made when it is first needed."""
+    """Messages of a class that is made when it is first needed.
+
+    The class is a subclass of `Message`. It has no closer type here: `message` imports this module.
+    """
 
     __slots__ = ("_class", "_resolve")
     is_message = True
 
-    def __init__(self, name: str, resolve: Callable[[], type[Message]]) -> None:
+    def __init__(self, name: str, resolve: Callable[[], type[Any]]) -> None:
         super().__init__(name, DELIMITED, None, check=self._check, pack=self._pack, take=self._take)
         self._resolve = resolve
-        self._class: type[Message] | None = None
+        self._class: type[Any] | None = None
 
     def unset_value(self) -> Any:
         return self.message_class()
 
     @property
-    def message_class(self) -> type[Message]:
+    def message_class(self) -> type[Any]:
         if self._class is None:
             self._class = self._resolve()
         return self._class
@@ -94,10 +96,10 @@ class MessageCodec(Codec):
             raise ValueError(f"expected {self.kind}, got {quoted(value)}")
         return value
 
-    def _pack(self, value: Message) -> bytes:
+    def _pack(self, value: Any) -> bytes:
         return _pack_bytes(value.encode())
 
-    def _take(self, data: bytes, start: int, end: int, depth: int) -> Message:
+    def _take(self, data: bytes, start: int, end: int, depth: int) -> Any:
         message = self.message_class()
         message.merge_encoded(data, start, end, depth + 1)
         return message

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from stretto.protozero.codec import Codec
     from stretto.protozero.field import Field
-    from stretto.protozero.message import Layout, Message
+    from stretto.protozero.layout import Layout
+    from stretto.protozero.message import Message
 
     M = TypeVar("M", bound=Message)
 

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from stretto.base.errors import ConfigError, DecodeError
 from stretto.base.excerpts import SENSITIVE
+from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any, ClassVar, Self, TypeVar
 
     from stretto.protozero.extension import Extension
@@ -42,94 +42,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 """How deep messages may nest when decoding, as in Google's decoders."""
-_MAX_ADVISED_CHARS = 100
-"""The time to look for a similar name grows with the square of its length."""
-
-
-class Layout:
-    """What all messages of a class share: name and fields.
-
-    Attributes:
-        name: the path of the class in its module.
-        by_name: the fields of its schema, by attribute.
-        by_key: those and its extensions, by their keys in `Message.__dict__`.
-        by_number: both, by number.
-        oneofs: the names of the fields in each oneof.
-    """
-
-    __slots__ = ("_by_json_name", "_order", "by_key", "by_name", "by_number", "name", "oneofs")
-
-    def __init__(self, name: str, fields: list[Field]) -> None:
-        self.name = name
-        self.by_name = {field.name: field for field in fields}
-        self.by_key = dict(self.by_name)
-        self.by_number = {field.number: field for field in fields}
-        self._by_json_name: dict[str, Field] = {}
-        self._order = {field.name: at for at, field in enumerate(fields)}
-        self.oneofs: dict[str, frozenset[str]] = {}
-        for oneof in {field.oneof for field in fields} - {""}:
-            members = frozenset(field.name for field in fields if field.oneof == oneof)
-            self.oneofs[oneof] = members
-            for member in members:
-                self.by_name[member].rivals = members - {member}
-
-    def field(self, name: str) -> Field:
-        """The field called `name`; raises ConfigError if there is none."""
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise ConfigError(f"{self.name} has no field {name!r}{self.advice(name)}") from None
-
-    def by_proto_name(self, name: str) -> Field | None:
-        """The field that a schema calls `name`, or the extension if it is in brackets."""
-        for key in (name, name + "_"):
-            field = self.by_key.get(key)
-            if field is not None and field.proto_name == name:
-                return field
-        return None
-
-    @property
-    def by_json_name(self) -> dict[str, Field]:
-        """The fields and extensions by their names in JSON."""
-        if len(self._by_json_name) != len(self.by_key):
-            self._by_json_name = {field.json_name: field for field in self.by_key.values()}
-        return self._by_json_name
-
-    def add_extension(self, extension: Extension[Any, Any]) -> None:
-        """Make an extension known; raises ConfigError if its number is taken."""
-        field = extension.field
-        known = self.by_number.setdefault(field.number, field)
-        if known.name != field.name:
-            raise ConfigError(
-                f"{extension.name} has the number {field.number} of {known.path}:"
-                " of two schemas that give it a meaning, load one"
-            )
-        self.by_number[field.number] = self.by_key[field.name] = field
-        self._order.setdefault(field.name, len(self._order))
-
-    def extension(self, extension: Extension[Any, Any]) -> Field:
-        """The field of an extension; raises ConfigError if it extends another message."""
-        field: Field | None = getattr(extension, "field", None)
-        if field is None:
-            raise ConfigError(
-                f"{self.name}[…] takes an extension, not {extension!r}; fields are attributes"
-            )
-        if self.by_key.get(field.name) is field:
-            return field
-        raise ConfigError(f"{extension.name} extends {extension.extendee}, not {self.name}")
-
-    def in_order(self, names: Iterable[str]) -> list[str]:
-        """Names of fields in the order of their declaration."""
-        return sorted(names, key=self._order.__getitem__)
-
-    def advice(self, name: str) -> str:
-        """What to add to a complaint about a name, perhaps nothing."""
-        from difflib import get_close_matches
-
-        if len(name) > _MAX_ADVISED_CHARS:
-            return ""
-        close = get_close_matches(name, self.by_name, 1)
-        return f"; did you mean {close[0]!r}?" if close else ""
 
 
 class Message:

@@ -18,14 +18,11 @@ from stretto.protozero.field import MapField
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
     from stretto._native import Selector
     from stretto.protozero.field import Field
-    from stretto.protozero.message import Layout, Message
-
-    Row: TypeAlias = tuple[int, str, bool, int, list[Any]]
-    """Field number, kind, whether repeated, column or -1, and the same of what is inside."""
+    from stretto.protozero.layout import Layout
+    from stretto.protozero.message import Message
+    from stretto.protozero.selector_pure import Row
 else:
     try:
         from stretto._native import Selector

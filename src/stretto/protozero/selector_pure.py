@@ -9,9 +9,10 @@ from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
 
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
 
-    from stretto.protozero.selector import Row
+    Row: TypeAlias = tuple[int, str, bool, int, list[Any]]
+    """Field number, kind, whether repeated, column or -1, and the rows of the nested message."""
 
 _EMPTY = memoryview(b"")
 _METHODS = {

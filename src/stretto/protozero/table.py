@@ -25,7 +25,8 @@ from stretto.base.errors import ConfigError
 from stretto.protozero.codec import SCALARS, Codec, EnumCodec, MessageCodec
 from stretto.protozero.enums import Enum
 from stretto.protozero.field import Field, MapField, RepeatedField
-from stretto.protozero.message import Layout, Message
+from stretto.protozero.layout import Layout
+from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 

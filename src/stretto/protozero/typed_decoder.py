@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stretto.protozero.codec import Codec
     from stretto.protozero.extension import Extension
     from stretto.protozero.field import Field
-    from stretto.protozero.message import Layout
+    from stretto.protozero.layout import Layout
 else:
     try:
         from stretto._native import DecoderField, IndexedMessage, close_decoder_class

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         writer_misuse_count,
     )
     from stretto.protozero.field import Field
-    from stretto.protozero.message import Layout
+    from stretto.protozero.layout import Layout
     from stretto.protozero.writer_methods import WriterMethod
 else:
     try:

@@ -12,7 +12,8 @@ import pytest
 
 from stretto.base import unix_socket
 from stretto.base.errors import TransportError
-from stretto.base.unix_socket import PeerCredentials, UnixListener, UnixSocket
+from stretto.base.peer_credentials import PeerCredentials
+from stretto.base.unix_socket import UnixListener, UnixSocket
 from stretto.ipc.connection import Connection
 from stretto.ipc.frames import encode_frame
 from stretto.ipc.host import Deferred, HostConnection, HostedService

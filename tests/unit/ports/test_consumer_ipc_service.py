@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from stretto.base.unix_socket import PeerCredentials, UnixSocket
+from stretto.base.peer_credentials import PeerCredentials
+from stretto.base.unix_socket import UnixSocket
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.reply_streams import MAX_QUEUED_BYTES
 from stretto.ipc.service import Raw

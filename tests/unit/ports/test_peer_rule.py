@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from stretto.base.unix_socket import PeerCredentials, UnixSocket
+from stretto.base.peer_credentials import PeerCredentials
+from stretto.base.unix_socket import UnixSocket
 from stretto.ports.peer_rule import PeerRule
 
 

@@ -31,7 +31,7 @@ from stretto.service.tracing_service import TracingService
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.base.unix_socket import PeerCredentials
+    from stretto.base.peer_credentials import PeerCredentials
     from stretto.cli.traced.log import Log
     from stretto.cli.traced.sockets import Sockets
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stretto.base.errors import SessionError
-from stretto.base.unix_socket import PeerCredentials
+from stretto.base.peer_credentials import PeerCredentials
 from stretto.cli.traced import daemon as module
 from stretto.cli.traced.daemon import Daemon
 from stretto.cli.traced.log import Log
