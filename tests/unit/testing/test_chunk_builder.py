@@ -77,10 +77,12 @@ def test_packet_in_two_fragments(receiver):
     assert packet.startswith(FIELD)
 
 
-def test_chunk_that_waits_for_a_patch(receiver):
+def test_packet_is_read_once_its_length_is_patched(receiver):
+    """As producers do it: the packet goes on in the next chunk, its length comes last."""
     before, size, after = b"\xa2\x38", b"\x82\x80\x80\0", b"\x0a\0"
-    holed = before + b"\0\0\0\0" + after
-    receiver.commit(ChunkBuilder(1, 0, chunk_builder.NEEDS_PATCHING).add(holed))
+    flags = chunk_builder.NEEDS_PATCHING | chunk_builder.CONTINUES_ON_NEXT
+    receiver.commit(ChunkBuilder(1, 0, flags).add(before + b"\0\0\0\0"))
+    receiver.commit(ChunkBuilder(1, 1, chunk_builder.CONTINUES_FROM_PREVIOUS).add(after))
     assert receiver.read() == []
     receiver.commit(then=chunk_to_patch(7, 1, 0, [(1 + len(before), size)]))
     (packet,) = receiver.read()
