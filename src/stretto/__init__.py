@@ -25,8 +25,6 @@ from stretto.base.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the pure side has the same names, and looser types
-    from stretto._connection import activate_triggers, connect, disconnect
-    from stretto._startup import setup_startup_tracing
     from stretto.client.api import (
         Category,
         Flow,
@@ -43,6 +41,12 @@ if TYPE_CHECKING:  # the pure side has the same names, and looser types
         slice,
         thread_track,
         traced,
+    )
+    from stretto.client.connection import (
+        activate_triggers,
+        connect,
+        disconnect,
+        setup_startup_tracing,
     )
     from stretto.client.data_source import DataSource
     from stretto.client.recording import recording
@@ -114,23 +118,31 @@ __all__ = [
 ]
 
 
-_SESSIONS = ("DataSource", "TracingSession", "recording")
-_CONNECTION = ("activate_triggers", "connect", "disconnect")
-_STARTUP = ("setup_startup_tracing",)
+_MODULES = {
+    "DataSource": "stretto.client.data_source",
+    "TracingSession": "stretto.client.tracing_session",
+    "activate_triggers": "stretto.client.connection",
+    "connect": "stretto.client.connection",
+    "disconnect": "stretto.client.connection",
+    "recording": "stretto.client.recording",
+    "setup_startup_tracing": "stretto.client.connection",
+}
+"""The names that need more than events, and the modules that define them."""
 
 
 def __getattr__(name: str) -> object:
-    """What more there is than events, loaded when first used."""
-    if name not in _SESSIONS and name not in _CONNECTION and name not in _STARTUP:
+    """Load a name of `_MODULES` when it is first used."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
-    if not available():
-        from stretto.client import pure_sessions as module
-    elif name in _SESSIONS:
-        from stretto import _sessions as module  # type: ignore[no-redef]
-    elif name in _CONNECTION:
-        from stretto import _connection as module  # type: ignore[no-redef]
+    from importlib import import_module
+
+    if available():
+        from stretto import _wiring
+
+        _wiring.install()
+        module = import_module(_MODULES[name])
     else:
-        from stretto import _startup as module  # type: ignore[no-redef]
+        module = import_module("stretto.client.pure_sessions")
     value: object = getattr(module, name)
     globals()[name] = value
     return value

@@ -15,7 +15,7 @@ from tests.support.service_process import ServiceProcess
 
 REPORT = """
 import sys
-module = sys.modules.get("stretto._connection")
+module = sys.modules.get("stretto.client.connection")
 print(len(module._active) if module else "no")
 """
 STRETTO = Path(stretto.__file__).parent.parent

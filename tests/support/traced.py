@@ -23,10 +23,12 @@ COMMAND = [sys.executable, "-m", "stretto", "traced"]
 PRODUCER = """
 import sys
 import stretto
-from stretto import _sessions
+from stretto import _wiring
 from stretto.backends.system import SystemBackend
 from stretto.base.socket_names import producer_socket
 from stretto.client.tracing import tracing
+
+_wiring.install()
 
 class Custom(stretto.DataSource):
     name = "test.custom"

@@ -18,8 +18,12 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from stretto import _native
+from stretto.backends.system import SystemBackend
 from stretto.base.errors import StrettoError, TransportError
 from stretto.client import fork
+from stretto.client.backend import SYSTEM
+from stretto.client.tracing import tracing
+from stretto.client.track_event.process import process_name
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
+    from stretto.client.backend import Prepare, ServiceConnection
     from stretto.client.producer_connection import ProducerConnection
     from stretto.client.startup_tracing import StartupTracingSession
     from stretto.ipc.alarm import Alarm
@@ -38,6 +43,27 @@ if TYPE_CHECKING:
 SHM_SIZE = 8 << 20
 PAGE_SIZE = 32 << 10
 WAIT_PERIOD_S = 0.002
+
+
+def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnection:
+    """Connect this process to a service for as long as it lives, unless a recorder has done so.
+
+    Args:
+        address: The producer socket of the service: a path, or `@name`.
+        prepare: Called with a new connection before the first attempt to connect.
+
+    Returns:
+        The new connection, or the recorder's: two would record everything twice.
+    """
+    before = tracing.connected(SYSTEM)
+    if isinstance(before, SystemBackend):
+        if before.lasting:
+            return before
+        before.close()  # it belongs to a session that this process has started
+        tracing.forget(SYSTEM)
+    backend = AlwaysOnBackend(address, process_name(), prepare)
+    tracing.connect(SYSTEM, backend)
+    return backend
 
 
 class AlwaysOnBackend:
@@ -56,7 +82,7 @@ class AlwaysOnBackend:
         self,
         address: str,
         name: str,
-        before: Callable[[AlwaysOnBackend], object] | None = None,
+        before: Prepare | None = None,
     ) -> None:
         self._before = before
         self._address = address

@@ -16,11 +16,13 @@ from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from stretto.base.unix_socket import UnixSocket
     from stretto.client.producer_connection import ProducerConnection
+    from stretto.client.startup_tracing import StartupTracingSession
+    from stretto.protos.config import DataSourceConfig
 
     T = TypeVar("T")
 
@@ -96,6 +98,14 @@ class SystemBackend:
     def connected(self) -> bool:
         """The service hears of this process."""
         return self._client is not None and self._client.connected
+
+    def setup_startup_tracing(
+        self,
+        session: StartupTracingSession,
+        configs: Sequence[DataSourceConfig],
+        timeout_ms: float,
+    ) -> None:
+        """Set nothing up: a recorder's session records this process from its start."""
 
     def close(self) -> None:
         """Stop recording, and hang up. What was written stays with the service.

@@ -14,6 +14,7 @@ from stretto.backends.always_on import AlwaysOnBackend
 from stretto.backends.runner_thread import RunnerThread
 from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.socket_names import consumer_socket, producer_socket
+from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
 T = TypeVar("T")
-
-PRODUCER = "system"
-"""The name of the connection as a producer, `stretto.connect()`'s as well."""
 
 
 class SystemSessions:
@@ -44,15 +42,15 @@ class SystemSessions:
         Raises:
             TransportError: there is no service, it is another user's, or it doesn't answer.
         """
-        joined = tracing.connected(PRODUCER)
+        joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:
             joined.close()  # The service has gone. Perhaps there is another one.
-            tracing.forget(PRODUCER)
+            tracing.forget(SYSTEM)
             joined = None
         if isinstance(joined, AlwaysOnBackend):
             joined.wait(DEADLINE_MS / 1000)
         elif joined is None:
-            tracing.connect(PRODUCER, SystemBackend(producer_socket(), process_name()))
+            tracing.connect(SYSTEM, SystemBackend(producer_socket(), process_name()))
 
     def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
         """A connection of its own, since each has one session.

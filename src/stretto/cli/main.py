@@ -70,7 +70,7 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
 
 def _leave_tracing() -> None:
     """STRETTO_CONNECT is meant for programs: a service must not be a producer of its own."""
-    connection = sys.modules.get("stretto._connection")
+    connection = sys.modules.get("stretto.client.connection")
     if connection is not None:
         connection.disconnect()
 

@@ -30,7 +30,7 @@ from stretto.protozero import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, ClassVar, Self
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
@@ -75,16 +75,23 @@ class DataSource:
 
     @classmethod
     def register(cls) -> None:
-        """Offer the data source to every service, now and later.
+        """Offer the data source to every service, now and later. Idempotent.
 
         Raises:
-            StrettoError: the class has no name, or the name is taken.
+            StrettoError: The class has no name, or the name is taken.
         """
         if not cls.name:
             raise StrettoError(f"{cls.__qualname__} needs a class attribute `name`.")
-        from stretto.client.tracing import tracing
-
-        tracing.register_data_source(cls)
+        known = registered.get(cls.name)
+        if known is cls:
+            return
+        if known is not None:
+            raise StrettoError(
+                f"Data source {cls.name!r} is registered already, by {known.__qualname__}."
+            )
+        registered[cls.name] = cls
+        for callback in on_registered:
+            callback(cls)
 
     @classmethod
     def instances(cls) -> Sequence[Self]:
@@ -219,3 +226,10 @@ class DataSource:
         cls = type(self)
         cls._instances = ()
         self._running = False
+
+
+registered: dict[str, type[DataSource]] = {}
+"""The data sources of this process, by name."""
+
+on_registered: list[Callable[[type[DataSource]], object]] = []
+"""Called with each data source once it is registered."""

@@ -29,7 +29,8 @@ after_in_parent: list[Callable[[], object]] = []
 after_in_child: list[Callable[[], object]] = []
 """Called in the child when it has started clean: connect anew, if that is wanted."""
 
-_installed = False
+_installed: dict[str, object] = {}
+"""Has one entry once the hooks are registered: `setdefault` is atomic."""
 _stopped: list[int] = []
 """The process whose threads a fork has stopped, until they run again."""
 
@@ -111,9 +112,8 @@ def _after_in_child() -> None:
 
 def install() -> None:
     """Register the hooks, once."""
-    global _installed
-    if not _installed:
-        _installed = True
+    this = object()
+    if _installed.setdefault("", this) is this:
         os.register_at_fork(
             before=_before,
             after_in_parent=_after_in_parent,

@@ -15,23 +15,17 @@ from stat import S_ISREG
 
 from stretto import _native
 from stretto.base.errors import ConfigError, StrettoError, TransportError
+from stretto.client.backend import factories
 from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Protocol
 
+    from stretto.client.backend import StartedRecorder
     from stretto.client.tracing_session import TracingSession
     from stretto.protos.config import TraceConfig
-
-    class Recorder(Protocol):
-        """What records children, too: a process of its own (stretto.backends.recorder_process)."""
-
-        def stop(self) -> None: ...
-        def abandon(self) -> None: ...
 
 
 _UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
@@ -114,10 +108,6 @@ def _raise(error: StrettoError) -> None:
     raise error
 
 
-start_recorder: list[Callable[[str, Sequence[str]], Recorder]] = []
-"""Starts one, given a path and options of `stretto record`; filled in by the façade."""
-
-
 class recording:  # noqa: N801  # used like a function
     """Record this program while a block runs; `with ... as` gives the session.
 
@@ -158,13 +148,15 @@ class recording:  # noqa: N801  # used like a function
         self._children = children
         self._buffer_bytes = parse_size(buffer)
         self._session: TracingSession | None = None
-        self._recorder: Recorder | None = None
+        self._recorder: StartedRecorder | None = None
         self._pid = os.getpid()
         self._fd = -1
 
     def __enter__(self) -> TracingSession | None:
         if self._children:
-            self._recorder = start_recorder[0](os.fspath(self._path), self._recorder_options())
+            self._recorder = factories.start_recorder(
+                os.fspath(self._path), self._recorder_options()
+            )
             return None
         from stretto.client.tracing_session import TracingSession
 
@@ -244,7 +236,7 @@ class recording:  # noqa: N801  # used like a function
         except OSError as error:
             raise _unwritable(self._path, error) from error
 
-    def _end_recorder(self, recorder: Recorder) -> None:
+    def _end_recorder(self, recorder: StartedRecorder) -> None:
         self._recorder = None
         if os.getpid() == self._pid:
             recorder.stop()

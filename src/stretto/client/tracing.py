@@ -6,7 +6,7 @@ import. After a fork the child starts clean: it has the data sources, and no con
 
 from __future__ import annotations
 
-from stretto.base.errors import StrettoError
+from stretto.client import data_source
 from stretto.client.backend import make_backend, make_session_backend
 from stretto.client.producer_connection import ProducerConnection
 
@@ -22,24 +22,12 @@ class Tracing:
     """Data sources of this process, and its backends by name."""
 
     def __init__(self) -> None:
-        self._data_sources: dict[str, type[DataSource]] = {}
         self._backends: dict[str, Backend] = {}
         self._session_backends: dict[str, SessionBackend] = {}
         self._producers: dict[str, ProducerConnection] = {}
 
-    def register_data_source(self, source: type[DataSource]) -> None:
-        """Offer a data source to all backends, connected or not. Again: harmless.
-
-        Raises:
-            StrettoError: another class has that name.
-        """
-        known = self._data_sources.get(source.name)
-        if known is source:
-            return
-        if known is not None:
-            message = f"Data source {source.name!r} is registered already, by {known.__qualname__}."
-            raise StrettoError(message)
-        self._data_sources[source.name] = source
+    def add_data_source(self, source: type[DataSource]) -> None:
+        """Offer a data source to all connected backends."""
         for name, producer in self._producers.items():
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 
@@ -79,7 +67,7 @@ class Tracing:
 
     def connect(self, name: str, backend: Backend) -> None:
         """Offer all data sources to `backend`, known as `name` from now on."""
-        producer = ProducerConnection(list(self._data_sources.values()))
+        producer = ProducerConnection(list(data_source.registered.values()))
         self._backends[name] = backend
         self._producers[name] = producer
         backend.connect_producer(producer)
@@ -103,3 +91,5 @@ class Tracing:
 
 tracing = Tracing()
 """The one of this process."""
+
+data_source.on_registered.append(tracing.add_data_source)

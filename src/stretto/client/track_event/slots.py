@@ -86,11 +86,17 @@ def _on_new_category(category: _native.Category) -> None:
     with lock:
         for slot, config in _configs.items():
             _set(category, slot, is_category_enabled(config, category.name, category.tags))
-    from stretto.client.track_event.source import TrackEventSource
-
-    TrackEventSource.announce_categories()
 
 
-def install() -> None:
-    """Have categories made from now on join the running sessions."""
-    _native.set_new_category_hook(_on_new_category)
+def install(announce_categories: Callable[[], object]) -> None:
+    """Enable categories that are made from now on in the running sessions.
+
+    Args:
+        announce_categories: Called after each new category.
+    """
+
+    def on_new_category(category: _native.Category) -> None:
+        _on_new_category(category)
+        announce_categories()
+
+    _native.set_new_category_hook(on_new_category)

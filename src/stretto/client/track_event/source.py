@@ -9,6 +9,7 @@ from __future__ import annotations
 from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.client.data_source import DataSource
+from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
 
 TYPE_CHECKING = False
@@ -84,8 +85,6 @@ class TrackEventSource(DataSource):
     @classmethod
     def announce_categories(cls) -> None:
         """Tell services about categories made since."""
-        from stretto.client.tracing import tracing
-
         tracing.update_data_source(cls)
 
     def on_start(self) -> None:

@@ -48,10 +48,11 @@ def start() -> None:
 
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
-    from stretto import _sessions  # noqa: F401  # puts the client together
+    from stretto import _wiring
     from stretto.client import fork
     from stretto.recorder.target.spawns import Spawns
 
+    _wiring.install()
     options = workspace.read_options()
     _configure(options)
     _choose_service(workspace, options)
@@ -106,7 +107,7 @@ def _connect(dial: Callable[[], UnixSocket] | None = None) -> None:
 
 def _replace_always_on() -> None:
     """With a second connection to the same service everything would be recorded twice."""
-    always_on = sys.modules.get("stretto._connection")
+    always_on = sys.modules.get("stretto.client.connection")
     if always_on is not None:
         always_on.disconnect()
 

@@ -1,0 +1,66 @@
+"""`stretto._wiring` in a fresh interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def output_of(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_import_registers_nothing() -> None:
+    code = """
+import os
+hooks = []
+os.register_at_fork = lambda **each: hooks.append(each)
+from stretto.client import data_source
+from stretto.client.backend import factories
+hooks.clear()
+from stretto import _native, _wiring
+print(factories.backends, factories.session_backends, data_source.registered, hooks)
+print([category.name for category in _native.categories()])
+"""
+    assert output_of(code) == "{} {} {} []\n['python']"
+
+
+def test_second_install_registers_no_second_hook_or_category() -> None:
+    code = """
+import os
+hooks = []
+os.register_at_fork = lambda **each: hooks.append(each)
+from stretto import _native, _wiring
+from stretto.client import data_source
+from stretto.client.backend import factories
+_wiring.install()
+before = len(hooks), sorted(each.name for each in _native.categories())
+_wiring.install()
+after = len(hooks), sorted(each.name for each in _native.categories())
+print(before == after, sorted(factories.session_backends), list(data_source.registered))
+"""
+    assert output_of(code) == "True ['in_process', 'system'] ['track_event']"
+
+
+def test_backends_are_not_imported_by_install() -> None:
+    code = """
+import sys
+from stretto import _wiring
+_wiring.install()
+print([name for name in sys.modules if name.startswith(("stretto.backends", "stretto.service"))])
+"""
+    assert output_of(code) == "[]"
+
+
+def test_wrong_attribute_is_an_attribute_error() -> None:
+    code = """
+import stretto
+try:
+    stretto.install
+except AttributeError as error:
+    print(error)
+"""
+    assert output_of(code) == "module 'stretto' has no attribute 'install'"
