@@ -171,7 +171,7 @@ class _Server:
         found = [
             {
                 "name": producer.name,
-                "pid": producer.pid,
+                "pid": producer.identity.pid,
                 "sources": sorted(
                     source.name
                     for source in self.service.data_sources
