@@ -3,8 +3,8 @@
     python -I tests/smoke/smoke.py native|pure
 
 `native`: the extensions load and a recording holds packets. `pure`: there are
-none, and every call is a correct no-op. Both: the disabled behaviour of
-`disabled_behaviour.py`, and what a user of stretto-fidl is told where it isn't installed.
+none, and every call is a correct no-op. Both: what `disabled_behaviour.py` and `tools_behaviour.py`
+test, and the message to a user of stretto-fidl where it isn't installed.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ def check_without_fidl() -> None:
         check(False, "stretto.fidl is there, without stretto-fidl")
 
 
-def check_disabled_behaviour() -> None:
-    """The suite that holds wherever nothing records."""
-    suite = unittest.TestLoader().discover(str(HERE), pattern="disabled_behaviour.py")
-    check(suite.countTestCases(), "the suite of disabled behaviour is empty")
+def check_behaviour() -> None:
+    """Run the suites that hold with both wheels."""
+    suite = unittest.TestLoader().discover(str(HERE), pattern="*_behaviour.py")
+    check(suite.countTestCases(), "the suites of common behaviour are empty")
     result = unittest.TextTestRunner(verbosity=1).run(suite)
-    check(result.wasSuccessful(), "disabled behaviour differs")
+    check(result.wasSuccessful(), "behaviour differs from what both wheels promise")
 
 
 def main() -> None:
@@ -114,7 +114,7 @@ def main() -> None:
     check_installed()
     kinds[sys.argv[1]]()
     check_without_fidl()
-    check_disabled_behaviour()
+    check_behaviour()
     print(f"smoke: the {sys.argv[1]} wheel works on {sys.version.split()[0]}")
 
 
