@@ -493,6 +493,21 @@ class DecoderField:
     @property
     def number(self) -> int: ...
 
+def merge_known_fields(
+    values: dict[str, Any],
+    plan: dict[int, list[Any]],
+    data: bytes,
+    start: int,
+    end: int,
+    depth: int,
+    /,
+) -> int:
+    """Put the fields of `data[start:end]` into a message's values, as `Message` keeps them.
+
+    Returns the position of the first field that isn't handled: one that is not in the plan
+    (see `Layout.read_plan`) or malformed, whose value has to be merged, or that nests too deep.
+    """
+
 def close_decoder_class(made: _I, /) -> _I:
     """Make a new subclass of IndexedMessage fast and unchangeable; returns it."""
 

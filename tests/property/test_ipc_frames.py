@@ -97,8 +97,9 @@ def test_garbage_is_cut_or_refused(stream: bytes, sizes: list[int]) -> None:
 def test_a_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None:
     greeter = Greeter()
     outbox = MemoryOutbox(FakeTaskRunner())
-    # `CountTo` streams as many replies as it is asked for.
-    del greeter.hosted.handlers["CountTo"]  # type: ignore[attr-defined]
+    # `CountTo` streams as many replies as it is asked for; `Fail` raises out of `receive`.
+    for name in ("CountTo", "Fail"):
+        del greeter.hosted.handlers[name]  # type: ignore[attr-defined]
     host = HostConnection([greeter.hosted], outbox, lambda: None)
     for payload in payloads:
         before = len(outbox.sent)

@@ -142,7 +142,7 @@ int st_bind_add_message_decoder(PyObject* module) {
     return -1;
   static int (*const kParts[])(PyObject*) = {
       add_buffer_owner_type, add_decoded_field_type, add_typed_decoder_types,
-      add_selector_type, add_tokenizer_type};
+      add_selector_type,     add_tokenizer_type,     add_message_reader};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
     if (kParts[i](module) < 0)
       return -1;

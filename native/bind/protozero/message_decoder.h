@@ -18,6 +18,7 @@ bool is_selector(PyObject* object);
 PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);
 
 int add_decoded_field_type(PyObject* module);
+int add_message_reader(PyObject* module);
 int add_selector_type(PyObject* module);
 int add_tokenizer_type(PyObject* module);
 int add_typed_decoder_types(PyObject* module);

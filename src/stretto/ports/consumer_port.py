@@ -8,17 +8,18 @@ from __future__ import annotations
 from stretto.ipc.service import Method, Raw, ServiceDescriptor
 from stretto.protos import ipc
 
-# Raw replies are large, or pass through: trace packets, states, statistics, configs.
+# Raw requests hold configs, which may be long. Raw replies are large, or pass through: trace
+# packets, states, statistics, configs.
 CONSUMER_PORT = ServiceDescriptor(
     "ConsumerPort",
     (
-        Method("EnableTracing", ipc.EnableTracingRequest, ipc.EnableTracingResponse),
+        Method("EnableTracing", Raw, ipc.EnableTracingResponse),
         Method("DisableTracing", ipc.DisableTracingRequest, ipc.DisableTracingResponse),
         Method("ReadBuffers", ipc.ReadBuffersRequest, Raw),
         Method("FreeBuffers", ipc.FreeBuffersRequest, ipc.FreeBuffersResponse),
         Method("Flush", ipc.FlushRequest, ipc.FlushResponse),
         Method("StartTracing", ipc.StartTracingRequest, ipc.StartTracingResponse),
-        Method("ChangeTraceConfig", ipc.ChangeTraceConfigRequest, ipc.ChangeTraceConfigResponse),
+        Method("ChangeTraceConfig", Raw, ipc.ChangeTraceConfigResponse),
         Method("Detach", ipc.DetachRequest, ipc.DetachResponse),
         Method("Attach", ipc.AttachRequest, Raw),
         Method("GetTraceStats", ipc.GetTraceStatsRequest, Raw),

@@ -22,10 +22,11 @@ from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.ipc.host import HostedService
 from stretto.ipc.service import Raw
 from stretto.ports.consumer_port import CONSUMER_PORT
-from stretto.ports.encoded_message import split_message, without_field
+from stretto.ports.encoded_message import field_bytes, split_message, without_field
 from stretto.ports.service_state import split_state
 from stretto.ports.trace_slices import pack_slices
 from stretto.protos import ipc
+from stretto.protos.config import TraceConfig
 from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 MAX_PART_BYTES = MAX_FRAME_BYTES - 128
 """Of an encoded message inside a reply."""
 
+_TRACE_CONFIG = 1
+"""Of EnableTracingRequest and ChangeTraceConfigRequest."""
 _CONFIG = _STATS = _STATE = 1
 """Numbers of the only field of their replies."""
 _WRITER_STATS = 18
@@ -118,16 +121,17 @@ class RemoteConsumer:
 
     # --- requests about the session
 
-    def _enable_tracing(self, request: ipc.EnableTracingRequest, deferred: Deferred) -> None:
+    def _enable_tracing(self, request: Raw, deferred: Deferred) -> None:
+        config = _config_in(request)
+        other = ipc.EnableTracingRequest.decode(without_field(request.data, _TRACE_CONFIG))
         if self._enabling is not None:
             self._enabling.reject()  # As in Perfetto, the last one is told.
         self._enabling = deferred
-        if request.attach_notification_only:
+        if other.attach_notification_only:
             if self._ended is not None:
                 self.on_tracing_disabled(self._ended)
             return
         self._ended = None
-        config = request.trace_config.encode() if request.trace_config else b""
         self._with_fd(lambda fd: self._endpoint.enable_tracing(config, fd))
 
     def _with_fd(self, use: Callable[[int | None], object]) -> None:
@@ -142,12 +146,8 @@ class RemoteConsumer:
         self._endpoint.start_tracing()
         deferred.resolve(ipc.StartTracingResponse())
 
-    def _change_trace_config(
-        self, request: ipc.ChangeTraceConfigRequest, deferred: Deferred
-    ) -> None:
-        self._endpoint.change_trace_config(
-            request.trace_config.encode() if request.trace_config else b""
-        )
+    def _change_trace_config(self, request: Raw, deferred: Deferred) -> None:
+        self._endpoint.change_trace_config(_config_in(request))
         deferred.resolve(ipc.ChangeTraceConfigResponse())
 
     def _disable_tracing(self, _request: ipc.DisableTracingRequest, deferred: Deferred) -> None:
@@ -276,3 +276,14 @@ class RemoteConsumer:
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         """Never called: the trace is pulled."""
+
+
+def _config_in(request: Raw) -> bytes:
+    """The encoded config of a request: it may be long, and is not encoded again.
+
+    Raises:
+        DecodeError: The request is malformed, or the config is.
+    """
+    config = field_bytes(request.data, _TRACE_CONFIG)
+    TraceConfig.decode(config)
+    return config

@@ -47,6 +47,8 @@ class Field:
         "tag",
     )
     repeated = False
+    plain = True
+    """Its values stand on the wire as its codec's."""
 
     def __init__(self, message: str, name: str, number: int, codec: Codec) -> None:
         self.name = self.proto_name = self.json_name = name
@@ -183,6 +185,7 @@ class MapField(Field):
 
     __slots__ = ("value_codec",)
     repeated = True
+    plain = False
 
     def __init__(
         self, message: str, name: str, number: int, key_codec: Codec, value_codec: Codec

@@ -23,6 +23,18 @@ _MAX_ADVISED_CHARS = 100
 """The time to look for a similar name grows with the square of its length."""
 
 
+_NATIVE_KINDS = {
+    "bool": "b",
+    **dict.fromkeys(("int32", "sfixed32", "enum"), "i"),
+    **dict.fromkeys(("uint32", "fixed32"), "I"),
+    **dict.fromkeys(("int64", "sfixed64"), "q"),
+    **dict.fromkeys(("uint64", "fixed64"), "Q"),
+    "string": "s",
+    "bytes": "y",
+}
+"""What native/bind/protozero/message_reader.c reads of scalars."""
+
+
 class Layout:
     """The name and the fields of a message class.
 
@@ -34,7 +46,9 @@ class Layout:
         oneofs: the names of the fields in each oneof.
     """
 
-    __slots__ = ("_by_json_name", "_order", "by_key", "by_name", "by_number", "name", "oneofs")
+    __slots__ = (
+        "_by_json_name", "_order", "_read_plan", "by_key", "by_name", "by_number", "name", "oneofs",
+    )  # fmt: skip
 
     def __init__(self, name: str, fields: list[Field]) -> None:
         self.name = name
@@ -42,6 +56,7 @@ class Layout:
         self.by_key = dict(self.by_name)
         self.by_number = {field.number: field for field in fields}
         self._by_json_name: dict[str, Field] = {}
+        self._read_plan: dict[int, list[Any]] = {}
         self._order = {field.name: at for at, field in enumerate(fields)}
         self.oneofs: dict[str, frozenset[str]] = {}
         for oneof in {field.oneof for field in fields} - {""}:
@@ -71,6 +86,24 @@ class Layout:
         if len(self._by_json_name) != len(self.by_key):
             self._by_json_name = {field.json_name: field for field in self.by_key.values()}
         return self._by_json_name
+
+    def read_plan(self) -> dict[int, list[Any]]:
+        """How `merge_known_fields` reads the fields of the schema, by their tags.
+
+        Left out, for `Field.read`, are maps, floating point, zigzag and proto3's implicit fields,
+        packed elements, and extensions.
+        """
+        if not self._read_plan:
+            for field in self.by_name.values():
+                codec = field.codec
+                kind = "m" if codec.is_message else _NATIVE_KINDS.get(codec.kind)
+                if kind is None or field.implicit or not field.plain:
+                    continue
+                self._read_plan[field.number << 3 | codec.wire_type] = [
+                    field.name, kind, field.repeated, tuple(field.rivals),
+                    codec if codec.is_message else None, None, None,
+                ]  # fmt: skip
+        return self._read_plan
 
     def add_extension(self, extension: ExtensionField) -> None:
         """Make an extension known; raises ConfigError if its number is taken."""

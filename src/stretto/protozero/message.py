@@ -40,6 +40,23 @@ if TYPE_CHECKING:
 
     Value = TypeVar("Value")
 
+try:
+    from stretto._native import merge_known_fields
+except ImportError:
+
+    def merge_known_fields(
+        _values: dict[str, Any],
+        _plan: dict[int, list[Any]],
+        _data: bytes,
+        start: int,
+        _end: int,
+        _depth: int,
+        /,
+    ) -> int:
+        """Without native code every field is read by its `Field`."""
+        return start
+
+
 MAX_DEPTH = 100
 """How deep messages may nest when decoding, as in Google's decoders."""
 
@@ -167,10 +184,12 @@ class Message:
         if not isinstance(data, bytes):
             data = bytes(memoryview(data))  # bytes(3) would be three zeros
         pos, end = start, len(data) if end is None else min(end, len(data))
-        fields, values = self.LAYOUT.by_number, vars(self)
+        fields, values, plan = self.LAYOUT.by_number, vars(self), self.LAYOUT.read_plan()
         unknown = bytearray()
         while pos < end:
-            begin = pos
+            begin = pos = merge_known_fields(values, plan, data, pos, end, depth)
+            if pos >= end:
+                break
             raw = read_field(data, pos, end)
             pos = raw[3]
             field = fields.get(raw[0])

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import TraceConfig
     from stretto.service.priority_boost import Scheduler
+    from stretto.service.session.config_validation import CheckedConfig
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
 MAX_WITHOUT_MEMORY = 1000
@@ -299,6 +300,7 @@ class TracingService:
         config: TraceConfig,
         *,
         config_bytes: bytes,
+        checked: CheckedConfig,
         buffers: list[int],
         output_fd: int | None,
         uuid: tuple[int, int],
@@ -310,6 +312,7 @@ class TracingService:
             consumer,
             config,
             config_bytes=config_bytes,
+            checked=checked,
             buffers=buffers,
             output_fd=output_fd,
             uuid=uuid,

@@ -20,6 +20,7 @@ from stretto.service.output.output_file import OutputFile
 from stretto.service.output.service_packets import BUFFER_CLONED, CLONE_STARTED, TRACING_DISABLED
 from stretto.service.output.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
 from stretto.service.service_state import may_clone
+from stretto.service.session.config_validation import CheckedConfig
 from stretto.service.session.triggers import ReceivedTrigger
 
 TYPE_CHECKING = False
@@ -282,6 +283,7 @@ class PendingClone:
             self._consumer,
             source.config,
             config_bytes=source.config_bytes,
+            checked=CheckedConfig(source.wanted, source.triggers.all_wanted),
             buffers=[self._buffers[index] for index in sorted(self._buffers)],
             output_fd=None,
             uuid=(service.new_uuid()[0], source.uuid[1]),

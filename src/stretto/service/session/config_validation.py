@@ -28,13 +28,29 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.session.guarded_starts import GuardedStarts
     from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.triggers import WantedTrigger
 
 _FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
 _MAX_FILL_POLICY = 2
 _MAX_BUFFER_KB = (1 << 22) - 1
 
 
-def check_config(config: TraceConfig, *, has_fd: bool) -> None:
+class CheckedConfig:
+    """What the checks have made of a config, for its session to use.
+
+    Attributes:
+        data_sources: Its entries, with their filters compiled.
+        triggers: Its triggers by name, likewise.
+    """
+
+    __slots__ = ("data_sources", "triggers")
+
+    def __init__(self, data_sources: WantedDataSources, triggers: dict[str, WantedTrigger]) -> None:
+        self.data_sources = data_sources
+        self.triggers = triggers
+
+
+def check_config(config: TraceConfig, *, has_fd: bool) -> CheckedConfig:
     """Check all that needs nothing but the config.
 
     Args:
@@ -45,8 +61,9 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> None:
         ConfigError: It says which field and what to do.
     """
     _check_duration(config)
+    wanted: dict[str, WantedTrigger] = {}
     if config.trigger_config is not None:
-        _check_triggers(config, config.trigger_config)
+        wanted = _check_triggers(config, config.trigger_config)
     if not _FILENAME_CHARACTERS.issuperset(config.bugreport_filename):
         raise ConfigError(
             f"bugreport_filename {config.bugreport_filename!r}: only letters, digits, '-', '_' "
@@ -55,10 +72,11 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> None:
     if config.enable_extra_guardrails:
         _check_guardrails(config)
     _check_buffers(config)
-    _check_data_sources(config)
+    data_sources = _check_data_sources(config)
     if config.trace_filter is not None:
         compile_filter(config.trace_filter)
     _check_output(config, has_fd=has_fd)
+    return CheckedConfig(data_sources, wanted)
 
 
 def _longest_ms(config: TraceConfig) -> int:
@@ -74,9 +92,11 @@ def _check_duration(config: TraceConfig) -> None:
         )
 
 
-def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) -> None:
+def _check_triggers(
+    config: TraceConfig, triggers: TraceConfig.TriggerConfig
+) -> dict[str, WantedTrigger]:
     mode, limit = triggers.trigger_mode, _longest_ms(config)
-    wanted_triggers(triggers)
+    wanted = wanted_triggers(triggers)
     if mode > CLONE_SNAPSHOT:
         raise ConfigError(
             f"trigger_mode {mode} is unknown: use START_TRACING (1), STOP_TRACING (2) or "
@@ -85,7 +105,7 @@ def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) ->
     if triggers.use_clone_snapshot_if_available and mode != STOP_TRACING:
         raise ConfigError("use_clone_snapshot_if_available needs trigger_mode STOP_TRACING.")
     if mode == NO_MODE:
-        return
+        return wanted
     if config.duration_ms:
         raise ConfigError(
             "duration_ms can't be combined with triggers: use trigger_timeout_ms and stop_delay_ms."
@@ -105,6 +125,7 @@ def _check_triggers(config: TraceConfig, triggers: TraceConfig.TriggerConfig) ->
         if trigger.name in names:
             raise ConfigError(f"Trigger {trigger.name!r} is there twice: remove one.")
         names.add(trigger.name)
+    return wanted
 
 
 def _check_guardrails(config: TraceConfig) -> None:
@@ -149,11 +170,11 @@ def _check_buffers(config: TraceConfig) -> None:
             )
 
 
-def _check_data_sources(config: TraceConfig) -> None:
+def _check_data_sources(config: TraceConfig) -> WantedDataSources:
     for source in config.data_sources:
-        if source.config is not None:
+        if "config" in vars(source):
             buffer_index(source.config, config)
-    WantedDataSources(config)
+    return WantedDataSources(config)
 
 
 def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
@@ -163,6 +184,9 @@ def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
         ConfigError: There is no such buffer, or name and number disagree.
     """
     count = len(config.buffers)
+    fields = vars(source)
+    if count and "target_buffer" not in fields and "target_buffer_name" not in fields:
+        return 0  # of thousands, most say nothing
     if not source.target_buffer_name:
         if source.target_buffer >= count:
             raise ConfigError(

@@ -54,7 +54,7 @@ def create_session(
     _apply_lockdown(service, config)
     if consumer.session is not None or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers first.")
-    check_config(config, has_fd=fd is not None)
+    checked = check_config(config, has_fd=fd is not None)
     _make_way(service, config)
     now_ns = service.clock.boottime_ns()
     check_against_sessions(
@@ -67,6 +67,7 @@ def create_session(
         consumer,
         config,
         config_bytes=config_bytes,
+        checked=checked,
         buffers=buffers,
         output_fd=output_fd,
         uuid=_uuid_of(service, config),

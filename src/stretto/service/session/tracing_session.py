@@ -36,7 +36,6 @@ from stretto.service.output.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_S
 from stretto.service.session import triggers
 from stretto.service.session.flush import PERIODIC, TRACE_STOP, Flushes
 from stretto.service.session.instances import Instances
-from stretto.service.session.wanted_data_sources import WantedDataSources
 from stretto.service.timers import Timers
 
 TYPE_CHECKING = False
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
     from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.session.clone_session import PendingClone
+    from stretto.service.session.config_validation import CheckedConfig
     from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
     from stretto.service.tracing_service import TracingService
 
@@ -118,6 +118,7 @@ class TracingSession:
         config: TraceConfig,
         *,
         config_bytes: bytes,
+        checked: CheckedConfig,
         buffers: list[int],
         output_fd: int | None,
         uuid: tuple[int, int],
@@ -134,8 +135,8 @@ class TracingSession:
         self.uid = owner.uid
         self.uuid = uuid
         self.state = CONFIGURED
-        self.wanted = WantedDataSources(config)
-        self.triggers = triggers.SessionTriggers(config.trigger_config)
+        self.wanted = checked.data_sources
+        self.triggers = triggers.SessionTriggers(config.trigger_config, checked.triggers)
         self.duration_ms = config.duration_ms
         if self.triggers.mode in (triggers.STOP_TRACING, triggers.CLONE_SNAPSHOT):
             self.duration_ms = self.triggers.timeout_ms

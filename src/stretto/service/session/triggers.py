@@ -50,14 +50,18 @@ class ReceivedTrigger:
 class WantedTrigger:
     """A trigger that a session waits for, as its config describes it."""
 
-    __slots__ = ("_max_per_24_h", "_producers", "_skip_probability", "stop_delay_ms")
+    __slots__ = ("_producers", "_trigger")
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
         """`producers`: which of them may activate it; None for all."""
-        self.stop_delay_ms = trigger.stop_delay_ms
-        self._max_per_24_h = trigger.max_per_24_h
-        self._skip_probability = trigger.skip_probability
+        # A config may have 14,000 of them: the fields are read when a producer activates it.
+        self._trigger = trigger
         self._producers = producers
+
+    @property
+    def stop_delay_ms(self) -> int:
+        """Of the config."""
+        return self._trigger.stop_delay_ms
 
     def accepts(self, producer_name: str, count: int, random: Callable[[], float]) -> bool:
         """Whether an activation counts.
@@ -69,9 +73,10 @@ class WantedTrigger:
         """
         if self._producers is not None and not self._producers.full_match(producer_name):
             return False
-        if self._skip_probability > 0 and random() < self._skip_probability:
+        trigger = self._trigger
+        if trigger.skip_probability > 0 and random() < trigger.skip_probability:
             return False
-        return not self._max_per_24_h or count < self._max_per_24_h
+        return not trigger.max_per_24_h or count < trigger.max_per_24_h
 
 
 def wanted_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
@@ -83,8 +88,9 @@ def wanted_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigge
     compiler = RegexCompiler()
     wanted = {}
     for index, trigger in enumerate(config.triggers):
-        pattern, producers = trigger.producer_name_regex, None
-        if pattern:
+        producers = None
+        if trigger.has("producer_name_regex"):
+            pattern = trigger.producer_name_regex
             field = f"trigger_config.triggers[{index}].producer_name_regex"
             producers = compiler.compile(pattern, field)
         wanted[trigger.name] = WantedTrigger(trigger, producers)
@@ -97,16 +103,22 @@ class SessionTriggers:
     Attributes:
         mode: What a trigger does; of STOP and CLONE the one that takes effect.
         timeout_ms: How long the session waits.
+        all_wanted: What it waits for, by name.
         received: All that came, in order; the first 4096 at most.
     """
 
-    __slots__ = ("_emitted", "_wanted", "mode", "received", "timeout_ms")
+    __slots__ = ("_emitted", "all_wanted", "mode", "received", "timeout_ms")
 
-    def __init__(self, config: TraceConfig.TriggerConfig | None) -> None:
+    def __init__(
+        self,
+        config: TraceConfig.TriggerConfig | None,
+        all_wanted: dict[str, WantedTrigger],
+    ) -> None:
+        """`all_wanted` is what `wanted_triggers` has made of the config."""
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []
-        self._wanted = wanted_triggers(config) if config else {}
+        self.all_wanted = all_wanted
         self._emitted = 0
 
     @property
@@ -116,7 +128,7 @@ class SessionTriggers:
 
     def wanted(self, name: str) -> WantedTrigger | None:
         """What the config says of a trigger, or None if it is none of the session's."""
-        return self._wanted.get(name) if self.mode != NO_MODE else None
+        return self.all_wanted.get(name) if self.mode != NO_MODE else None
 
     def take_new(self) -> list[ReceivedTrigger]:
         """Those that the trace hasn't got yet; it gets them now."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.session.data_source import RegisteredDataSource
 
+_ALL_PRODUCERS: Final = NameFilter((), ())
 _HOST: Final = "host"
 """Selects the machine of the service in a `machine_name_filter`, whatever its name."""
 
@@ -36,7 +37,7 @@ class WantedDataSource:
         self, config: DataSourceConfig, machines: Sequence[str], *, all_machines: bool
     ) -> None:
         self.config = config
-        self.producers = NameFilter((), ())
+        self.producers = _ALL_PRODUCERS
         self._machines = frozenset(machines)
         self._all_machines = all_machines
         self._made: tuple[Hashable, DataSourceConfig] | None = None
@@ -81,15 +82,15 @@ class WantedDataSources:
         self._entries: list[WantedDataSource] = []
         self._by_name: dict[str, list[WantedDataSource]] = {}
         compiler = RegexCompiler()
+        all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
-            if entry.config is None:
+            fields = vars(entry)  # the set ones: there may be 60,000 entries, most without any
+            if "config" not in fields:
                 continue
-            wanted = WantedDataSource(
-                entry.config, entry.machine_name_filter, all_machines=config.trace_all_machines
-            )
-            field = f"data_sources[{index}].producer_name_regex_filter"
-            regexes = [compiler.compile(each, field) for each in entry.producer_name_regex_filter]
-            wanted.producers = NameFilter(entry.producer_name_filter, regexes)
+            machines = fields.get("machine_name_filter", ())
+            wanted = WantedDataSource(entry.config, machines, all_machines=all_machines)
+            if "producer_name_filter" in fields or "producer_name_regex_filter" in fields:
+                wanted.producers = _make_filter(entry, index, compiler)
             self._entries.append(wanted)
             self._by_name.setdefault(wanted.config.name, []).append(wanted)
 
@@ -113,3 +114,9 @@ class WantedDataSources:
         for each in changed:
             each.producers = other.named(each.config.name)[-1].producers
         return changed
+
+
+def _make_filter(entry: TraceConfig.DataSource, index: int, compiler: RegexCompiler) -> NameFilter:
+    field = f"data_sources[{index}].producer_name_regex_filter"
+    regexes = [compiler.compile(each, field) for each in entry.producer_name_regex_filter]
+    return NameFilter(entry.producer_name_filter, regexes)
