@@ -7,7 +7,7 @@ from stretto.base.errors import ConfigError
 TYPE_CHECKING = False  # `typing` costs more to import than everything here
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from stretto.protozero.field import Field
 

@@ -172,8 +172,9 @@ def _check_buffers(config: TraceConfig) -> None:
 
 def _check_data_sources(config: TraceConfig) -> WantedDataSources:
     for source in config.data_sources:
-        if "config" in vars(source):
-            buffer_index(source.config, config)
+        wanted: DataSourceConfig | None = vars(source).get("config")
+        if wanted is not None:
+            buffer_index(wanted, config)
     return WantedDataSources(config)
 
 

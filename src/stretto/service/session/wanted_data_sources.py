@@ -85,10 +85,11 @@ class WantedDataSources:
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
             fields = vars(entry)  # the set ones: there may be 60,000 entries, most without any
-            if "config" not in fields:
+            source: DataSourceConfig | None = fields.get("config")
+            if source is None:
                 continue
             machines = fields.get("machine_name_filter", ())
-            wanted = WantedDataSource(entry.config, machines, all_machines=all_machines)
+            wanted = WantedDataSource(source, machines, all_machines=all_machines)
             if "producer_name_filter" in fields or "producer_name_regex_filter" in fields:
                 wanted.producers = _make_filter(entry, index, compiler)
             self._entries.append(wanted)
