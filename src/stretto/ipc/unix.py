@@ -91,15 +91,17 @@ class ClientConnection:
         """False after `close`, and after the server has disconnected."""
         return not self._connection.closed
 
-    def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound) -> None:
+    def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound, *, flow_key: int = 0) -> None:
         """Find a service of the server by its name.
 
         Args:
             descriptor: The service.
             on_bound: Called on the runner's thread with a `ServiceProxy`; with None if the server
                 has no such service or has disconnected.
+            flow_key: Names the connection for flow ids where the kernel doesn't
+                (`stretto.flows.channel_key.nonce()`); 0 for none.
         """
-        self._client.bind(descriptor, on_bound)
+        self._client.bind(descriptor, on_bound, flow_key=flow_key)
 
     def close(self) -> None:
         """Disconnect. Calls without a reply are answered with None."""
