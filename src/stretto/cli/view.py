@@ -36,7 +36,7 @@ _OTHER_STARTS = (
     b"\x1f\x8b", b"PK\x03\x04", b"PERFILE2", b"SIMPLEPERF", b"*version", b"JAVA PROFILE",
     b"TRACE:", b"# tracer", b"# ninja log", b"<!DOCTYPE html", b"<html", b"<?xml",
 )  # fmt: skip
-"""Of formats that the UI knows and nothing here reads."""
+"""First bytes of formats that the UI reads and Stretto doesn't."""
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -103,7 +103,7 @@ def _trace_file(path: str) -> TraceFile:
 
 
 class _Viewing:
-    """One run: what is served, and what ends it."""
+    """One run of the verb: serves the trace until the page has it."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class _Viewing:
         self.url = ui_url(home, trace_url(server.port, self._site.path))
 
     def run(self) -> int:
-        """Until the page has the trace, or Ctrl-C. The exit code."""
+        """Serve until the page has the trace, or Ctrl-C. Returns the exit code."""
         print(self.url, flush=True)
         if not self._options.no_browser:
             _open_browser(self.url)

@@ -1,10 +1,10 @@
-"""Which user is at the other end of a connection over 127.0.0.1.
+"""Finds the user at the other end of a connection over 127.0.0.1.
 
-A unix socket tells (SO_PEERCRED), a TCP one doesn't; but the kernel lists who owns each socket, and
-the other end is on this machine, too. Without this every user of the machine could reach
-through a port what a socket's permissions keep from them: the traces of all processes.
+A unix socket has SO_PEERCRED for that. For a TCP socket the kernel lists the owner of each end, and
+the other end is on this machine, too. Without this check every user of the machine could reach
+through a port what a socket's permissions protect: the traces of all processes.
 
-The kernel is asked over netlink; where it doesn't answer, its list is read:
+The kernel is queried over netlink; where that fails, its table of all sockets is read:
 
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
@@ -25,7 +25,7 @@ from stretto.viewer.socket_diag import Address, owner_by_netlink
 TABLE = "/proc/net/tcp"
 
 _ESTABLISHED = "01"
-"""Any other state says nothing: a socket that was left behind belongs to root there."""
+"""In other states the table has no owner: it lists sockets that were closed as root's."""
 
 
 def connected_user(connection: socket.socket) -> int | None:
@@ -37,11 +37,11 @@ def connected_user(connection: socket.socket) -> int | None:
 
 
 def socket_owner(local: Address, remote: Address) -> int | None:
-    """The user id that owns the established connection from `local` to `remote`; None if the
-    kernel knows none.
+    """Returns the id of the user that owns one end of an established connection; None if the
+    kernel knows no such connection.
 
     Args:
-        local: Host and port of the end whose owner is looked for.
+        local: Host and port of that end.
         remote: Host and port of the other end.
     """
     try:
@@ -51,7 +51,7 @@ def socket_owner(local: Address, remote: Address) -> int | None:
 
 
 def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int | None:
-    """`socket_owner` where the kernel answers no questions about one socket: it lists them all."""
+    """Does what `socket_owner` does, from the kernel's table of all sockets."""
     wanted = [_in_table(local), _in_table(remote), _ESTABLISHED]
     try:
         with open(table, encoding="ascii") as lines:
@@ -65,7 +65,7 @@ def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int |
 
 
 def allowed_users(names: tuple[str, ...] = ()) -> frozenset[int]:
-    """Who may connect: our own user, root, whoever became us by sudo, and the named ones.
+    """Returns the users that may connect: our own, root, the one that ran sudo, and the named ones.
 
     Raises:
         ConfigError: There is no user of that name.

