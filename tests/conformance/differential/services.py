@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -12,21 +13,29 @@ from typing import Self
 from tests.support import newer_debian
 
 
+def listens(path: str) -> bool:
+    """Whether somebody listens at a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(path) == 0
+
+
 class Service:
     """A service in a process group of its own, until the end of a `with`.
 
     Args:
         folder: for its sockets.
         command: that runs it.
+        environment: further variables.
     """
 
-    def __init__(self, folder: Path, command: list[str]) -> None:
+    def __init__(self, folder: Path, command: list[str], **environment: str) -> None:
         folder.mkdir(exist_ok=True)
         self.sockets = str(folder / "producer"), str(folder / "consumer")
         variables = {
             **os.environ,
             "PERFETTO_PRODUCER_SOCK_NAME": self.sockets[0],
             "PERFETTO_CONSUMER_SOCK_NAME": self.sockets[1],
+            **environment,
         }
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
@@ -34,7 +43,7 @@ class Service:
                 start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + 60
-        while not all(map(os.path.exists, self.sockets)):
+        while not all(map(listens, self.sockets)):
             assert self.process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < deadline, "the service doesn't listen"
             time.sleep(0.01)
@@ -59,6 +68,6 @@ def perfetto(folder: Path) -> Service:
     return Service(folder, newer_debian.command("traced", folder))
 
 
-def ours(folder: Path) -> Service:
+def ours(folder: Path, **environment: str) -> Service:
     """Our service."""
-    return Service(folder, [sys.executable, "-m", "stretto", "traced"])
+    return Service(folder, [sys.executable, "-m", "stretto", "traced"], **environment)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance.differential import producer as raw
-from tests.conformance.differential.connection import Connection
+from tests.conformance.differential.connection import TIMEOUT_S, Connection, DisconnectedError
 from tests.conformance.differential.producer import Chunk, Producer
 from tests.conformance.differential.wire import blob, blobs, fields, last_number, number
 
@@ -232,8 +233,10 @@ class Session:
         self._wait_for_producers(left)
 
     def _wait_for_producers(self, count: int) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
         while self.statistics()["producers_connected"] != count:
-            pass
+            if time.monotonic() > deadline:
+                raise DisconnectedError(f"there never are {count} producers")
 
     def do_connect(self, p: int) -> None:
         """Connect a producer that has hung up; it has a new id."""

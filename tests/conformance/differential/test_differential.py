@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.conformance.differential.session import Sequence
+
 SEQUENCES = int(os.environ.get("STRETTO_DIFFERENTIAL", "200"))
 FIRST = int(os.environ.get("STRETTO_DIFFERENTIAL_FIRST", "0"))
 
@@ -40,10 +42,16 @@ def test_both_services_show_the_same(pair: Pair) -> None:
         generator = Generator(seed)
         sequence = generator.make()
         made += generator.made
-        if pair.run(sequence):
-            short = shortened(pair, sequence)
-            steps = "\n".join(map(json.dumps, short.operations))
-            differences = "\n".join(pair.run(short))
-            pytest.fail(f"seed {seed}\n{short.buffers}\n{short.producers}\n{steps}\n{differences}")
+        differences = pair.run(sequence)
+        if differences:
+            pytest.fail(report(pair, seed, sequence, differences))
     assert min(made.values()) >= SEQUENCES // 2, made  # 1,000 of each in 2,000 sequences.
     assert pair.cut <= SEQUENCES // 25 + 1
+
+
+def report(pair: Pair, seed: int, sequence: Sequence, first: list[str]) -> str:
+    """What differed, and the shortest sequence that still does; if none does, a race is at work."""
+    short = shortened(pair, sequence)
+    lines = [f"seed {seed}", *first, "shortened:", str(short.buffers), str(short.producers)]
+    lines += map(json.dumps, short.operations)
+    return "\n".join(line[:1000] for line in lines + pair.run(short))
