@@ -96,6 +96,11 @@ endurance: install ## the long form of the endurance tests: what the project pro
 	STRETTO_ENDURANCE=1 $(VENV)/bin/python -m pytest tests/integration/test_endurance.py \
 	    stretto-fidl/tests/conformance/test_many.py
 
+.PHONY: differential
+differential: install ## 2,000 random sequences against ours and Perfetto's service; mutants of ours
+	STRETTO_DIFFERENTIAL=2000 STRETTO_MUTANTS=1 STRETTO_TEST_INSTALLED=1 \
+	    $(VENV)/bin/python -m pytest tests/conformance/differential
+
 .PHONY: test-native
 test-native: $(VENV)/.ready
 	$(call native,release,--output-junit $(CURDIR)/$(RESULTS)/native-release.xml)

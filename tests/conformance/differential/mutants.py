@@ -79,8 +79,8 @@ MUTANTS = (
     Mutant(
         "a flush does not scrape",
         "src/stretto/service/session/flush.py",
-        "        session.scrape()\n",
-        "",
+        "            session.scrape()\n",
+        "            pass\n",
     ),
     Mutant(
         "a disconnected producer is still connected in the statistics",
