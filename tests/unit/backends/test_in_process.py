@@ -26,7 +26,7 @@ def test_a_call_runs_on_the_thread_and_gives_its_result(backend):
 
 
 @pytest.mark.parametrize("error", [KeyError, SystemExit, KeyboardInterrupt])
-def test_what_a_call_raises_is_the_callers(backend, error):
+def test_exception_of_a_call_is_raised_in_the_caller(backend, error):
     def fails():
         raise error("mine")
 
@@ -50,26 +50,26 @@ def test_posted_functions_run_in_order_and_what_they_raise_is_reported(backend, 
     assert complaints == [KeyError]
 
 
-def test_it_is_none_of_the_programs_threads(backend):
+def test_thread_is_not_listed_by_threading(backend):
     before = threading.enumerate()
     backend.call(lambda: None)
     assert threading.enumerate() == before
 
 
-def test_signals_are_blocked_in_it(backend):
+def test_signals_are_blocked_in_the_thread(backend):
     blocked = backend.call(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, []))
     assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM} <= blocked
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_stopped_and_started_again(backend):
+def test_stopped_thread_can_be_started_again(backend):
     for _ in range(5):
         backend._thread.stop()
         assert backend._thread._thread is None
         assert backend.call(lambda: 5) == 5
 
 
-def test_calls_that_wait_while_it_is_stopped(backend):
+def test_calls_made_while_stopped_run_after_the_start(backend):
     """A fork stops the thread; who was waiting for it starts it again."""
     waiting, results = threading.Event(), []
 
@@ -91,7 +91,7 @@ def test_calls_that_wait_while_it_is_stopped(backend):
     assert results == [5]
 
 
-def test_forks_stop_it_first_and_it_comes_back(backend):
+def test_thread_stops_before_a_fork_and_resumes_in_the_parent(backend):
     stopped = backend.call(threading.get_native_id)
     for hook in list(fork.before):
         hook()

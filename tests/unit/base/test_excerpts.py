@@ -37,7 +37,7 @@ def test_plain_values_are_themselves() -> None:
     assert of(object) == "<class 'object'>"
 
 
-def test_long_ones_are_cut_and_say_so() -> None:
+def test_long_values_are_cut_and_marked() -> None:
     assert of("x" * (MAX_TEXT + 3)) == "x" * MAX_TEXT + "... 3 more"
     assert of(bytes(MAX_TEXT + 3)) == "00" * MAX_TEXT + "... 3 more"
     assert of(list(range(8000))) == [*range(MAX_ELEMENTS), f"... {8000 - MAX_ELEMENTS} more"]
@@ -46,7 +46,7 @@ def test_long_ones_are_cut_and_say_so() -> None:
     assert many[CUT] == "8 more"
 
 
-def test_deep_ones_end() -> None:
+def test_depth_of_nested_values_is_limited() -> None:
     deep: Any = "end"
     for _ in range(1000):
         deep = Node(deeper=deep)
@@ -56,7 +56,7 @@ def test_deep_ones_end() -> None:
     assert depth == MAX_DEPTH
 
 
-def test_wide_ones_end() -> None:
+def test_number_of_items_is_limited() -> None:
     wide: Any = 0
     for _ in range(5):
         wide = [wide] * 20

@@ -29,7 +29,7 @@ def fd() -> Iterator[int]:
 
 
 class TestCreate:
-    def test_is_zeroed_shared_and_named(self, fd: int) -> None:
+    def test_memory_is_zeroed_shared_and_named(self, fd: int) -> None:
         with mmap.mmap(fd, 8192) as one, mmap.mmap(fd, 8192) as other:
             assert one[:] == bytes(8192)
             one[5] = 7
@@ -42,7 +42,7 @@ class TestCreate:
         os.close(fd)
 
     @pytest.mark.parametrize("size", [4096, 16384])
-    def test_its_size_is_fixed(self, fd: int, size: int) -> None:
+    def test_size_cannot_be_changed(self, fd: int, size: int) -> None:
         with pytest.raises(PermissionError):
             os.ftruncate(fd, size)
 
@@ -50,11 +50,11 @@ class TestCreate:
         with pytest.raises(PermissionError):
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 
-    def test_is_not_inherited(self, fd: int) -> None:
+    def test_descriptor_is_not_inherited(self, fd: int) -> None:
         assert not os.get_inheritable(fd)
 
     @pytest.mark.parametrize("size", [0, -1])
-    def test_refuses_nothing(self, size: int) -> None:
+    def test_size_of_zero_is_refused(self, size: int) -> None:
         with pytest.raises(TransportError, match="at least 1"):
             create_sealed_memfd(size)
 
@@ -70,7 +70,7 @@ class TestCreate:
 
 
 class TestCheck:
-    def test_sealed(self, fd: int) -> None:
+    def test_sealed_memory_is_accepted(self, fd: int) -> None:
         assert checked_memfd_size(fd) == 8192
 
     @pytest.mark.parametrize("seal", [fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW, fcntl.F_SEAL_SEAL])
@@ -107,11 +107,11 @@ class TestCheck:
             checked_memfd_size(fd)
         os.close(fd)
 
-    def test_too_large(self, fd: int) -> None:
+    def test_memory_above_the_limit_is_refused(self, fd: int) -> None:
         with pytest.raises(TransportError, match="1 to 4096"):
             checked_memfd_size(fd, 4096)
 
-    def test_empty(self) -> None:
+    def test_empty_memory_is_refused(self) -> None:
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS)
         with pytest.raises(TransportError, match="0 bytes"):
@@ -135,13 +135,13 @@ class TestLimitOnFiles:
         monkeypatch.setattr(resource, "getrlimit", lambda _which: self.limits)
         monkeypatch.setattr(resource, "setrlimit", set_limits)
 
-    def test_is_lifted_as_far_as_we_may(self) -> None:
+    def test_file_size_limit_is_raised_up_to_the_hard_limit(self) -> None:
         fd = create_sealed_memfd(65536)
         assert os.fstat(fd).st_size == 65536
         os.close(fd)
         assert self.limits == (8192, 65536)
 
-    def test_says_so_where_we_may_not(self) -> None:
+    def test_error_names_the_file_size_limit(self) -> None:
         with pytest.raises(TransportError, match="ulimit -f"):
             create_sealed_memfd(65537)
         assert self.limits == (8192, 65536)

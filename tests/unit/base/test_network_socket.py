@@ -43,7 +43,7 @@ def listener(request: pytest.FixtureRequest) -> NetworkListener:
 
 
 class TestTcp:
-    def test_connect_and_talk(self, listener: NetworkListener) -> None:
+    def test_connected_sockets_exchange_bytes(self, listener: NetworkListener) -> None:
         assert listener.accept() is None
         client = sockets.connect(listener.bound_address)
         server = accept(listener)
@@ -56,7 +56,7 @@ class TestTcp:
         for end in (client, server, listener):
             end.close()
 
-    def test_nobody_vouches_for_the_peer(self, listener: NetworkListener) -> None:
+    def test_peer_has_no_credentials(self, listener: NetworkListener) -> None:
         client = sockets.connect(listener.bound_address)
         server = accept(listener)
         assert server.peer_credentials() is None
@@ -66,7 +66,7 @@ class TestTcp:
         for end in (client, server, listener):
             end.close()
 
-    def test_small_frames_leave_at_once(self, listener: NetworkListener) -> None:
+    def test_small_frames_are_sent_without_delay(self, listener: NetworkListener) -> None:
         client = sockets.connect(listener.bound_address)
         server = accept(listener)
         for end in (client, server):
@@ -76,7 +76,7 @@ class TestTcp:
             end.close()
         listener.close()
 
-    def test_nobody_listens(self) -> None:
+    def test_connecting_without_a_listener_is_an_error(self) -> None:
         listener = NetworkListener("127.0.0.1:0")
         address = listener.bound_address
         listener.close()
@@ -94,7 +94,7 @@ class TestTcp:
         NetworkSocket.connect("name:1").close()
         listener.close()
 
-    def test_a_connection_that_takes_too_long(self) -> None:
+    def test_connecting_times_out(self) -> None:
         # A backlog of none, which is full: the next connection waits for ever.
         raw = socket.socket()
         raw.bind(("127.0.0.1", 0))
@@ -109,25 +109,25 @@ class TestTcp:
             each.close()
 
     @pytest.mark.parametrize("address", ["no.such.host.invalid:1", "a" * 70 + ".x:1"])
-    def test_unknown_host(self, address: str) -> None:
+    def test_unknown_host_is_an_error(self, address: str) -> None:
         with pytest.raises(TransportError, match="no such host"):
             sockets.connect(address)
 
-    def test_an_address_of_another_machine(self) -> None:
+    def test_listening_on_an_address_of_another_machine_is_an_error(self) -> None:
         with pytest.raises(TransportError, match="is the address this machine's"):
             sockets.listen("192.0.2.1:0")
 
-    def test_of_another_kind(self) -> None:
+    def test_unix_address_is_refused(self) -> None:
         with pytest.raises(TransportError, match="give host:port"):
             network_socket.resolve("/path")
 
 
 class TestVsock:
-    def test_nobody_listens(self) -> None:
+    def test_connecting_without_a_listener_is_an_error(self) -> None:
         with pytest.raises(TransportError, match="can't connect to vsock://1:9"):
             sockets.connect("vsock://1:9", timeout_ms=200)
 
-    def test_connect_and_talk(self) -> None:
+    def test_connected_sockets_exchange_bytes(self) -> None:
         try:
             listener = NetworkListener("vsock://-1:45917")
         except TransportError as error:

@@ -39,7 +39,7 @@ PATTERNS = st.recursive(ATOMS, _larger, max_leaves=12)
 
 @settings(max_examples=1000, deadline=None)
 @given(PATTERNS, st.lists(st.text(CHARACTERS, max_size=8), min_size=1, max_size=8))
-def test_matches_what_pythons_engine_matches(pattern: str, texts: list[str]) -> None:
+def test_matches_agree_with_pythons_engine(pattern: str, texts: list[str]) -> None:
     regex, reference = Regex(pattern), re.compile(pattern, re.ASCII)
     for text in texts:
         if not text and r"\B" in pattern:
@@ -69,7 +69,7 @@ def test_matches_what_pythons_engine_matches(pattern: str, texts: list[str]) -> 
         ("a.*", "a" + "b" * MAX_TEXT, False),
     ],
 )
-def test_examples(pattern: str, text: str, matches: bool) -> None:
+def test_example_patterns_match_as_listed(pattern: str, text: str, matches: bool) -> None:
     assert Regex(pattern).full_match(text) == matches
 
 
@@ -84,7 +84,7 @@ def test_examples(pattern: str, text: str, matches: bool) -> None:
         "a{" + "9" * 100_000 + "}",
     ],
 )  # fmt: skip
-def test_what_is_malformed_or_too_large_is_refused(pattern: str) -> None:
+def test_malformed_and_too_large_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(ConfigError):
         Regex(pattern)
 
@@ -119,7 +119,7 @@ def test_time_is_linear_where_backtracking_is_exponential(
     assert sum(places) <= (len(text) + 1) * regex.size
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_cache_of_patterns_is_bounded() -> None:
     regex = Regex(".*")
     for start in range(0, 4 * MAX_KNOWN_STEPS, 100):
         assert regex.full_match("".join(map(chr, range(0x100 + start, 0x164 + start))))

@@ -16,11 +16,11 @@ def empty_slot() -> Iterator[None]:
     rpc_hooks.set_hooks(None, None)
 
 
-def test_the_slot_is_empty() -> None:
+def test_no_hooks_are_installed_at_first() -> None:
     assert rpc_hooks.hooks is None
 
 
-def test_a_category_has_one_switch_and_it_is_off() -> None:
+def test_category_has_one_switch_which_is_off() -> None:
     first = RpcMethod("S", "A", 1, "category.one").switch
     assert first is rpc_hooks.switch("category.one")
     assert not first.enabled
@@ -28,7 +28,7 @@ def test_a_category_has_one_switch_and_it_is_off() -> None:
     assert not rpc_hooks.NEVER.enabled
 
 
-def test_listeners_hear_of_changes_only() -> None:
+def test_listeners_are_called_for_changes_only() -> None:
     switch = TraceSwitch("x")
     heard: list[bool] = []
     switch.listen(heard.append)
@@ -37,7 +37,7 @@ def test_listeners_hear_of_changes_only() -> None:
     assert heard == [False, True, False]
 
 
-def test_who_fills_the_slot_gets_every_switch() -> None:
+def test_installed_hooks_get_every_switch() -> None:
     early = rpc_hooks.switch("category.early")
     seen: list[TraceSwitch] = []
     rpc_hooks.set_hooks(object(), seen.append)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def test_who_fills_the_slot_gets_every_switch() -> None:
     assert seen[-1] is late
 
 
-def test_an_empty_slot_switches_everything_off() -> None:
+def test_removing_the_hooks_switches_everything_off() -> None:
     rpc_hooks.set_hooks(object(), lambda switch: switch.set(True))  # type: ignore[arg-type]
     switch = rpc_hooks.switch("category.on")
     assert switch.enabled

@@ -29,7 +29,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 class TestTasks:
-    def test_run_in_the_order_of_posting(self, runner: SelectorTaskRunner) -> None:
+    def test_tasks_run_in_the_order_of_posting(self, runner: SelectorTaskRunner) -> None:
         seen: list[int] = []
         for number in range(5):
             runner.post(lambda number=number: seen.append(number))
@@ -103,7 +103,7 @@ class TestTasks:
 
 
 class TestDelayed:
-    def test_by_time_then_by_order(self, runner: SelectorTaskRunner) -> None:
+    def test_delayed_tasks_run_by_time_then_by_order(self, runner: SelectorTaskRunner) -> None:
         seen: list[str] = []
         runner.post_delayed(lambda: seen.append("late"), 2)
         runner.post_delayed(lambda: seen.append("soon"), 1)
@@ -111,7 +111,7 @@ class TestDelayed:
         assert runner.run_until(lambda: len(seen) == 3, timeout_ms=5000)
         assert seen == ["now", "soon", "late"]
 
-    def test_cancelled(self, runner: SelectorTaskRunner) -> None:
+    def test_cancelled_task_does_not_run(self, runner: SelectorTaskRunner) -> None:
         seen: list[str] = []
         token = runner.post_delayed(lambda: seen.append("cancelled"), 0)
         runner.post_delayed(lambda: seen.append("kept"), 1)
@@ -129,14 +129,16 @@ class TestDelayed:
 
 
 class TestDescriptors:
-    def test_readable(self, runner: SelectorTaskRunner, pipe: tuple[int, int]) -> None:
+    def test_readable_descriptor_calls_back(
+        self, runner: SelectorTaskRunner, pipe: tuple[int, int]
+    ) -> None:
         seen: list[bytes] = []
         runner.watch(pipe[0], lambda: seen.append(os.read(pipe[0], 10)))
         os.write(pipe[1], b"abc")
         assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
         assert seen == [b"abc"]
 
-    def test_writable_until_replaced(
+    def test_writable_descriptor_calls_back_until_its_watch_is_replaced(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[str] = []

@@ -33,13 +33,13 @@ from stretto.base.socket_address import (
         ("vsock://2:3", None),
     ],
 )
-def test_tcp(address: str, expected: tuple[str, int] | None) -> None:
+def test_tcp_addresses_are_parsed(address: str, expected: tuple[str, int] | None) -> None:
     assert parse_tcp(address) == expected
     assert is_network(address) is (expected is not None or address.startswith("vsock"))
 
 
 @pytest.mark.parametrize("address", [":80", "[]:80", "host:65536", "host:9999999999"])
-def test_tcp_that_can_not_be(address: str) -> None:
+def test_impossible_tcp_addresses_are_refused(address: str) -> None:
     with pytest.raises(TransportError, match="give host:port"):
         parse_tcp(address)
 
@@ -54,25 +54,25 @@ def test_tcp_that_can_not_be(address: str) -> None:
         ("/vsock", None),
     ],
 )
-def test_vsock(address: str, expected: tuple[int, int] | None) -> None:
+def test_vsock_addresses_are_parsed(address: str, expected: tuple[int, int] | None) -> None:
     assert parse_vsock(address) == expected
 
 
 @pytest.mark.parametrize(
     "address", ["vsock://", "vsock://2", "vsock://a:1", "vsock://1:b", "vsock://1:4294967296"]
 )
-def test_vsock_that_can_not_be(address: str) -> None:
+def test_impossible_vsock_addresses_are_refused(address: str) -> None:
     assert is_network(address)
     with pytest.raises(TransportError, match="give vsock://cid:port"):
         parse_vsock(address)
 
 
-def test_lists() -> None:
+def test_lists_of_addresses_are_split() -> None:
     assert split_addresses("/a, @b,localhost:1") == ["/a", "@b", "localhost:1"]
     assert split_addresses("/a") == ["/a"]
 
 
 @pytest.mark.parametrize("text", ["", ",", "/a,,/b", "/a,"])
-def test_lists_with_holes(text: str) -> None:
+def test_lists_with_empty_addresses_are_refused(text: str) -> None:
     with pytest.raises(TransportError, match="single commas"):
         split_addresses(text)

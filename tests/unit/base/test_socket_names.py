@@ -14,20 +14,20 @@ def bare(monkeypatch, tmp_path):
     monkeypatch.setattr(socket_names, "SYSTEM_FOLDER", str(tmp_path / "perfetto"))
 
 
-def test_without_the_systems_folder_they_are_in_tmp():
+def test_default_paths_are_in_tmp_without_the_system_folder():
     assert socket_names.producer_socket() == "/tmp/perfetto-producer"
     assert socket_names.producer_sockets() == ["/tmp/perfetto-producer"]
     assert socket_names.consumer_socket() == "/tmp/perfetto-consumer"
 
 
-def test_the_systems_folder_comes_first(tmp_path):
+def test_default_paths_are_in_the_system_folder_if_it_exists(tmp_path):
     folder = tmp_path / "perfetto"
     folder.mkdir()
     assert socket_names.producer_socket() == f"{folder}/traced-producer.sock"
     assert socket_names.consumer_socket() == f"{folder}/traced-consumer.sock"
 
 
-def test_the_variables_win(monkeypatch):
+def test_variables_override_the_default_paths(monkeypatch):
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", "@one,/two,")
     monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", "@three")
     assert socket_names.producer_sockets() == ["@one", "/two"]
@@ -35,6 +35,6 @@ def test_the_variables_win(monkeypatch):
     assert socket_names.consumer_socket() == "@three"
 
 
-def test_an_empty_variable_says_nothing(monkeypatch):
+def test_empty_variable_is_ignored(monkeypatch):
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", "")
     assert socket_names.producer_socket() == "/tmp/perfetto-producer"

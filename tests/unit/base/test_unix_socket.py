@@ -34,27 +34,27 @@ def receive(end: UnixSocket, size: int = 100) -> tuple[bytes, int]:
 
 
 class TestAddress:
-    def test_path(self) -> None:
+    def test_path_is_an_address(self) -> None:
         assert parse_address("/tmp/perfetto-producer") == "/tmp/perfetto-producer"
 
-    def test_abstract(self) -> None:
+    def test_abstract_name_is_an_address(self) -> None:
         assert parse_address("@traced") == b"\0traced"
 
     @pytest.mark.parametrize("prefix", ["/", "@"])
-    def test_longest(self, prefix: str) -> None:
+    def test_longest_address_is_accepted(self, prefix: str) -> None:
         parse_address(prefix + "x" * (MAX_PATH_BYTES - 1))
         with pytest.raises(TransportError, match="at most 106"):
             parse_address(prefix + "x" * MAX_PATH_BYTES)
 
     @pytest.mark.parametrize("address", ["", "a\0b", "vsock://2:10000"])
-    def test_refused(self, address: str) -> None:
+    def test_invalid_addresses_are_refused(self, address: str) -> None:
         with pytest.raises(TransportError):
             parse_address(address)
 
 
 class TestListen:
     @pytest.mark.parametrize("mode", [0o600, 0o666])
-    def test_has_its_mode_whatever_the_umask(self, tmp_path: Path, mode: int) -> None:
+    def test_socket_has_its_mode_whatever_the_umask(self, tmp_path: Path, mode: int) -> None:
         before = os.umask(0o077)
         try:
             listener = UnixListener(str(tmp_path / "socket"), mode)
@@ -64,7 +64,7 @@ class TestListen:
         listener.close()
 
     @pytest.mark.parametrize("abstract", [False, True])
-    def test_connect_and_talk(self, tmp_path: Path, abstract: bool) -> None:
+    def test_connected_sockets_exchange_bytes(self, tmp_path: Path, abstract: bool) -> None:
         address = f"@stretto-test-{os.getpid()}" if abstract else str(tmp_path / "socket")
         listener = UnixListener(address)
         assert listener.accept() is None
@@ -82,7 +82,7 @@ class TestListen:
         listener.close()
         assert not (tmp_path / "socket").exists()
 
-    def test_close_leaves_a_successor_alone(self, tmp_path: Path) -> None:
+    def test_close_keeps_the_path_of_a_later_listener(self, tmp_path: Path) -> None:
         old = UnixListener(str(tmp_path / "socket"))
         (tmp_path / "socket").unlink()
         new = UnixListener(str(tmp_path / "socket"))
@@ -91,7 +91,7 @@ class TestListen:
         client.close()
         new.close()
 
-    def test_replaces_a_stale_socket(self, tmp_path: Path) -> None:
+    def test_stale_socket_is_replaced(self, tmp_path: Path) -> None:
         dead = socket.socket(socket.AF_UNIX)
         dead.bind(str(tmp_path / "socket"))
         dead.listen()
@@ -100,14 +100,14 @@ class TestListen:
         UnixSocket.connect(str(tmp_path / "socket")).close()
         listener.close()
 
-    def test_leaves_a_living_one_alone(self, tmp_path: Path) -> None:
+    def test_socket_with_a_listener_is_not_replaced(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
         with pytest.raises(TransportError, match="somebody listens there already"):
             UnixListener(str(tmp_path / "socket"))
         UnixSocket.connect(str(tmp_path / "socket")).close()
         listener.close()
 
-    def test_leaves_a_busy_one_alone(self, tmp_path: Path) -> None:
+    def test_socket_with_a_full_backlog_is_not_replaced(self, tmp_path: Path) -> None:
         raw = socket.socket(socket.AF_UNIX)
         raw.bind(str(tmp_path / "socket"))
         raw.listen(0)
@@ -118,20 +118,20 @@ class TestListen:
         raw.close()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-    def test_has_its_group(self, tmp_path: Path) -> None:
+    def test_socket_has_its_group(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
         status = (tmp_path / "socket").stat()
         assert (status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 0o660)
         listener.close()
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may give files away")
-    def test_a_group_of_others_is_refused(self, tmp_path: Path) -> None:
+    def test_group_of_other_users_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError):
             UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
         assert not (tmp_path / "socket").exists()
 
     @pytest.mark.parametrize("abstract", [False, True])
-    def test_adopts_what_another_has_bound(self, tmp_path: Path, abstract: bool) -> None:
+    def test_listening_descriptor_is_adopted(self, tmp_path: Path, abstract: bool) -> None:
         path = f"@stretto-adopt-{os.getpid()}" if abstract else str(tmp_path / "socket")
         raw = socket.socket(socket.AF_UNIX)
         raw.bind(parse_address(path))
@@ -146,7 +146,7 @@ class TestListen:
             end.close()
         assert abstract or (tmp_path / "socket").exists()
 
-    def test_adopts_no_pipe_and_no_connection(self) -> None:
+    def test_pipe_and_connection_are_not_adopted(self) -> None:
         read_fd, write_fd = os.pipe()
         one, other = socket.socketpair()
         for fd in (read_fd, one.fileno()):
@@ -158,20 +158,20 @@ class TestListen:
         one.close()
         other.close()
 
-    def test_replaces_sockets_only(self, tmp_path: Path) -> None:
+    def test_file_that_is_no_socket_is_not_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_text("precious")
         with pytest.raises(TransportError, match="no socket"):
             UnixListener(str(path))
         assert path.read_text() == "precious"
 
-    def test_no_such_folder(self, tmp_path: Path) -> None:
+    def test_missing_folder_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError, match="check the folder"):
             UnixListener(str(tmp_path / "no" / "socket"))
 
 
 class TestConnect:
-    def test_nobody_listens(self, tmp_path: Path) -> None:
+    def test_connecting_without_a_listener_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError, match="is the tracing service running"):
             UnixSocket.connect(str(tmp_path / "socket"))
 
@@ -187,7 +187,7 @@ class TestConnect:
 
 
 class TestDescriptors:
-    def test_one_travels_with_the_bytes(self, pair: Pair) -> None:
+    def test_descriptor_arrives_with_the_bytes(self, pair: Pair) -> None:
         read_fd, write_fd = os.pipe()
         pair[0].send(b"take it", write_fd)
         os.close(write_fd)
@@ -200,7 +200,7 @@ class TestDescriptors:
         os.close(read_fd)
 
     @pytest.mark.parametrize("count", [2, 3, 10])
-    def test_more_than_one_is_an_error_and_leaks_none(self, count: int) -> None:
+    def test_several_descriptors_are_an_error_and_are_closed(self, count: int) -> None:
         raw, other = socket.socketpair()
         end = UnixSocket(other)
         before = len(os.listdir("/proc/self/fd"))
@@ -214,36 +214,36 @@ class TestDescriptors:
 
 
 class TestTransfer:
-    def test_nothing_there(self, pair: Pair) -> None:
+    def test_receiving_without_input_returns_none(self, pair: Pair) -> None:
         assert pair[0].recv_into(memoryview(bytearray(10))) is None
         assert not pair[0].wait_readable(0)
 
-    def test_end_of_stream(self, pair: Pair) -> None:
+    def test_end_of_stream_is_zero_bytes(self, pair: Pair) -> None:
         pair[1].close()
         assert receive(pair[0]) == (b"", -1)
 
-    def test_full_takes_nothing(self, pair: Pair) -> None:
+    def test_sending_into_a_full_socket_takes_nothing(self, pair: Pair) -> None:
         while pair[0].send(bytes(65536)):
             pass
         assert pair[0].send(b"x") == 0
 
-    def test_a_dead_peer_is_an_error_not_a_signal(self, pair: Pair) -> None:
+    def test_closed_peer_is_an_error_without_a_signal(self, pair: Pair) -> None:
         pair[1].close()
         with pytest.raises(TransportError, match="peer has gone"):
             pair[0].send(b"x")
 
-    def test_shutdown_reaches_every_copy(self, pair: Pair) -> None:
+    def test_shutdown_affects_every_copy_of_the_descriptor(self, pair: Pair) -> None:
         copy = os.dup(pair[0].fileno())
         pair[0].shutdown()
         pair[0].shutdown()
         assert receive(pair[1]) == (b"", -1)
         os.close(copy)
 
-    def test_credentials(self, pair: Pair) -> None:
+    def test_peer_credentials_are_those_of_the_process(self, pair: Pair) -> None:
         peer = pair[0].peer_credentials()
         assert (peer.pid, peer.uid, peer.gid) == (os.getpid(), os.getuid(), os.getgid())
 
-    def test_is_not_inherited(self, pair: Pair) -> None:
+    def test_descriptor_is_not_inherited(self, pair: Pair) -> None:
         assert not os.get_inheritable(pair[0].fileno())
 
 

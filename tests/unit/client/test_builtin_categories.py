@@ -20,7 +20,7 @@ assert not mine.enabled
 """
 
 
-def test_one_that_exists_gets_our_tags_and_is_served() -> None:
+def test_existing_category_gets_the_builtin_tags_and_provider() -> None:
     command = [sys.executable, "-c", FIRST_MADE_BY_THE_PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

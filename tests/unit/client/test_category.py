@@ -27,13 +27,13 @@ def test_a_category_outlives_its_last_reference():
 
 
 @pytest.mark.parametrize("name", ["", "a b", 'a"b', "a*", "*"])
-def test_odd_names_are_refused(name):
+def test_invalid_names_are_refused(name):
     with pytest.raises(ValueError, match="category name"):
         stretto.Category(name)
 
 
 @pytest.mark.parametrize("name", [None, 5, b"bytes"])
-def test_names_that_are_no_str(name):
+def test_names_other_than_str_are_refused(name):
     with pytest.raises(TypeError, match="must be a str"):
         stretto.Category(name)
 
@@ -44,12 +44,12 @@ def test_a_name_with_surrogates_is_refused():
 
 
 @pytest.mark.parametrize("tags", ["slow", [1, 2], list("abcde"), ["a", None]])
-def test_odd_tags_are_refused(tags):
+def test_invalid_tags_are_refused(tags):
     with pytest.raises(ValueError, match="at most 4 str"):
         stretto.Category("cat.tags", tags=tags)
 
 
-def test_tags_that_are_no_list():
+def test_tags_other_than_a_list_are_refused():
     with pytest.raises(TypeError):
         stretto.Category("cat.tags", tags=5)
 
@@ -77,7 +77,7 @@ def test_attributes_cannot_be_set():
         category.name = "other"
 
 
-def test_enabled_only_while_a_session_wants_it():
+def test_category_is_enabled_while_a_session_records_it():
     wanted, unwanted = stretto.Category("cat.wanted"), stretto.Category("cat.unwanted")
     assert not wanted.enabled
     with record(enabled=["cat.wanted"], disabled=["*"]):
@@ -86,7 +86,7 @@ def test_enabled_only_while_a_session_wants_it():
     assert not wanted.enabled
 
 
-def test_enabled_until_the_last_session_ends():
+def test_category_is_enabled_until_its_last_session_ends():
     category = stretto.Category("cat.two")
     with record():
         with record():
@@ -112,7 +112,7 @@ def test_a_category_that_gets_its_tags_later_is_switched_by_them():
         assert not category.enabled
 
 
-def test_many_sessions_at_once_each_get_their_own():
+def test_concurrent_sessions_each_get_their_categories():
     """Instances, not sessions, are limited: two sources in each of four sessions make eight."""
     sessions = [session_of_two() for _ in range(4)]
     category = stretto.Category("cat.eight")
@@ -136,7 +136,7 @@ def session_of_two():
     return session
 
 
-def test_the_ninth_instance_gets_nothing_and_says_so(monkeypatch):
+def test_ninth_session_gets_no_events_and_an_error_is_reported(monkeypatch):
     complaints = []
     monkeypatch.setattr("sys.unraisablehook", lambda args: complaints.append(str(args.exc_value)))
     sessions = [session_of_two() for _ in range(4)]
@@ -155,7 +155,7 @@ def test_the_ninth_instance_gets_nothing_and_says_so(monkeypatch):
     assert len(again.events) == 1
 
 
-def test_repr():
+def test_repr_shows_the_name():
     assert repr(stretto.Category("cat.repr")) == "stretto.Category('cat.repr')"
 
 

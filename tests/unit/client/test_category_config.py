@@ -29,7 +29,7 @@ def recorded(**config):
     return {name for name, tags in CATEGORIES.items() if is_category_enabled(made, name, tags)}
 
 
-def test_without_a_config_all_but_slow_and_debug():
+def test_default_config_enables_all_but_slow_and_debug():
     found = {name for name, tags in CATEGORIES.items() if is_category_enabled(None, name, tags)}
     assert found == PLAIN
 
@@ -76,11 +76,11 @@ def test_without_a_config_all_but_slow_and_debug():
         ({"disabled_tags": ["nothing"]}, ALL),
     ],
 )
-def test_rules(config, expected):
+def test_rules_of_categories_and_tags(config, expected):
     assert recorded(**config) == expected
 
 
-def test_a_star_alone_is_no_prefix():
+def test_star_alone_is_not_a_prefix_pattern():
     """`*` is less specific than any tag, `f*` is not."""
     tags = ("slow",)
     assert is_category_enabled(TrackEventConfig(enabled_categories=["*"]), "x", tags) is False
@@ -88,7 +88,7 @@ def test_a_star_alone_is_no_prefix():
     assert is_category_enabled(enabled, "xy", tags) is True
 
 
-def test_a_star_within_a_pattern_is_a_character():
+def test_star_within_a_pattern_is_a_plain_character():
     config = TrackEventConfig(disabled_categories=["*"], enabled_categories=["f*o", "f*b*"])
     assert not is_category_enabled(config, "foo", ())
     assert is_category_enabled(config, "f*bar", ())

@@ -72,7 +72,7 @@ def complaints(monkeypatch):
     return found
 
 
-def test_life():
+def test_callbacks_run_in_the_documented_order():
     assert Logged.instances() == ()
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()
@@ -85,7 +85,7 @@ def test_life():
 
 
 @pytest.mark.parametrize("failing", ["setup", "start", "flush", "stop"])
-def test_what_callbacks_raise_is_reported_and_changes_nothing_else(complaints, failing):
+def test_exceptions_of_callbacks_are_reported_and_recording_goes_on(complaints, failing):
     Logged.fails = {failing}
     with stretto.TracingSession(made_config()) as session:
         for instance in Logged.instances():
@@ -119,7 +119,7 @@ def test_an_instance_that_ends_while_it_starts_is_not_listed():
     assert not instance.write(packet("late"))
 
 
-def test_writing_after_the_end_is_refused():
+def test_write_after_the_end_returns_false():
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()
         session.stop()
@@ -191,7 +191,7 @@ def test_a_packet_may_be_written_again():
     assert (own, encoded) == (5, 0)
 
 
-def test_large_packets():
+def test_large_packets_are_recorded():
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()
         assert instance.write(packet("x" * 300_000))
@@ -199,7 +199,7 @@ def test_large_packets():
         assert texts(session.read())[0] == "x" * 300_000
 
 
-def test_registering():
+def test_registering_twice_is_harmless_and_taken_names_are_refused():
     class Nameless(stretto.DataSource):
         pass
 
@@ -262,7 +262,7 @@ with stretto.TracingSession(TraceConfig(buffers=[buffer], data_sources=[source])
 """
 
 
-def test_what_a_callback_raises_outside_of_pytest():
+def test_exception_of_a_callback_is_printed_outside_of_pytest():
     """Pytest has a hook of its own, which takes what the interpreter's doesn't."""
     run = subprocess.run(
         [sys.executable, "-c", OUTSIDE_PYTEST],

@@ -18,13 +18,13 @@ def started(monkeypatch):
     return started
 
 
-def test_once_in_the_parent(started):
+def test_threads_resume_once_in_the_parent(started):
     fork.resume()
     fork.resume()
     assert started == [os.getpid()]
 
 
-def test_never_in_a_child(started, monkeypatch):
+def test_parents_threads_never_resume_in_a_child(started, monkeypatch):
     """Not even before its own hook: a pending call of the parent's, copied, may come first."""
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)

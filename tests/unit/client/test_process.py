@@ -26,7 +26,7 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         (["python", "-Xmy=option", "-Wmodule", "-m", "named"], "named"),
     ],
 )
-def test_a_module_that_is_still_looked_for(
+def test_name_of_a_module_that_is_not_imported_yet(
     command_line: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
     command_line.setattr(sys, "argv", ["-m", *words[-1:]])
@@ -34,12 +34,12 @@ def test_a_module_that_is_still_looked_for(
     assert process.process_name() == name
 
 
-def test_a_script(command_line: pytest.MonkeyPatch) -> None:
+def test_name_of_a_script(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["/somewhere/bin/gunicorn", "app:app"])
     assert process.process_name() == "gunicorn"
 
 
-def test_a_package_by_its_main_file(command_line: pytest.MonkeyPatch) -> None:
+def test_name_of_a_package_with_a_main_file(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["/somewhere/uvicorn/__main__.py", "app:app"])
     assert process.process_name() == "uvicorn"
     command_line.setattr(sys, "argv", ["__main__.py"])
@@ -47,12 +47,14 @@ def test_a_package_by_its_main_file(command_line: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("argv", [["-c"], ["-"], [""]])
-def test_code(command_line: pytest.MonkeyPatch, argv: list[str]) -> None:
+def test_name_of_code_on_the_command_line(
+    command_line: pytest.MonkeyPatch, argv: list[str]
+) -> None:
     command_line.setattr(sys, "argv", argv)
     assert process.process_name() == os.path.basename(sys.orig_argv[0])
 
 
-def test_a_spawned_worker(command_line: pytest.MonkeyPatch) -> None:
+def test_name_of_a_spawned_worker(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["-c", "--multiprocessing-fork"])
     assert process.process_name() == "multiprocessing"
 
@@ -68,7 +70,9 @@ def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> N
     assert b"renamed" in told[0]
 
 
-def test_a_thread_that_is_described_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_described_during_an_announcement_has_the_new_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """After a fork: finding out the name may be traced."""
     described: list[bytes] = []
 

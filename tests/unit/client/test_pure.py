@@ -24,7 +24,7 @@ def test_decorated_functions_are_wrapped_as_on_the_native_side():
         assert inspect.signature(traced) == inspect.signature(function)
 
 
-def test_a_generator_stays_one():
+def test_decorated_generator_is_still_a_generator():
     @CATEGORY.traced
     def numbers():
         yield 1

@@ -55,7 +55,7 @@ def test_an_exception_in_the_block_still_writes_the_file(path, stream, error):
     assert names(path) == ["inside"]
 
 
-def test_only_the_owner_may_read_it(path):
+def test_new_file_is_readable_by_its_owner_only(path):
     before = os.umask(0)
     try:
         with stretto.recording(path):
@@ -84,7 +84,7 @@ def test_a_refused_session_leaves_the_file_as_it_was(path, tmp_path, stream):
 
 
 @pytest.mark.parametrize("before", [b"", b"x" * 10_000_000])
-def test_what_is_streamed_early_stays(path, before, monkeypatch):
+def test_data_streamed_before_the_truncation_is_kept(path, before, monkeypatch):
     """Even what the service writes before `recording` gets to empty the file."""
     path.write_bytes(before)
     start = stretto.TracingSession.start
@@ -102,7 +102,7 @@ def test_what_is_streamed_early_stays(path, before, monkeypatch):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_pipe_is_no_file_to_be_emptied(tmp_path, stream):
+def test_pipe_is_not_truncated(tmp_path, stream):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -126,25 +126,25 @@ def test_symbolic_links_are_refused(path, tmp_path):
 
 
 @pytest.mark.parametrize("bad", ["missing/folder/x", ".", "\0"])
-def test_unwritable_paths(tmp_path, bad):
+def test_unwritable_path_is_an_error(tmp_path, bad):
     with pytest.raises((TransportError, ValueError)):
         stretto.recording(tmp_path / bad).__enter__()
     assert not CATEGORY.enabled
 
 
 @pytest.mark.parametrize("size", ["", "64", "x", "1tb", "-5mb", "1.5gb", "5g", 0, -1, 2**40])
-def test_impossible_sizes(path, size):
+def test_impossible_buffer_sizes_are_refused(path, size):
     with pytest.raises(ConfigError, match="give a size"):
         stretto.recording(path, buffer=size)
     assert not path.exists()
 
 
-def test_sizes():
+def test_buffer_sizes_are_parsed():
     sizes = [parse_size(text) for text in ("64mb", " 4K ", "1g", "8192", 5000)]
     assert sizes == [64 << 20, 4096, 1 << 30, 8192, 5000]
 
 
-def test_nested_recordings(path, tmp_path):
+def test_nested_recordings_both_record(path, tmp_path):
     inner = tmp_path / "inner"
     with stretto.recording(path):
         CATEGORY.instant("a")
@@ -155,7 +155,7 @@ def test_nested_recordings(path, tmp_path):
     assert names(inner) == ["b", ""]
 
 
-def test_one_object_in_sequence(path):
+def test_recording_object_may_be_used_again(path):
     again = stretto.recording(path)
     for number in range(3):
         with again:
@@ -163,7 +163,7 @@ def test_one_object_in_sequence(path):
         assert names(path) == [f"run {number}"]
 
 
-def test_a_refused_session_leaves_nothing_open(path, monkeypatch):
+def test_refused_session_leaves_no_descriptor_open(path, monkeypatch):
     before = len(os.listdir("/proc/self/fd"))
     with stretto.recording(path):
         pass
@@ -183,7 +183,7 @@ def test_a_refused_session_leaves_nothing_open(path, monkeypatch):
     assert names(path) == ["x"]
 
 
-def test_descriptors_and_threads_do_not_grow(path):
+def test_repeated_recordings_leak_no_descriptors_or_threads(path):
     with stretto.recording(path):
         pass
     descriptors, before = len(os.listdir("/proc/self/fd")), tasks()
@@ -210,7 +210,7 @@ print(sorted(set("dataclasses enum inspect argparse typing threading".split()) &
 """
 
 
-def test_what_is_imported(path):
+def test_import_and_recording_load_no_heavy_modules(path):
     out = subprocess.run(
         [sys.executable, "-c", MODULES, str(path)], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -239,7 +239,7 @@ class TestWhatGoesWrongMeanwhile:
     """It is reported, and never raised: the program ends as it would alone."""
 
     @pytest.mark.parametrize("mode", ["ring", "stream"])
-    def test_a_quota(self, path, mode):
+    def test_file_size_limit_is_reported_and_written_packets_are_kept(self, path, mode):
         run = subprocess.run(
             [sys.executable, "-W", "error", "-c", LIMITED, str(path), mode],
             capture_output=True,
@@ -262,7 +262,7 @@ class TestWhatGoesWrongMeanwhile:
         assert isinstance(recording.error, SessionError)
         assert [each.exc_value for each in reported] == [recording.error]
 
-    def test_nothing(self, path):
+    def test_recording_without_failure_has_no_error(self, path):
         recording = stretto.recording(path)
         with recording:
             pass

@@ -61,7 +61,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
     monkeypatch.setattr(module, name, slow)
 
 
-def test_sessions_that_start_at_once_get_a_slot_each(
+def test_sessions_started_concurrently_get_different_slots(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slowly(monkeypatch, slots, "take_slot")
@@ -73,7 +73,7 @@ def test_sessions_that_start_at_once_get_a_slot_each(
     assert not CATEGORY.enabled
 
 
-def test_a_slot_is_free_when_nothing_of_its_session_is_left(
+def test_slot_is_freed_after_its_session_was_disabled(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = sessions.make("test.slots"), sessions.make("test.slots")
@@ -87,7 +87,7 @@ def test_a_slot_is_free_when_nothing_of_its_session_is_left(
     assert TrackEventSource.counts[0] == before + 1
 
 
-def test_a_session_that_ends_while_it_starts(
+def test_session_that_ends_during_its_start_frees_its_slot(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slowly(monkeypatch, source.process, "announce_process")
@@ -103,7 +103,7 @@ def test_a_session_that_ends_while_it_starts(
     assert made not in TrackEventSource.instances()
 
 
-def test_observers_hear_of_the_last_change_last(
+def test_last_call_of_an_observer_has_the_final_state(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bool] = []
@@ -131,7 +131,7 @@ def test_observers_hear_of_the_last_change_last(
         (DataSourceConfig.BUFFER_EXHAUSTED_STALL_THEN_DROP, _native.STALL_THEN_DROP),
     ],
 )
-def test_the_session_says_what_happens_when_memory_is_full(
+def test_buffer_exhausted_policy_follows_the_config(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch, wanted: int, policy: int
 ) -> None:
     policies: list[object] = []

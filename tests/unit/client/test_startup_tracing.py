@@ -116,7 +116,7 @@ def program() -> Iterator[Program]:
     assert program.arbiter.open == []
 
 
-def test_adopted(program: Program) -> None:
+def test_service_adopts_what_was_recorded(program: Program) -> None:
     session = program.start()
     (instance,) = Early.instances()
     assert not program.needs_memory
@@ -140,7 +140,7 @@ def test_adopted(program: Program) -> None:
     assert program.ends == ["adopted"]
 
 
-def test_a_second_session_gets_an_instance_of_its_own(program: Program) -> None:
+def test_second_session_gets_its_own_instance(program: Program) -> None:
     program.start()
     program.producer.setup_data_source(7, config(target_buffer=3))
     program.producer.setup_data_source(8, config(target_buffer=4))
@@ -149,7 +149,7 @@ def test_a_second_session_gets_an_instance_of_its_own(program: Program) -> None:
     assert program.arbiter.bound == {1: 3}
 
 
-def test_time_runs_out(program: Program) -> None:
+def test_session_is_aborted_at_its_timeout(program: Program) -> None:
     session = program.start(timeout_ms=1000)
     assert program.pass_time(400) == 600
     assert session.state == "recording"
@@ -162,7 +162,7 @@ def test_time_runs_out(program: Program) -> None:
     assert program.arbiter.bound == {1: 0}
 
 
-def test_each_session_has_its_own_time(program: Program) -> None:
+def test_each_session_has_its_own_timeout(program: Program) -> None:
     first = program.start(timeout_ms=500)
     second = program.start(config(legacy_config="x"), timeout_ms=2000)
     assert program.pass_time(500) == 1500
@@ -171,7 +171,7 @@ def test_each_session_has_its_own_time(program: Program) -> None:
     assert program.arbiter.bound == {1: 0, 2: 0}
 
 
-def test_the_config_decides(program: Program) -> None:
+def test_instance_with_another_config_is_not_adopted(program: Program) -> None:
     session = program.start(config(legacy_config="mine"))
     program.producer.setup_data_source(7, config(target_buffer=3, legacy_config="theirs"))
     assert session.state == "recording"
@@ -180,7 +180,7 @@ def test_the_config_decides(program: Program) -> None:
     assert program.arbiter.bound == {1: 4}
 
 
-def test_adopted_when_all_of_it_is(program: Program) -> None:
+def test_session_is_adopted_once_all_its_instances_are(program: Program) -> None:
     session = program.start(config(), config(OTHER), config("nobody's"))
     assert session.num_data_sources_started == 2
     program.producer.setup_data_source(7, config(OTHER, target_buffer=3))
@@ -190,7 +190,7 @@ def test_adopted_when_all_of_it_is(program: Program) -> None:
     assert program.arbiter.bound == {2: 3, 1: 3}
 
 
-def test_what_is_adopted_stays_when_the_rest_is_aborted(program: Program) -> None:
+def test_adopted_instances_continue_when_the_rest_is_aborted(program: Program) -> None:
     session = program.start(config(), config(OTHER))
     program.producer.setup_data_source(7, config(target_buffer=3))
     session.abort()
@@ -200,19 +200,19 @@ def test_what_is_adopted_stays_when_the_rest_is_aborted(program: Program) -> Non
     assert program.arbiter.bound == {1: 3, 2: 0}
 
 
-def test_the_service_hangs_up(program: Program) -> None:
+def test_disconnection_aborts_the_session(program: Program) -> None:
     session = program.start()
     program.producer.on_disconnect()
     assert session.state == "aborted"
     assert Early.log == ["setup", "start", "stop"]
 
 
-def test_nothing_to_start(program: Program) -> None:
+def test_session_without_known_data_sources_is_aborted(program: Program) -> None:
     session = program.start(config("nobody's"))
     assert (session.state, session.num_data_sources_started) == ("aborted", 0)
 
 
-def test_after_a_fork(program: Program) -> None:
+def test_child_of_a_fork_has_no_startup_session(program: Program) -> None:
     session = program.start()
     program.producer.abandon()
     assert session.state == "aborted"
@@ -221,7 +221,7 @@ def test_after_a_fork(program: Program) -> None:
     program.arbiter.open.clear()
 
 
-def test_memory_is_needed_until_there_is_a_service() -> None:
+def test_memory_is_kept_until_all_sessions_have_ended() -> None:
     program = Program(connected=False)
     session = program.start()
     assert program.needs_memory
@@ -240,7 +240,7 @@ def test_memory_is_needed_until_there_is_a_service() -> None:
     assert Early.instances() == ()
 
 
-def test_a_service_refuses_the_memory() -> None:
+def test_refused_memory_aborts_the_session() -> None:
     program = Program(connected=False)
     session = program.start()
     startup = program.producer.startup
@@ -251,7 +251,7 @@ def test_a_service_refuses_the_memory() -> None:
     assert startup.memory is None
 
 
-def test_another_connections_memory_is_no_reason_to_end() -> None:
+def test_end_of_a_connection_keeps_sessions_in_other_memory() -> None:
     program = Program()
     program.producer.on_disconnect()
     session = program.start()
@@ -263,7 +263,9 @@ def test_another_connections_memory_is_no_reason_to_end() -> None:
     session.abort()
 
 
-def test_what_a_callback_raises(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_of_a_callback_is_reported(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[BaseException | None] = []
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: seen.append(unraisable.exc_value))
     session = StartupTracingSession(None, lambda: 1 // 0)
@@ -273,7 +275,7 @@ def test_what_a_callback_raises(program: Program, monkeypatch: pytest.MonkeyPatc
 
 
 class TestConfigs:
-    def test_what_services_put_in_is_no_difference(self) -> None:
+    def test_fields_set_by_services_are_ignored(self) -> None:
         theirs = config(
             target_buffer=3,
             tracing_session_id=4,
@@ -284,21 +286,21 @@ class TestConfigs:
         )
         assert Early.can_adopt_startup_session(config(target_buffer=1), theirs)
 
-    def test_defaults_say_nothing(self) -> None:
+    def test_explicit_default_values_equal_absent_ones(self) -> None:
         spelled = config(legacy_config="", track_event_config=TrackEventConfig())
         assert wanted(spelled) == wanted(config())
 
     @pytest.mark.parametrize(
         "fields", [{"legacy_config": "x"}, {"priority_boost": {}}, {"buffer_exhausted_policy": 1}]
     )
-    def test_the_rest_is(self, fields: dict[str, Any]) -> None:
+    def test_other_fields_make_a_difference(self, fields: dict[str, Any]) -> None:
         if "priority_boost" in fields:
             theirs = config(track_event_config=TrackEventConfig(filter_debug_annotations=True))
         else:
             theirs = config(**fields)
         assert not Early.can_adopt_startup_session(config(), theirs)
 
-    def test_unknown_fields_are(self) -> None:
+    def test_unknown_fields_make_a_difference(self) -> None:
         theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")  # 1013: 1
         assert not Early.can_adopt_startup_session(config(), theirs)
 
@@ -333,14 +335,16 @@ class TestConfigs:
             (None, False),
         ],
     )
-    def test_track_events(self, theirs: TrackEventConfig | None, fits: bool) -> None:
+    def test_track_event_configs_are_compared_as_sets(
+        self, theirs: TrackEventConfig | None, fits: bool
+    ) -> None:
         ours = TrackEventConfig(enabled_categories=["a", "b"], disabled_categories=["*"])
         fields = {} if theirs is None else {"track_event_config": theirs}
         assert fits == TrackEventSource.can_adopt_startup_session(
             config("track_event", track_event_config=ours), config("track_event", **fields)
         )
 
-    def test_track_events_of_all_categories(self) -> None:
+    def test_missing_track_event_configs_compare_by_the_other_fields(self) -> None:
         ours, theirs = config("track_event"), config("track_event", target_buffer=3)
         assert TrackEventSource.can_adopt_startup_session(ours, theirs)
         theirs.legacy_config = "x"

@@ -34,7 +34,7 @@ def at_module_level(first, /, second=2, *rest, third: int = 3, **more) -> str:
     return f"{first}{second}{rest}{third}{more}"
 
 
-def test_functions_stay_what_they_were():
+def test_traced_functions_keep_name_and_signature():
     function = at_module_level
     assert function(1, 5, 6, third=7, x=8) == "15(6,)7{'x': 8}"
     assert (function.__name__, function.__doc__) == ("at_module_level", "Documented.")
@@ -66,7 +66,7 @@ def test_exceptions_pass_with_their_traceback():
     assert nesting(recorded) == [("fails", 0)]
 
 
-def test_recursion():
+def test_recursive_calls_are_nested_slices():
     @CATEGORY.traced
     def down(depth):
         return depth and down(depth - 1)
@@ -76,7 +76,7 @@ def test_recursion():
     assert nesting(recorded) == [("down", depth) for depth in range(6)]
 
 
-def test_off_a_call_costs_one_look_at_the_category():
+def test_disabled_category_adds_one_test_per_call():
     calls = []
 
     class Counting:
@@ -90,7 +90,7 @@ def test_off_a_call_costs_one_look_at_the_category():
     assert calls == ["looked"]
 
 
-def test_the_default_category():
+def test_traced_of_the_module_uses_the_default_category():
     with record() as recorded:
 
         @stretto.traced
@@ -155,7 +155,7 @@ class Everything:
             return "not traced: a class of its own"
 
 
-def test_classes():
+def test_functions_of_a_class_are_traced():
     with record() as recorded:
         made = Everything.make()
         assert made.method() == 2
@@ -183,7 +183,7 @@ def test_classes():
     assert "Inner.method" not in [event.name for event in recorded.events]
 
 
-def test_subclasses_and_super():
+def test_methods_called_by_super_are_traced():
     class Base:
         def method(self):
             return ["base"]
@@ -214,7 +214,7 @@ def test_a_property_of_a_subclass_keeps_its_type():
 
 
 @pytest.mark.parametrize("target", [len, 5, functools.partial(int), "text", [].append, print])
-def test_what_cannot_be_traced(target):
+def test_objects_that_cannot_be_traced_are_refused(target):
     with pytest.raises(TypeError, match="traced decorates functions, methods and classes"):
         CATEGORY.traced(target)
 
@@ -240,7 +240,7 @@ def conversation():
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_generators(on):
+def test_traced_generators_pass_values_and_exceptions(on):
     traced = CATEGORY.traced(conversation)
     assert inspect.isgeneratorfunction(traced)
     with record(enabled=["test.traced"] if on else [], disabled=["*"]) as recorded:
@@ -279,7 +279,7 @@ def test_a_generators_slice_covers_its_runs_only():
 
 
 @pytest.mark.parametrize("wrap", [lambda function: function, CATEGORY.traced])
-def test_closing_a_generator(wrap):
+def test_closing_a_traced_generator_closes_the_inner_one(wrap):
     log = []
 
     @wrap
@@ -338,7 +338,7 @@ def test_closing_a_generator(wrap):
             generator.close()
 
 
-def test_yield_from():
+def test_yield_from_a_traced_generator():
     @CATEGORY.traced
     def inner():
         received = yield 1
@@ -357,7 +357,7 @@ def test_yield_from():
     assert nesting(recorded) == [("outer", 0), ("inner", 1)] * 2
 
 
-def test_generators_that_are_awaited():
+def test_traced_generator_coroutines_can_be_awaited():
     @CATEGORY.traced
     @types.coroutine
     def old_style():
@@ -378,7 +378,7 @@ def test_generators_that_are_awaited():
 # --- coroutines
 
 
-def test_coroutines():
+def test_traced_coroutines_are_slices():
     @CATEGORY.traced
     async def answer(value):
         await asyncio.sleep(0)
@@ -402,7 +402,7 @@ def test_coroutines():
 
 
 @pytest.mark.parametrize("wrap", [lambda function: function, CATEGORY.traced])
-def test_asynchronous_generators(wrap):
+def test_traced_asynchronous_generators_pass_values_and_exceptions(wrap):
     log = []
 
     @wrap
@@ -445,7 +445,7 @@ def test_asynchronous_generators(wrap):
     assert recorded.kinds.count("B") == recorded.kinds.count("E")
 
 
-def test_an_asynchronous_generator_left_to_the_loop():
+def test_unfinished_asynchronous_generator_is_closed_by_the_loop():
     log = []
 
     @CATEGORY.traced

@@ -19,7 +19,7 @@ def names(trace):
     return [event.name for event in events_of(trace)]
 
 
-def test_states_in_order():
+def test_session_passes_its_states_in_order():
     session = stretto.TracingSession(config())
     session.setup()
     assert not CATEGORY.enabled
@@ -32,14 +32,14 @@ def test_states_in_order():
     session.close()
 
 
-def test_an_encoded_config():
+def test_encoded_config_is_accepted():
     with stretto.TracingSession(config().encode()) as session:
         CATEGORY.instant("x")
         session.stop()
         assert names(session.read()) == ["x"]
 
 
-def test_stopped_twice_read_twice_closed_twice():
+def test_stop_read_and_close_may_be_repeated():
     session = stretto.TracingSession(config())
     session.start()
     CATEGORY.instant("x")
@@ -51,7 +51,7 @@ def test_stopped_twice_read_twice_closed_twice():
     session.close()
 
 
-def test_read_while_it_runs():
+def test_running_session_can_be_read():
     with stretto.TracingSession(config()) as session:
         CATEGORY.instant("first")
         session.flush()
@@ -61,7 +61,7 @@ def test_read_while_it_runs():
         assert names(first + session.read()) == ["first", "second"]
 
 
-def test_closed_without_stop():
+def test_close_ends_a_running_session():
     session = stretto.TracingSession(config())
     session.start()
     assert CATEGORY.enabled
@@ -69,7 +69,7 @@ def test_closed_without_stop():
     assert not CATEGORY.enabled
 
 
-def test_dropped_it_ends():
+def test_dropped_session_ends():
     session = stretto.TracingSession(config())
     session.start()
     assert CATEGORY.enabled
@@ -81,7 +81,7 @@ def test_dropped_it_ends():
 
 
 @pytest.mark.parametrize("call", ["stop", "flush", "read", "stats", "wait"])
-def test_calls_before_start_and_after_close(call):
+def test_calls_out_of_order_are_errors(call):
     session = stretto.TracingSession(config())
     with pytest.raises(SessionError, match=r"call start\(\) first"):
         getattr(session, call)()
@@ -91,7 +91,7 @@ def test_calls_before_start_and_after_close(call):
         getattr(session, call)()
 
 
-def test_started_or_set_up_twice():
+def test_second_start_or_setup_is_an_error():
     with stretto.TracingSession(config()) as session:
         with pytest.raises(SessionError):
             session.setup()
@@ -102,7 +102,7 @@ def test_started_or_set_up_twice():
         assert names(session.read()) == ["goes on"]
 
 
-def test_it_ends_by_itself():
+def test_session_ends_after_its_duration():
     made = config()
     made.duration_ms = 50
     with stretto.TracingSession(made) as session:
@@ -113,7 +113,7 @@ def test_it_ends_by_itself():
         assert names(session.read()) == ["x"]
 
 
-def test_waiting_too_long_for_the_end():
+def test_wait_times_out():
     with stretto.TracingSession(config()) as session:
         with pytest.raises(SessionError, match="did not end the session within 0"):
             session.wait(0)
@@ -121,7 +121,7 @@ def test_waiting_too_long_for_the_end():
             session.wait(0.15)
 
 
-def test_into_a_file(tmp_path):
+def test_trace_is_written_into_a_file(tmp_path):
     made = config()
     made.write_into_file = True
     fd = os.open(tmp_path / "t", os.O_CREAT | os.O_RDWR, 0o600)
@@ -153,17 +153,17 @@ def test_several_sessions_start_and_end_in_any_order():
 
 
 @pytest.mark.parametrize("wrong", [None, 5, {"buffers": []}, DataSourceConfig()])
-def test_what_is_no_config(wrong):
+def test_config_of_a_wrong_type_is_refused(wrong):
     with pytest.raises(ConfigError, match="must be a TraceConfig, bytes or text, not "):
         stretto.TracingSession(wrong)
 
 
-def test_bytes_that_are_no_config():
+def test_malformed_encoded_config_is_refused():
     with pytest.raises(ConfigError, match="no encoded TraceConfig"):
         stretto.TracingSession(b"\xff\xff\xff")
 
 
-def test_a_config_in_text_form():
+def test_config_in_text_form_is_accepted():
     text = """
         buffers { size_kb: 64 }
         data_sources { config { name: "track_event" } }
@@ -175,12 +175,12 @@ def test_a_config_in_text_form():
 
 
 @pytest.mark.parametrize("wrong", ["text", "buffers { size: 5 }", "buffers {"])
-def test_text_that_is_no_config(wrong):
+def test_malformed_config_text_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"no TraceConfig in text form: .*1:"):
         stretto.TracingSession(wrong)
 
 
-def test_an_unknown_backend():
+def test_unknown_backend_is_refused():
     session = stretto.TracingSession(config(), backend="cloud")
     with pytest.raises(StrettoError, match=r"no backend 'cloud'; use one of: .*in_process"):
         session.start()
@@ -219,7 +219,7 @@ def out_of_range():
     ],
     ids=["no buffer", "buffer of 0", "target_buffer", "duration"],
 )
-def test_configs_that_the_service_refuses(made):
+def test_config_refused_by_the_service_is_an_error(made):
     session = stretto.TracingSession(made)
     with pytest.raises(SessionError) as caught:
         session.start()
@@ -238,7 +238,7 @@ def test_an_exception_in_the_block_passes():
     assert not CATEGORY.enabled
 
 
-def test_statistics():
+def test_statistics_are_those_of_the_session():
     with stretto.TracingSession(config()) as session:
         CATEGORY.instant("x")
         session.flush()

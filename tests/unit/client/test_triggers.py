@@ -21,7 +21,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_they_are_kept_for_their_time(clock: FakeClock) -> None:
+def test_triggers_are_kept_for_their_ttl(clock: FakeClock) -> None:
     triggers = WaitingTriggers(clock.boottime_ns)
     triggers.add(["short"], 10)
     triggers.add(["long", "as long"], 20)
@@ -31,7 +31,7 @@ def test_they_are_kept_for_their_time(clock: FakeClock) -> None:
     assert triggers.take() == []
 
 
-def test_a_loop_that_fires_grows_nothing(clock: FakeClock) -> None:
+def test_number_of_kept_triggers_is_bounded(clock: FakeClock) -> None:
     triggers = WaitingTriggers(clock.boottime_ns)
     for number in range(MAX_WAITING + 5):
         triggers.add([str(number)], 1000)
@@ -39,7 +39,7 @@ def test_a_loop_that_fires_grows_nothing(clock: FakeClock) -> None:
     assert (len(taken), taken[-1]) == (MAX_WAITING, str(MAX_WAITING + 4))
 
 
-def test_connected_they_go_at_once_and_once() -> None:
+def test_triggers_are_sent_at_once_when_connected() -> None:
     producer, endpoint = ProducerConnection([]), Endpoint()
     producer.attach(endpoint)  # type: ignore[arg-type]
     producer.activate_triggers(["early"], 60_000)
@@ -59,6 +59,6 @@ def test_connected_they_go_at_once_and_once() -> None:
     assert endpoint.fired == ["early", "a", "b"]
 
 
-def test_a_single_name_is_no_list() -> None:
+def test_single_str_is_refused() -> None:
     with pytest.raises(TypeError, match=r"write \['now'\]"):
         stretto.activate_triggers("now")

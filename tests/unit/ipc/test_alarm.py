@@ -49,7 +49,7 @@ def before() -> set[str]:
     return tasks()
 
 
-def test_it_rings_once_on_a_thread_of_its_own(alarm: Alarm, rings: Rings, before: set[str]) -> None:
+def test_alarm_calls_once_on_its_own_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(1)
     rings.wait_for(1)
     alarm.suspend()  # waits for its thread
@@ -58,13 +58,13 @@ def test_it_rings_once_on_a_thread_of_its_own(alarm: Alarm, rings: Rings, before
     assert len(rings.threads) == 1
 
 
-def test_it_rings_again_when_told_so(alarm: Alarm, rings: Rings) -> None:
+def test_returned_delay_sets_the_alarm_again(alarm: Alarm, rings: Rings) -> None:
     rings.answers = [1, 0, 2]
     alarm.set(0)
     rings.wait_for(4)
 
 
-def test_set_again_it_rings_at_the_new_time(alarm: Alarm, rings: Rings) -> None:
+def test_second_set_replaces_the_time(alarm: Alarm, rings: Rings) -> None:
     alarm.set(NEVER_MS)
     alarm.set(1)
     rings.wait_for(1)
@@ -72,7 +72,7 @@ def test_set_again_it_rings_at_the_new_time(alarm: Alarm, rings: Rings) -> None:
     rings.wait_for(2)
 
 
-def test_set_by_what_it_calls() -> None:
+def test_callback_may_set_the_alarm() -> None:
     rings = Rings()
 
     def ring() -> float | None:
@@ -88,7 +88,7 @@ def test_set_by_what_it_calls() -> None:
         alarm.close()
 
 
-def test_around_a_fork_it_has_no_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
+def test_suspended_alarm_has_no_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(NEVER_MS)
     expect_new_tasks(before, 1)
     alarm.suspend()
@@ -103,7 +103,9 @@ def test_around_a_fork_it_has_no_thread(alarm: Alarm, rings: Rings, before: set[
     rings.wait_for(1)
 
 
-def test_the_program_closes_every_descriptor(alarm: Alarm, rings: Rings) -> None:
+def test_alarm_works_after_the_program_has_closed_all_descriptors(
+    alarm: Alarm, rings: Rings
+) -> None:
     alarm.set(NEVER_MS)
     alarm.suspend()
     os.close(alarm._fd)
@@ -112,7 +114,7 @@ def test_the_program_closes_every_descriptor(alarm: Alarm, rings: Rings) -> None
     rings.wait_for(1)
 
 
-def test_closed_it_leaves_nothing(rings: Rings, before: set[str]) -> None:
+def test_closed_alarm_leaves_no_thread_and_no_descriptor(rings: Rings, before: set[str]) -> None:
     descriptors = set(os.listdir("/proc/self/fd"))
     alarm = Alarm(rings)
     alarm.set(NEVER_MS)

@@ -60,7 +60,7 @@ def talk() -> Conversation:
 
 
 class TestBind:
-    def test_methods_are_found_by_name(self, talk: Conversation) -> None:
+    def test_bound_methods_are_found_by_name(self, talk: Conversation) -> None:
         reordered = ServiceDescriptor(
             "Greeter", (Method("Newer", Raw, Raw), Method("SayHello", Raw, Raw))
         )
@@ -70,29 +70,29 @@ class TestBind:
         assert proxy.method_id("SayHello") == 1
         assert proxy.method_id("Newer") == 0
 
-    def test_unknown_service(self, talk: Conversation) -> None:
+    def test_unknown_service_is_bound_as_none(self, talk: Conversation) -> None:
         assert talk.bind(ServiceDescriptor("Nobody", ())) is None
 
-    def test_disconnected_before_the_reply(self, talk: Conversation) -> None:
+    def test_disconnection_before_the_reply_binds_none(self, talk: Conversation) -> None:
         bound: list[ServiceProxy | None] = []
         talk.client.bind(GREETER, bound.append)
         talk.pair.disconnect()
         talk.runner.run_until_idle()
         assert bound == [None]
 
-    def test_when_disconnected_already(self, talk: Conversation) -> None:
+    def test_bind_after_disconnection_binds_none(self, talk: Conversation) -> None:
         talk.pair.disconnect()
         assert talk.bind() is None
 
 
 class TestInvoke:
-    def test_reply(self, talk: Conversation) -> None:
+    def test_reply_is_delivered_to_its_callback(self, talk: Conversation) -> None:
         assert talk.call("SayHello", b"you") == [(b"hello you", False)]
 
-    def test_streaming(self, talk: Conversation) -> None:
+    def test_streamed_replies_arrive_in_order(self, talk: Conversation) -> None:
         assert talk.call("CountTo", b"3") == [(b"1", True), (b"2", True), (b"3", False)]
 
-    def test_without_a_callback_no_reply_is_asked_for(self, talk: Conversation) -> None:
+    def test_request_without_callback_wants_no_reply(self, talk: Conversation) -> None:
         proxy = talk.bind()
         assert proxy is not None
         talk.pair.host_outbox.sent.clear()
@@ -104,10 +104,10 @@ class TestInvoke:
         assert call is not None
         assert call.drop_reply
 
-    def test_rejected(self, talk: Conversation) -> None:
+    def test_rejected_request_gets_none(self, talk: Conversation) -> None:
         assert talk.call("Refuse") == [(None, False)]
 
-    def test_method_that_the_host_does_not_know(self, talk: Conversation) -> None:
+    def test_method_unknown_to_the_host_is_rejected(self, talk: Conversation) -> None:
         newer = ServiceDescriptor("Greeter", (Method("Newer", Raw, Raw),))
         proxy = talk.bind(newer)
         assert proxy is not None
@@ -118,7 +118,7 @@ class TestInvoke:
         assert replies == [None]
         assert len(talk.pair.client_outbox.sent) == sent
 
-    def test_host_disconnects(self, talk: Conversation) -> None:
+    def test_disconnection_rejects_all_pending_requests(self, talk: Conversation) -> None:
         replies = talk.start("Later")
         talk.runner.run_until_idle()
         assert replies == []
@@ -127,7 +127,7 @@ class TestInvoke:
         talk.client.close()
         assert len(replies) == 1
 
-    def test_refused_by_the_outbox(self, talk: Conversation) -> None:
+    def test_request_refused_by_the_outbox_is_rejected(self, talk: Conversation) -> None:
         proxy = talk.bind()
         assert proxy is not None
         talk.pair.client_outbox.accepting = False
@@ -138,7 +138,9 @@ class TestInvoke:
     @pytest.mark.parametrize(
         ("size", "fits"), [(MAX_ARGS_BYTES, True), (MAX_ARGS_BYTES + 1, False)]
     )
-    def test_size_limit(self, talk: Conversation, size: int, fits: bool) -> None:
+    def test_request_larger_than_a_frame_is_an_error(
+        self, talk: Conversation, size: int, fits: bool
+    ) -> None:
         proxy = talk.bind()
         assert proxy is not None
         if fits:
@@ -169,19 +171,19 @@ class TestStrangeReplies:
         frame = IPCFrame(request_id=request_id, msg_invoke_method_reply=reply)
         talk.client.receive(frame.encode())
 
-    def test_to_nothing(self, talk: Conversation) -> None:
+    def test_reply_to_unknown_request_is_ignored(self, talk: Conversation) -> None:
         self.reply(talk, 77)
         bound = IPCFrame.BindServiceReply(success=True, service_id=1)
         talk.client.receive(IPCFrame(request_id=77, msg_bind_service_reply=bound).encode())
         talk.client.receive(b"\xff")
         talk.client.receive(b"")
 
-    def test_twice(self, talk: Conversation) -> None:
+    def test_second_reply_is_ignored(self, talk: Conversation) -> None:
         replies = talk.call("SayHello", b"you")
         self.reply(talk, 2, b"again")
         assert replies == [(b"hello you", False)]
 
-    def test_undecodable_is_rejected(self, talk: Conversation) -> None:
+    def test_undecodable_reply_rejects_its_request(self, talk: Conversation) -> None:
         strict = ServiceDescriptor("Greeter", (Method("Later", Raw, SyncRequest),))
         proxy = talk.bind(strict)
         assert proxy is not None
@@ -191,7 +193,7 @@ class TestStrangeReplies:
         self.reply(talk, 2, b"")
         assert replies == [None]
 
-    def test_an_error_rejects(self, talk: Conversation) -> None:
+    def test_error_reply_rejects_its_request(self, talk: Conversation) -> None:
         replies = talk.start("Later")
         error = IPCFrame.RequestError(error="unknown request")
         talk.client.receive(IPCFrame(request_id=2, msg_request_error=error).encode())
@@ -199,7 +201,7 @@ class TestStrangeReplies:
 
 
 class TestDescriptors:
-    def test_sent(self, talk: Conversation) -> None:
+    def test_descriptor_is_sent_with_its_request(self, talk: Conversation) -> None:
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")
         replies = talk.start("ReadFd", fd=read_fd)
@@ -208,7 +210,7 @@ class TestDescriptors:
         assert replies == [(b"through a pipe", False)]
         os.close(write_fd)
 
-    def test_received(self, talk: Conversation) -> None:
+    def test_received_descriptor_is_given_once(self, talk: Conversation) -> None:
         read_fd, write_fd = os.pipe()
         talk.greeter.fd_to_give = read_fd
         os.write(write_fd, b"through a pipe")

@@ -83,7 +83,7 @@ def drain(far: UnixSocket) -> bytes:
 
 
 class TestConversation:
-    def test_bind_call_pass_a_descriptor(self, runner: FakeTaskRunner) -> None:
+    def test_bind_invoke_and_descriptor_over_a_socket(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         client_connection = Connection(host.far, runner, PlainQueue(host.far), lambda: None)
         client = Client(client_connection)
@@ -106,7 +106,7 @@ class TestConversation:
         os.close(read_fd)
         os.close(write_fd)
 
-    def test_a_frame_in_single_bytes(self, runner: FakeTaskRunner) -> None:
+    def test_frame_sent_byte_by_byte_is_handled(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         for byte in hello():
             host.far.send(bytes([byte]))
@@ -115,7 +115,7 @@ class TestConversation:
         host.connection.close()
         host.far.close()
 
-    def test_replies_that_wait_go_out_when_the_client_reads(self, runner: FakeTaskRunner) -> None:
+    def test_queued_replies_are_sent_when_the_client_reads(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner, limit=8 << 20)
         for number in range(1, 9):
             host.far.send(hello(bytes(100_000), number))
@@ -131,7 +131,9 @@ class TestConversation:
 
 
 class TestEnd:
-    def test_client_hangs_up(self, runner: FakeTaskRunner) -> None:
+    def test_disconnection_of_the_client_closes_the_connection(
+        self, runner: FakeTaskRunner
+    ) -> None:
         host = HostEnd(runner)
         host.far.send(hello())
         host.far.close()
@@ -146,7 +148,9 @@ class TestEnd:
         assert not host.connection.push(b"x")
         assert host.connection.invoke(1, 1, b"", True) == 0
 
-    def test_client_hangs_up_within_a_frame(self, runner: FakeTaskRunner) -> None:
+    def test_disconnection_within_a_frame_closes_the_connection(
+        self, runner: FakeTaskRunner
+    ) -> None:
         host = HostEnd(runner)
         host.far.send(hello()[:-1])
         host.far.close()
@@ -154,7 +158,7 @@ class TestEnd:
         assert host.greeter.calls == []
         assert host.closed == 1
 
-    def test_a_huge_length_ends_it(self, runner: FakeTaskRunner) -> None:
+    def test_huge_frame_length_closes_the_connection(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         host.far.send(b"\xff\xff\xff\x7f" + hello())
         runner.run_until_idle()
@@ -164,7 +168,7 @@ class TestEnd:
         assert drain(host.far) == b""
         host.far.close()
 
-    def test_a_client_that_does_not_read_is_hung_up_on(self, runner: FakeTaskRunner) -> None:
+    def test_client_that_does_not_read_is_disconnected(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner, limit=300_000)
         for number in range(1, 20):
             if not host.closed:
@@ -174,7 +178,7 @@ class TestEnd:
         assert host.cut_off == ["it doesn't read what it is sent"]
         host.far.close()
 
-    def test_a_handler_may_close(self, runner: FakeTaskRunner) -> None:
+    def test_handler_may_close_the_connection(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
 
         def close(request: Raw, deferred: object) -> None:
@@ -186,7 +190,7 @@ class TestEnd:
         assert host.closed == 1
         host.far.close()
 
-    def test_the_fast_path_may_close(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_may_close_the_connection(self, runner: FakeTaskRunner) -> None:
         def close(_data: memoryview, _most: int, _consume: Consume) -> None:
             host.connection.close()
 
@@ -199,7 +203,7 @@ class TestEnd:
 
 
 class TestFastPath:
-    def test_sees_what_the_machine_has_left(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_and_machine_handle_frames_in_order(self, runner: FakeTaskRunner) -> None:
         fast = encode_frame(IPCFrame(request_id=99))
         seen: list[bytes] = []
 
@@ -249,7 +253,7 @@ class TestTurns:
             host.far.send(hello(b"busy %d" % number) * self.FRAMES)
         return hosts
 
-    def test_bystander_is_served_after_one_turn_of_each_busy_connection(
+    def test_other_connection_is_served_after_one_turn_of_each_busy_one(
         self, runner: FakeTaskRunner
     ) -> None:
         order: list[bytes] = []
@@ -379,7 +383,9 @@ def close_all(hosts: list[HostEnd]) -> None:
 
 
 class TestListener:
-    def test_accepts_until_closed(self, runner: FakeTaskRunner, tmp_path: Path) -> None:
+    def test_listener_accepts_until_it_is_closed(
+        self, runner: FakeTaskRunner, tmp_path: Path
+    ) -> None:
         accepted: list[UnixSocket] = []
         address = str(tmp_path / "socket")
         listener = Listener(UnixListener(address), runner, accepted.append)
@@ -393,7 +399,7 @@ class TestListener:
         for end in clients + accepted:
             end.close()
 
-    def test_rests_when_out_of_descriptors(
+    def test_listener_pauses_when_no_descriptors_are_left(
         self, runner: FakeTaskRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         accepted: list[UnixSocket] = []

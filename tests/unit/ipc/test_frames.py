@@ -34,12 +34,12 @@ def take_all(reader: FrameReader) -> list[IPCFrame | None]:
 
 
 class TestEncode:
-    def test_bytes(self) -> None:
+    def test_frame_has_the_documented_bytes(self) -> None:
         bind = IPCFrame.BindService(service_name="P")
         encoded = encode_frame(IPCFrame(request_id=1, msg_bind_service=bind))
         assert encoded == b"\x07\0\0\0" + b"\x10\x01" + b"\x1a\x03" + b"\x0a\x01P"
 
-    def test_largest(self) -> None:
+    def test_largest_frame_is_accepted_and_a_larger_one_refused(self) -> None:
         overhead = len(encode_frame(frame(1, 100_000))) - 100_000
         assert len(encode_frame(frame(1, MAX_FRAME_BYTES - overhead))) == MAX_FRAME_BYTES
         with pytest.raises(LocalProtocolError, match="at most 131068"):
@@ -59,14 +59,14 @@ class TestEncode:
 
 
 class TestReader:
-    def test_whole_messages(self) -> None:
+    def test_whole_frames_are_read(self) -> None:
         reader = FrameReader()
         for number in range(1, 6):
             feed(reader, encode_frame(frame(number, number * 100)))
             assert take_all(reader) == [frame(number, number * 100)]
 
     @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-    def test_fragmented(self, size: int) -> None:
+    def test_fragmented_frame_is_joined(self, size: int) -> None:
         frames = [frame(number, number * 37 % 60) for number in range(1, 20)]
         stream = b"".join(map(encode_frame, frames))
         reader, seen = FrameReader(), list[IPCFrame | None]()
@@ -75,7 +75,7 @@ class TestReader:
             seen += take_all(reader)
         assert seen == frames
 
-    def test_split_at_every_position(self) -> None:
+    def test_frame_split_at_any_position_is_joined(self) -> None:
         frames = [frame(1, 3), frame(2, 0), frame(3, 5)]
         stream = b"".join(map(encode_frame, frames))
         for position in range(len(stream) + 1):
@@ -96,7 +96,7 @@ class TestReader:
         feed(reader, bytes(4) + encode_frame(frame(1)) + bytes(8) + encode_frame(frame(2)))
         assert take_all(reader) == [frame(1), frame(2)]
 
-    def test_several_in_one_receive(self) -> None:
+    def test_several_frames_in_one_receive_are_read(self) -> None:
         reader = FrameReader()
         feed(reader, b"".join(encode_frame(frame(number)) for number in range(1, 8)))
         assert take_all(reader) == [frame(number) for number in range(1, 8)]
@@ -109,13 +109,13 @@ class TestReader:
         with pytest.raises(RemoteProtocolError, match="doesn't speak"):
             reader.next_payload()
 
-    def test_recovers_after_an_unparsable_frame(self) -> None:
+    def test_frame_after_an_unparsable_one_is_read(self) -> None:
         reader = FrameReader()
         garbage = b"\x05\0\0\0" + b"\xff" * 5
         feed(reader, encode_frame(frame(1)) + garbage + encode_frame(frame(2)))
         assert take_all(reader) == [frame(1), None, frame(2)]
 
-    def test_fills_its_capacity_with_one_frame(self) -> None:
+    def test_one_frame_may_fill_the_buffer(self) -> None:
         reader = FrameReader()
         payload = bytes(range(256)) * 511 + bytes(252)
         assert len(payload) == MAX_PAYLOAD_BYTES
@@ -131,7 +131,7 @@ class TestReader:
         assert reader.next_payload() == payload
         assert len(reader.space()) == MAX_FRAME_BYTES
 
-    def test_a_closed_one_holds_nothing(self) -> None:
+    def test_closed_reader_has_no_frames(self) -> None:
         reader = FrameReader()
         feed(reader, encode_frame(frame(1)))
         reader.close()
@@ -139,7 +139,7 @@ class TestReader:
         assert not reader.pending()
         assert not reader.space()
 
-    def test_a_fast_path_takes_frames_itself(self) -> None:
+    def test_fast_path_may_consume_frames(self) -> None:
         reader = FrameReader()
         first, second = encode_frame(frame(1)), encode_frame(frame(2))
         feed(reader, first + second)

@@ -65,7 +65,7 @@ REJECTED = IPCFrame.InvokeMethodReply(success=False)
 
 
 class TestBind:
-    def test_known(self, host: Host) -> None:
+    def test_known_service_is_bound(self, host: Host) -> None:
         bind = IPCFrame.BindService(service_name="Greeter")
         (reply,) = host.ask(IPCFrame(request_id=4, msg_bind_service=bind))
         bound = reply.msg_bind_service_reply
@@ -79,28 +79,28 @@ class TestBind:
         ]
 
     @pytest.mark.parametrize("name", ["", "greeter", "x.Greeter"])
-    def test_unknown(self, host: Host, name: str) -> None:
+    def test_unknown_service_is_refused(self, host: Host, name: str) -> None:
         bind = IPCFrame.BindService(service_name=name)
         (reply,) = host.ask(IPCFrame(request_id=4, msg_bind_service=bind))
         assert reply.msg_bind_service_reply == IPCFrame.BindServiceReply()
 
 
 class TestInvoke:
-    def test_reply(self, host: Host) -> None:
+    def test_reply_carries_the_request_id(self, host: Host) -> None:
         assert host.invoke("SayHello", b"you") == [ok(b"hello you")]
 
-    def test_drop_reply(self, host: Host) -> None:
+    def test_request_with_drop_reply_gets_none(self, host: Host) -> None:
         assert host.invoke("SayHello", b"you", drop_reply=True) == []
         assert host.greeter.calls == [b"you"]
 
-    def test_streaming(self, host: Host) -> None:
+    def test_replies_may_be_streamed(self, host: Host) -> None:
         assert host.invoke("CountTo", b"3") == [
             ok(b"1", has_more=True),
             ok(b"2", has_more=True),
             ok(b"3"),
         ]
 
-    def test_later(self, host: Host) -> None:
+    def test_handler_may_reply_later(self, host: Host) -> None:
         assert host.invoke("Later") == []
         (deferred,) = host.greeter.pending
         assert deferred.pending
@@ -114,22 +114,22 @@ class TestInvoke:
     @pytest.mark.parametrize(
         ("service_id", "method"), [(0, 1), (2, 1), (1, 0), (1, 10), (1, 2**31)]
     )
-    def test_nonexistent(self, host: Host, service_id: int, method: int) -> None:
+    def test_unknown_method_is_rejected(self, host: Host, service_id: int, method: int) -> None:
         assert host.invoke(method, service_id=service_id) == [REJECTED]
         assert host.invoke(method, service_id=service_id, drop_reply=True) == []
 
-    def test_not_implemented(self, host: Host) -> None:
+    def test_method_without_a_handler_is_rejected(self, host: Host) -> None:
         assert host.invoke("NotImplemented") == [REJECTED]
 
-    def test_refused_by_its_handler(self, host: Host) -> None:
+    def test_request_refused_by_its_handler_is_rejected(self, host: Host) -> None:
         assert host.invoke("Refuse") == [REJECTED]
         assert host.invoke("Refuse", drop_reply=True) == []
 
-    def test_undecodable_arguments(self, host: Host) -> None:
+    def test_undecodable_arguments_are_rejected(self, host: Host) -> None:
         assert host.invoke("Strict", b"\xff") == [REJECTED]
         assert host.greeter.calls == []
 
-    def test_arguments_of_a_newer_client(self, host: Host) -> None:
+    def test_unknown_fields_of_a_newer_client_are_ignored(self, host: Host) -> None:
         assert host.invoke("Strict", b"\xc2\x3e\x01x") == [ok(b"")]
         assert host.greeter.calls == [b"strict"]
 
@@ -144,7 +144,7 @@ class TestOtherFrames:
         ],
         ids=["empty", "bind reply", "invoke reply"],
     )
-    def test_unknown_request(self, host: Host, frame: IPCFrame) -> None:
+    def test_unknown_kind_of_frame_gets_an_error(self, host: Host, frame: IPCFrame) -> None:
         (reply,) = host.ask(frame)
         error = IPCFrame.RequestError(error="unknown request")
         assert reply == IPCFrame(request_id=7, msg_request_error=error)
@@ -159,7 +159,7 @@ class TestOtherFrames:
 
 
 class TestDescriptors:
-    def test_received(self, host: Host) -> None:
+    def test_received_descriptor_is_given_to_the_handler(self, host: Host) -> None:
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")
         host.connection.park_fd(read_fd)
@@ -167,7 +167,7 @@ class TestDescriptors:
         assert host.invoke("ReadFd") == [ok(b"none")]
         os.close(write_fd)
 
-    def test_the_last_one_counts_and_the_rest_is_closed(self, host: Host) -> None:
+    def test_last_descriptor_is_kept_and_earlier_ones_are_closed(self, host: Host) -> None:
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(3):
             host.connection.park_fd(os.open(os.devnull, os.O_RDONLY))
@@ -193,7 +193,7 @@ class TestLog:
             host.connection.receive(b"\xff\xff")
         assert host.senseless == ["frame: 2 bytes that are no message"]
 
-    def test_what_a_service_refuses_is_not_reported(self, host: Host) -> None:
+    def test_requests_refused_by_the_service_are_not_reported(self, host: Host) -> None:
         assert host.invoke("Refuse") == [REJECTED]
         assert host.senseless == []
 
@@ -211,6 +211,6 @@ class TestRefused:
         host.invoke("SayHello")
         assert host.refused == 1
 
-    def test_so_does_a_reply_that_is_too_large(self, host: Host) -> None:
+    def test_reply_larger_than_a_frame_ends_the_connection(self, host: Host) -> None:
         assert host.invoke("SayHello", bytes(131_070)) == []
         assert host.refused == 1

@@ -59,21 +59,21 @@ def world() -> World:
     return World()
 
 
-def test_all_parts_and_an_end(world: World) -> None:
+def test_all_parts_are_sent_and_an_empty_last_one(world: World) -> None:
     deferred = world.add(world.parts(2))
     assert deferred.answers == []  # a task, never at once
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 
 
-def test_one_after_the_other(world: World) -> None:
+def test_streams_are_sent_one_after_the_other(world: World) -> None:
     first, second = world.add(world.parts(2)), world.add(world.parts(1))
     world.runner.run_until_idle()
     assert world.made == [0, 1, 0]
     assert (len(first.answers), len(second.answers)) == (3, 2)
 
 
-def test_nothing_is_made_while_the_queue_is_long(world: World) -> None:
+def test_no_part_is_made_while_the_queue_is_long(world: World) -> None:
     world.connection.pending_bytes = MAX_QUEUED_BYTES + 1
     deferred = world.add(world.parts(2))
     world.runner.run_until_idle()
@@ -94,14 +94,14 @@ def test_resuming_often_is_harmless(world: World) -> None:
     assert deferred.answers == [(b"0", True), (b"", False)]
 
 
-def test_too_many_are_rejected(world: World) -> None:
+def test_streams_above_the_limit_are_rejected(world: World) -> None:
     deferreds = [world.add(world.parts(0)) for _ in range(MAX_STREAMS + 1)]
     assert [each.answers for each in deferreds] == [[]] * MAX_STREAMS + [[None]]
     world.runner.run_until_idle()
     assert world.add(world.parts(0)).answers == []
 
 
-def test_who_wants_no_answer_gets_none(world: World) -> None:
+def test_request_without_reply_makes_no_parts(world: World) -> None:
     world.add(world.parts(3), pending=False)
     world.runner.run_until_idle()
     assert world.made == []
@@ -118,7 +118,7 @@ def test_a_stream_that_fails_is_rejected_and_the_next_one_goes_on(world: World) 
     assert good.answers == [(b"0", True), (b"", False)]
 
 
-def test_nothing_after_close(world: World) -> None:
+def test_no_part_is_sent_after_close(world: World) -> None:
     deferred = world.add(world.parts(2))
     world.streams.close()
     world.runner.run_until_idle()

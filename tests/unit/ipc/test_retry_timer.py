@@ -78,7 +78,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_the_first_attempt_comes_at_once_and_elsewhere(
+def test_first_attempt_runs_at_once_on_another_thread(
     timer: RetryTimer, attempts: Attempts
 ) -> None:
     timer.start()
@@ -104,7 +104,7 @@ def test_success_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
     assert attempts.count == 1
 
 
-def test_after_a_success_that_did_not_last(
+def test_pauses_continue_after_a_success_without_reset(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True
@@ -114,7 +114,7 @@ def test_after_a_success_that_did_not_last(
     assert pauses == [0, 100, 200]
 
 
-def test_after_a_success_that_did_last(
+def test_pauses_start_anew_after_reset(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True
@@ -144,7 +144,7 @@ def test_a_start_during_the_attempt_that_succeeds_is_not_lost() -> None:
         others[0].join()
 
 
-def test_start_while_it_tries_changes_nothing(
+def test_start_during_attempts_has_no_effect(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     timer.suspend()
@@ -153,7 +153,7 @@ def test_start_while_it_tries_changes_nothing(
     assert pauses == [0]
 
 
-def test_nothing_is_tried_while_suspended(timer: RetryTimer, attempts: Attempts) -> None:
+def test_no_attempt_runs_while_suspended(timer: RetryTimer, attempts: Attempts) -> None:
     before = tasks()
     timer.start()
     attempts.wait_for(1)
@@ -166,7 +166,9 @@ def test_nothing_is_tried_while_suspended(timer: RetryTimer, attempts: Attempts)
     attempts.wait_for(count + 1)
 
 
-def test_a_start_while_suspended_waits_for_the_end(timer: RetryTimer, attempts: Attempts) -> None:
+def test_start_while_suspended_takes_effect_at_resume(
+    timer: RetryTimer, attempts: Attempts
+) -> None:
     before = tasks()
     timer.suspend()
     timer.start()
@@ -175,7 +177,7 @@ def test_a_start_while_suspended_waits_for_the_end(timer: RetryTimer, attempts: 
     attempts.wait_for(1)
 
 
-def test_close_ends_it(attempts: Attempts) -> None:
+def test_close_ends_the_attempts(attempts: Attempts) -> None:
     gc.collect()
     before, descriptors = tasks(), len(os.listdir("/proc/self/fd"))
     timer = RetryTimer(attempts)
@@ -191,7 +193,9 @@ def test_close_ends_it(attempts: Attempts) -> None:
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_it_gets_over_the_loss_of_its_timer(attempts: Attempts, pauses: list[int]) -> None:
+def test_timer_is_made_again_after_its_descriptor_was_closed(
+    attempts: Attempts, pauses: list[int]
+) -> None:
     closed: list[int] = []
 
     def attempt() -> bool:
@@ -207,7 +211,7 @@ def test_it_gets_over_the_loss_of_its_timer(attempts: Attempts, pauses: list[int
         wait_until(lambda: not timer._wanted)
 
 
-def test_an_abandoned_timer_leaves_the_parents_alone(timer: RetryTimer, attempts: Attempts) -> None:
+def test_abandoned_timer_does_not_affect_the_parents(timer: RetryTimer, attempts: Attempts) -> None:
     timer.start()
     attempts.wait_for(1)
     timer.suspend()

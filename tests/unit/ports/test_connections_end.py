@@ -72,7 +72,7 @@ def talk(setup: Setup, host: ProducerIPCService | ConsumerIPCService, *frames: b
     return far
 
 
-def test_of_producers(setup: Setup) -> None:
+def test_objects_of_a_closed_producer_connection_are_freed(setup: Setup) -> None:
     host = ProducerIPCService(setup.runner, setup.service.connect_producer)
     consumer = setup.enable(make_config("ds"))
     before = count()
@@ -95,7 +95,7 @@ def test_of_producers(setup: Setup) -> None:
     host.close()
 
 
-def test_of_consumers(setup: Setup) -> None:
+def test_objects_of_a_closed_consumer_connection_are_freed(setup: Setup) -> None:
     host = ConsumerIPCService(setup.runner, setup.service.connect_consumer)
     before = count()
     far = talk(

@@ -84,7 +84,9 @@ def client_of(consumer: MockConsumer) -> ConsumerIPCClient:
 
 
 class TestSession:
-    def test_from_enabling_to_reading(self, world: World, consumer: MockConsumer) -> None:
+    def test_session_is_enabled_stopped_and_read(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         world.record(consumer, "one", "two")
         assert consumer.connected
         consumer.flush()
@@ -102,22 +104,30 @@ class TestSession:
         world.run()
         assert not world.service.sessions
 
-    def test_packets_larger_than_a_frame(self, world: World, consumer: MockConsumer) -> None:
+    def test_packets_larger_than_a_frame_are_joined(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         names = ["a" * 300_000, "b", "c" * 200_000]
         world.record(consumer, *names, size_kb=2048)
         assert texts(world.read(consumer)) == names
 
-    def test_refused(self, world: World, consumer: MockConsumer) -> None:
+    def test_refused_session_ends_with_the_error(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         world.enable(make_config(size_kb=0), consumer)
         (error,) = consumer.disabled
         assert "buffer" in error.lower()
 
-    def test_a_config_too_large_for_a_frame(self, world: World, consumer: MockConsumer) -> None:
+    def test_config_too_large_for_a_frame_is_refused(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         world.enable(make_config("n" * 140_000), consumer)
         (error,) = consumer.disabled
         assert "131020" in error
 
-    def test_deferred_start_and_new_filters(self, world: World, consumer: MockConsumer) -> None:
+    def test_deferred_session_starts_and_changes_its_filters(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         producer = world.producer("ds")
         config = make_config("ds", deferred_start=True)
         config.data_sources[0].producer_name_filter = ["somebody"]
@@ -130,7 +140,9 @@ class TestSession:
         assert world.session().started
         assert len(world.session().instances) == 1
 
-    def test_into_a_descriptor(self, world: World, consumer: MockConsumer, tmp_path: Path) -> None:
+    def test_trace_is_written_into_a_descriptor(
+        self, world: World, consumer: MockConsumer, tmp_path: Path
+    ) -> None:
         path = tmp_path / "trace"
         producer = world.producer("ds")
         with path.open("wb") as file:  # closed before the service is bound
@@ -141,12 +153,12 @@ class TestSession:
         world.run()
         assert b"one" in path.read_bytes()
 
-    def test_flush_without_a_session(self, world: World, consumer: MockConsumer) -> None:
+    def test_flush_without_a_session_fails(self, world: World, consumer: MockConsumer) -> None:
         consumer.flush()
         world.run()
         assert consumer.flushes == [False]
 
-    def test_detach_and_attach(self, world: World, consumer: MockConsumer) -> None:
+    def test_detached_session_can_be_attached(self, world: World, consumer: MockConsumer) -> None:
         world.record(consumer, "one")
         detached: list[bool] = []
         consumer.endpoint.detach("key", detached.append)
@@ -164,7 +176,7 @@ class TestSession:
         assert heir.disabled == [""]
         assert texts(world.read(heir)) == ["one"]
 
-    def test_clone(self, world: World, consumer: MockConsumer) -> None:
+    def test_session_can_be_cloned(self, world: World, consumer: MockConsumer) -> None:
         world.record(consumer, "one")
         cloner = world.consumer()
         cloner.clone(session_id=1)
@@ -177,7 +189,7 @@ class TestSession:
 
 
 class TestQuestions:
-    def test_stats(self, world: World, consumer: MockConsumer) -> None:
+    def test_trace_stats_are_returned(self, world: World, consumer: MockConsumer) -> None:
         stats: list[bytes | None] = []
         consumer.endpoint.get_trace_stats(stats.append)
         world.run()
@@ -187,7 +199,9 @@ class TestQuestions:
         assert stats[0] is None
         assert TraceStats.decode(stats[1] or b"").tracing_sessions == 1
 
-    def test_a_state_in_many_parts(self, world: World, consumer: MockConsumer) -> None:
+    def test_service_state_in_many_parts_is_joined(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         names = [f"{number} ".ljust(3000, "n") for number in range(100)]
         world.producer(*names)
         states: list[TracingServiceState] = []
@@ -198,13 +212,13 @@ class TestQuestions:
         assert [descriptor and descriptor.name for descriptor in found] == names
         assert states[1].data_sources == []
 
-    def test_capabilities(self, world: World, consumer: MockConsumer) -> None:
+    def test_capabilities_are_returned(self, world: World, consumer: MockConsumer) -> None:
         told: list[ipc.TracingServiceCapabilities] = []
         consumer.endpoint.query_capabilities(told.append)
         world.run()
         assert told[0].has_clone_session
 
-    def test_events(self, world: World, consumer: MockConsumer) -> None:
+    def test_observable_events_are_delivered(self, world: World, consumer: MockConsumer) -> None:
         consumer.observe(
             ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
             | ObservableEvents.TYPE_DATA_SOURCES_INSTANCES
@@ -221,7 +235,9 @@ class TestQuestions:
 
 
 class TestEnd:
-    def test_of_ours(self, world: World, consumer: MockConsumer) -> None:
+    def test_disconnect_ends_the_session_without_an_error(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         world.record(consumer)
         assert client_of(consumer).connected
         consumer.flush()
@@ -234,7 +250,9 @@ class TestEnd:
         assert consumer.flushes == []  # never after the end
         assert not world.service.sessions
 
-    def test_of_the_service(self, world: World, consumer: MockConsumer) -> None:
+    def test_disconnection_by_the_service_is_reported(
+        self, world: World, consumer: MockConsumer
+    ) -> None:
         world.record(consumer)
         consumer.flush()
         world.host.close()
@@ -245,7 +263,7 @@ class TestEnd:
         consumer.flush()  # harmless, and not answered
         world.run()
 
-    def test_refused_by_the_rule(self, world: World) -> None:
+    def test_refused_connection_is_reported(self, world: World) -> None:
         world.host = ConsumerIPCService(
             world.runner, world.service.connect_consumer, may_connect=lambda _: False
         )
@@ -254,7 +272,7 @@ class TestEnd:
         world.run()
         assert "group" in client_of(consumer).error
 
-    def test_abandon_touches_nothing_but_its_own_copy(self, tmp_path: Path) -> None:
+    def test_abandon_closes_only_its_own_descriptor(self, tmp_path: Path) -> None:
         childs_runner = FakeTaskRunner()
         far, near = UnixSocket.pair()
         parents_copy = os.dup(far.fileno())
@@ -274,7 +292,7 @@ class TestEnd:
         os.close(parents_copy)
         near.close()
 
-    def test_a_service_that_is_silent(self) -> None:
+    def test_service_that_does_not_answer_is_reported(self) -> None:
         runner = FakeTaskRunner()
         far, near = UnixSocket.pair()
         service = type("Service", (), {})()
@@ -327,7 +345,7 @@ def other() -> Iterator[Callable[..., OtherService]]:
 
 
 class TestOtherAges:
-    def test_a_service_that_knows_next_to_nothing(self, other: Any) -> None:
+    def test_methods_unknown_to_the_service_count_as_refused(self, other: Any) -> None:
         service = other(["EnableTracing", "ReadBuffers"])
         consumer, answers = service.consumer, list[Any]()
         assert consumer.connected
@@ -349,7 +367,7 @@ class TestOtherAges:
         assert answers == none
         assert service.client.connected
 
-    def test_methods_in_another_order_and_unknown_fields(self, other: Any) -> None:
+    def test_methods_are_bound_by_name_and_unknown_fields_ignored(self, other: Any) -> None:
         def read(_request: Raw, deferred: Deferred) -> None:
             slice_ = bytes_field(1, b"packet") + b"\x10\x01" + bytes_field(77, b"?")
             deferred.resolve(Raw(bytes_field(99, b"?") + bytes_field(2, slice_)), has_more=True)
@@ -367,7 +385,7 @@ class TestOtherAges:
         assert service.consumer.data == b"\x0a\x06packet"
         assert service.consumer.reads == [(8, True), (0, False)]
 
-    def test_unknown_frames_are_passed_over(self, other: Any) -> None:
+    def test_unknown_frames_are_ignored(self, other: Any) -> None:
         service = other(list(CONSUMER_PORT.by_name))
         for frame in (b"\x04\x00\x00\x00\xff\xff\xff\xff", b"\0\0\0\0"):
             service.end.push(frame)
@@ -376,7 +394,7 @@ class TestOtherAges:
         service.runner.run_until_idle()
         assert service.client.connected
 
-    def test_garbage_for_an_answer_ends_the_connection(self, other: Any) -> None:
+    def test_undecodable_reply_ends_the_connection(self, other: Any) -> None:
         service = other(
             ["ReadBuffers"], ReadBuffers=lambda _, deferred: deferred.resolve(Raw(b"\x12\x7f"))
         )
@@ -385,18 +403,20 @@ class TestOtherAges:
         assert "can't be read" in service.client.error
         assert not service.consumer.connected
 
-    def test_the_wrong_socket(self, other: Any) -> None:
+    def test_producer_socket_is_refused(self, other: Any) -> None:
         service = other(["CommitData"], name="ProducerPort")
         assert "give the consumer socket's address" in service.client.error
         assert not service.consumer.connected
 
 
 class TestConnect:
-    def test_nobody_there(self, world: World, consumer: MockConsumer, tmp_path: Path) -> None:
+    def test_connecting_without_a_service_is_an_error(
+        self, world: World, consumer: MockConsumer, tmp_path: Path
+    ) -> None:
         with pytest.raises(TransportError, match=r"stretto traced.*PERFETTO_CONSUMER_SOCK_NAME"):
             ConsumerIPCClient.connect(str(tmp_path / "none"), consumer, world.runner)
 
-    def test_another_users_service(
+    def test_service_of_another_user_is_refused(
         self, world: World, consumer: MockConsumer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
@@ -406,7 +426,7 @@ class TestConnect:
             ConsumerIPCClient.connect(listener.address, consumer, world.runner)
         listener.close()
 
-    def test_over_a_path(self, world: World, tmp_path: Path) -> None:
+    def test_client_connects_over_a_path(self, world: World, tmp_path: Path) -> None:
         world.host.listen(UnixListener(str(tmp_path / "socket")))
         told: list[Any] = []
         client = ConsumerIPCClient.connect(

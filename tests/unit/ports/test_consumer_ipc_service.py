@@ -109,11 +109,13 @@ class TestPort:
 
 
 class TestConnection:
-    def test_the_kernel_tells_who_it_is(self, world: World, remote: RemoteConsumer) -> None:
+    def test_consumer_has_the_uid_of_its_credentials(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         assert world.connected_as == [os.getuid()]
         assert world.host.connection_count == 1
 
-    def test_who_may_not_is_hung_up_on(self, world: World) -> None:
+    def test_peer_without_permission_is_disconnected(self, world: World) -> None:
         asked: list[PeerCredentials] = []
 
         def never(peer: PeerCredentials) -> bool:
@@ -129,7 +131,7 @@ class TestConnection:
         assert world.connected_as == []
 
     @pytest.mark.parametrize("allowed", [False, True])
-    def test_over_a_network_only_where_that_is_allowed(self, world: World, allowed: bool) -> None:
+    def test_network_consumer_needs_permission(self, world: World, allowed: bool) -> None:
         host = ConsumerIPCService(world.runner, world.connect, allow_network=allowed)
 
         class Network:
@@ -143,7 +145,7 @@ class TestConnection:
         remote.close()
         host.close()
 
-    def test_its_session_ends_with_it(self, world: World, remote: RemoteConsumer) -> None:
+    def test_session_ends_with_its_connection(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote)
         assert world.service.sessions
         remote.close()
@@ -151,58 +153,66 @@ class TestConnection:
         assert not world.service.sessions
         assert world.host.connection_count == 0
 
-    def test_close_hangs_up(self, world: World, remote: RemoteConsumer) -> None:
+    def test_close_disconnects_the_consumers(self, world: World, remote: RemoteConsumer) -> None:
         world.host.close()
         world.run()
         assert remote.hung_up
 
 
 class TestSession:
-    def test_enable_is_answered_at_the_end(self, world: World, remote: RemoteConsumer) -> None:
+    def test_enable_is_answered_when_the_session_ends(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         enabled = world.record(remote)
         assert enabled == []
         assert world.call(remote, "DisableTracing") == [ipc.DisableTracingResponse()]
         assert enabled == [ipc.EnableTracingResponse(disabled=True)]
         assert not enabled.has_more
 
-    def test_enable_that_fails(self, world: World, remote: RemoteConsumer) -> None:
+    def test_failed_enable_is_answered_with_the_error(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         (reply,) = world.call(remote, "EnableTracing", trace_config=make_config(size_kb=0))
         assert reply.disabled
         assert "buffer" in reply.error.lower()
 
-    def test_no_config_is_an_empty_one(self, world: World, remote: RemoteConsumer) -> None:
+    def test_missing_config_counts_as_empty(self, world: World, remote: RemoteConsumer) -> None:
         world.call(remote, "EnableTracing")
         assert world.session().config == TraceConfig()
 
-    def test_a_second_enable_takes_the_answer_over(
-        self, world: World, remote: RemoteConsumer
-    ) -> None:
+    def test_second_enable_rejects_the_first(self, world: World, remote: RemoteConsumer) -> None:
         first = world.record(remote)
         (second,) = world.call(remote, "EnableTracing", trace_config=make_config("ds"))
         assert first == [None]
         assert "session" in second.error
         assert world.session().started
 
-    def test_deferred_start(self, world: World, remote: RemoteConsumer) -> None:
+    def test_deferred_session_is_started_by_request(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote, deferred_start=True)
         assert not world.session().started
         world.call(remote, "StartTracing")
         assert world.session().started
 
-    def test_free_buffers(self, world: World, remote: RemoteConsumer) -> None:
+    def test_free_buffers_ends_the_session(self, world: World, remote: RemoteConsumer) -> None:
         enabled = world.record(remote)
         assert world.call(remote, "FreeBuffers", buffer_ids=[1]) == [ipc.FreeBuffersResponse()]
         assert enabled == [ipc.EnableTracingResponse(disabled=True)]
         assert not world.service.sessions
 
-    def test_flush(self, world: World, remote: RemoteConsumer) -> None:
+    def test_flush_is_answered_when_it_is_complete(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote)
         assert world.call(remote, "Flush", timeout_ms=100) == [ipc.FlushResponse()]
 
     def test_flush_without_a_session_fails(self, world: World, remote: RemoteConsumer) -> None:
         assert world.call(remote, "Flush") == [None]
 
-    def test_change_trace_config(self, world: World, remote: RemoteConsumer) -> None:
+    def test_change_trace_config_reaches_the_session(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         config = make_config("ds")
         config.data_sources[0].producer_name_filter = ["somebody"]
         producer = world.producer("ds")
@@ -212,7 +222,7 @@ class TestSession:
         world.call(remote, "ChangeTraceConfig", trace_config=config)
         assert len(world.session().instances) == 1
 
-    def test_the_trace_goes_into_a_descriptor(
+    def test_trace_is_written_into_the_descriptor(
         self, world: World, remote: RemoteConsumer, tmp_path: Path
     ) -> None:
         path = tmp_path / "trace"
@@ -225,7 +235,7 @@ class TestSession:
         assert texts(decode_packets(path.read_bytes())) == ["one", "two"]
         assert trace_of(world.call(remote, "ReadBuffers")) == []
 
-    def test_a_descriptor_for_nothing_is_closed(self, world: World, remote: RemoteConsumer) -> None:
+    def test_unexpected_descriptor_is_closed(self, world: World, remote: RemoteConsumer) -> None:
         read_fd, write_fd = os.pipe()
         world.call(remote, "EnableTracing", fd=write_fd, trace_config=make_config("ds"))
         os.close(write_fd)
@@ -234,26 +244,34 @@ class TestSession:
 
 
 class TestReadBuffers:
-    def test_brings_the_trace(self, world: World, remote: RemoteConsumer) -> None:
+    def test_read_buffers_returns_the_trace(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote, "one", "two")
         assert trace_of(world.call(remote, "ReadBuffers")) == ["one", "two"]
         assert trace_of(world.call(remote, "ReadBuffers")) == []
 
-    def test_without_a_session(self, world: World, remote: RemoteConsumer) -> None:
+    def test_read_buffers_without_a_session_is_empty(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         assert trace_of(world.call(remote, "ReadBuffers")) == []
 
-    def test_packets_larger_than_a_frame(self, world: World, remote: RemoteConsumer) -> None:
+    def test_packets_larger_than_a_frame_are_split(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         names = ["a" * 700_000, "b", "c" * 200_000]
         world.record(remote, *names, size_kb=4096)
         assert trace_of(world.call(remote, "ReadBuffers")) == names
 
-    def test_two_at_once(self, world: World, remote: RemoteConsumer) -> None:
+    def test_concurrent_requests_are_answered_in_order(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote, "one", "two")
         first, second = remote.call("ReadBuffers"), remote.call("ReadBuffers")
         world.run()
         assert (trace_of(first), trace_of(second)) == (["one", "two"], [])
 
-    def test_freed_meanwhile(self, world: World, remote: RemoteConsumer) -> None:
+    def test_buffers_freed_during_a_read_end_the_stream(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote, *(str(number) * 1000 for number in range(100)))
         read = remote.call("ReadBuffers")
         world.call(remote, "FreeBuffers")
@@ -282,14 +300,16 @@ class TestBackPressure:
         yield far, world
         far.close()
 
-    def test_little_waits_however_long_nobody_reads(self, slow: tuple[UnixSocket, World]) -> None:
+    def test_queue_stays_short_while_the_consumer_does_not_read(
+        self, slow: tuple[UnixSocket, World]
+    ) -> None:
         _, world = slow
         world.advance(3600_000)
         (connection,) = world.host._connections
         assert 0 < connection.pending_bytes < MAX_QUEUED_BYTES + (128 << 10)
         assert world.host.connection_count == 1
 
-    def test_it_all_comes_in_the_end(self, slow: tuple[UnixSocket, World]) -> None:
+    def test_slow_consumer_gets_the_whole_trace(self, slow: tuple[UnixSocket, World]) -> None:
         far, world = slow
         buffer, received = memoryview(bytearray(50_000)), 0
         while received < 8192 * 1000:
@@ -299,14 +319,18 @@ class TestBackPressure:
             world.run()
         assert world.host.connection_count == 1
 
-    def test_other_answers_come_between(self, slow: tuple[UnixSocket, World]) -> None:
+    def test_other_replies_are_sent_between_parts_of_the_trace(
+        self, slow: tuple[UnixSocket, World]
+    ) -> None:
         _, world = slow
         other = world.join()
         assert len(world.call(other, "QueryCapabilities")) == 1
 
 
 class TestDetach:
-    def test_leaves_the_session_to_itself(self, world: World, remote: RemoteConsumer) -> None:
+    def test_detached_session_outlives_its_connection(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         enabled = world.record(remote, "one")
         assert world.call(remote, "Detach", key="k") == [ipc.DetachResponse()]
         remote.close()
@@ -324,13 +348,17 @@ class TestDetach:
         assert ended == [ipc.EnableTracingResponse(disabled=True)]
         assert trace_of(world.call(heir, "ReadBuffers")) == ["one"]
 
-    def test_twice_by_one_key_fails(self, world: World, remote: RemoteConsumer) -> None:
+    def test_second_detach_with_the_same_key_fails(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote)
         world.call(remote, "Detach", key="k")
         assert world.call(remote, "Detach", key="k") == [None]
         assert world.call(remote, "Attach", key="other") == [None]
 
-    def test_a_session_that_ended_meanwhile(self, world: World, remote: RemoteConsumer) -> None:
+    def test_session_that_ended_while_detached_reports_its_end(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote)
         world.call(remote, "Detach", key="k")
         world.session().disable()
@@ -341,7 +369,7 @@ class TestDetach:
 
 
 class TestClone:
-    def test_into_memory(self, world: World, remote: RemoteConsumer) -> None:
+    def test_clone_is_read_by_its_consumer(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote, "one")
         cloner = world.join()
         (reply,) = world.call(cloner, "CloneSession", session_id=1)
@@ -349,7 +377,9 @@ class TestClone:
         assert trace_of(world.call(cloner, "ReadBuffers")) == ["one"]
         assert len(world.service.sessions) == 2
 
-    def test_into_a_descriptor(self, world: World, remote: RemoteConsumer, tmp_path: Path) -> None:
+    def test_clone_is_written_into_a_descriptor(
+        self, world: World, remote: RemoteConsumer, tmp_path: Path
+    ) -> None:
         producer = world.producer("ds")
         with (tmp_path / "source").open("wb+") as source:
             config = make_config("ds", write_into_file=True)
@@ -360,12 +390,12 @@ class TestClone:
         assert (reply.success, reply.was_write_into_file) == (True, True)
         assert texts(decode_packets((tmp_path / "clone").read_bytes())) == ["one"]
 
-    def test_of_nothing(self, world: World, remote: RemoteConsumer) -> None:
+    def test_clone_of_unknown_session_fails(self, world: World, remote: RemoteConsumer) -> None:
         (reply,) = world.call(remote, "CloneSession", unique_session_name="nobody")
         assert not reply.success
         assert "no such session" in reply.error
 
-    def test_two_at_once(self, world: World, remote: RemoteConsumer) -> None:
+    def test_second_clone_by_one_consumer_fails(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote)
         cloner = world.join()
         replies = [cloner.call("CloneSession", session_id=1) for _ in range(3)]
@@ -374,7 +404,7 @@ class TestClone:
 
 
 class TestQuestions:
-    def test_stats(self, world: World, remote: RemoteConsumer) -> None:
+    def test_stats_are_those_of_the_session(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote, "one")
         (reply,) = world.call(remote, "GetTraceStats")
         stats = ipc.GetTraceStatsResponse.decode(reply).trace_stats
@@ -382,7 +412,7 @@ class TestQuestions:
         assert stats.tracing_sessions == 1
         assert stats.writer_stats
 
-    def test_stats_of_very_many_writers_come_without_them(
+    def test_stats_too_large_for_a_frame_leave_out_the_writers(
         self, world: World, remote: RemoteConsumer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.record(remote)
@@ -394,20 +424,28 @@ class TestQuestions:
         (reply,) = world.call(remote, "GetTraceStats")
         assert ipc.GetTraceStatsResponse.decode(reply).trace_stats == TraceStats(tracing_sessions=7)
 
-    def test_stats_without_a_session(self, world: World, remote: RemoteConsumer) -> None:
+    def test_stats_without_a_session_are_rejected(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         assert world.call(remote, "GetTraceStats") == [None]
 
-    def test_capabilities(self, world: World, remote: RemoteConsumer) -> None:
+    def test_capabilities_are_those_of_the_service(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         (reply,) = world.call(remote, "QueryCapabilities")
         assert reply.capabilities.has_query_capabilities
         assert reply.capabilities.has_clone_session
 
-    def test_bugreports_are_no_more(self, world: World, remote: RemoteConsumer) -> None:
+    def test_save_trace_for_bugreport_is_refused(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         (reply,) = world.call(remote, "SaveTraceForBugreport")
         assert not reply.success
         assert "CloneSession" in reply.msg
 
-    def test_a_large_state_comes_in_parts(self, world: World, remote: RemoteConsumer) -> None:
+    def test_large_service_state_is_sent_in_parts(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         names = [f"{number} ".ljust(3000, "n") for number in range(100)]
         world.producer(*names)
         replies = world.call(remote, "QueryServiceState")
@@ -447,7 +485,9 @@ class TestQuestions:
         assert f"process {os.getpid()}" in error
         assert "Flush" in error
 
-    def test_sessions_only(self, world: World, remote: RemoteConsumer) -> None:
+    def test_state_with_sessions_only_leaves_out_producers(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote)
         reply = world.call(remote, "QueryServiceState", sessions_only=True)[0]
         state = ipc.QueryServiceStateResponse.decode(reply).service_state
@@ -460,7 +500,7 @@ class TestObserveEvents:
     ALL_STARTED = ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
     INSTANCES = ObservableEvents.TYPE_DATA_SOURCES_INSTANCES
 
-    def test_tells_what_happens(self, world: World, remote: RemoteConsumer) -> None:
+    def test_events_of_the_session_are_sent(self, world: World, remote: RemoteConsumer) -> None:
         events = world.call(
             remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED, self.INSTANCES]
         )
@@ -471,21 +511,25 @@ class TestObserveEvents:
         assert any(each.instance_state_changes for each in told)
         assert events.has_more
 
-    def test_a_new_one_ends_the_old_one(self, world: World, remote: RemoteConsumer) -> None:
+    def test_new_observation_ends_the_previous_one(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         old = world.call(remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED])
         new = world.call(remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED])
         assert (old, old.has_more) == ([ipc.ObserveEventsResponse()], False)
         world.record(remote)
         assert len(new) == 1
 
-    def test_none_ends_it(self, world: World, remote: RemoteConsumer) -> None:
+    def test_observing_no_events_ends_the_observation(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         old = world.call(remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED])
         none = world.call(remote, "ObserveEvents")
         assert old.has_more is none.has_more is False
         world.record(remote)
         assert len(old) == len(none) == 1
 
-    def test_very_many_at_once_come_in_parts(self, world: World, remote: RemoteConsumer) -> None:
+    def test_many_events_are_sent_in_parts(self, world: World, remote: RemoteConsumer) -> None:
         names = [f"{number} ".ljust(3000, "n") for number in range(60)]
         for name in names:
             world.producer("ds", name=name)

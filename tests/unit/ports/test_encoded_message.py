@@ -21,32 +21,32 @@ def state(*name_sizes: int) -> TracingServiceState:
 
 
 @pytest.mark.parametrize("limit", [20, 50, 10_000])
-def test_parts_together_are_the_message(limit: int) -> None:
+def test_joined_parts_equal_the_message(limit: int) -> None:
     whole = state(*range(10))
     parts = list(split_message(whole.encode(), limit))
     assert all(0 < len(part) <= limit for part in parts)
     assert TracingServiceState.decode(b"".join(parts)) == whole
 
 
-def test_each_part_is_as_full_as_can_be() -> None:
+def test_parts_are_filled_up_to_the_limit() -> None:
     assert len(list(split_message(state(*[5] * 8).encode(), 10_000))) == 1
 
 
-def test_what_fits_nowhere_is_left_out() -> None:
+def test_fields_above_the_limit_are_left_out() -> None:
     parts = list(split_message(state(5, 100, 6).encode(), 50))
     assert TracingServiceState.decode(b"".join(parts)) == state(5, 6)
 
 
-def test_nothing_is_one_empty_part() -> None:
+def test_empty_message_is_one_empty_part() -> None:
     assert list(split_message(b"", 50)) == [b""]
 
 
-def test_without_field() -> None:
+def test_without_field_removes_all_its_occurrences() -> None:
     left = without_field(state(1, 2, 3).encode(), 2)
     assert TracingServiceState.decode(left) == state()
 
 
-def test_field_bytes() -> None:
+def test_field_bytes_joins_all_occurrences() -> None:
     encoded = b"\x08\x05" + b"\x0a\x02ab" + b"\x12\x01x" + b"\x0a\x01c"
     assert field_bytes(encoded, 1) == b"abc"
     assert field_bytes(encoded, 3) == b""

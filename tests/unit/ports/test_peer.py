@@ -26,7 +26,7 @@ def identity(**fields: object) -> IPCFrame.SetPeerIdentity:
     return Identity(**(given | fields))  # type: ignore[arg-type]
 
 
-def test_unix_peers_are_who_the_kernel_says() -> None:
+def test_unix_peer_has_the_credentials_of_the_kernel() -> None:
     one, other = UnixSocket.pair()
     peer = peer_of(one)
     peer.introduce(identity())
@@ -36,7 +36,7 @@ def test_unix_peers_are_who_the_kernel_says() -> None:
     other.close()
 
 
-def test_remote_peers_say_it_themselves_once() -> None:
+def test_first_identity_of_a_remote_peer_counts() -> None:
     peer = Peer(address="192.0.2.1:10")
     assert (peer.uid, peer.pid, peer.machine_id, peer.is_remote) == (0, 0, 0, True)
     peer.introduce(identity())
@@ -45,7 +45,7 @@ def test_remote_peers_say_it_themselves_once() -> None:
     assert (peer.machine_id, peer.machine_name) == (machine_id("box", ""), "Box")
 
 
-def test_what_they_say_is_bounded() -> None:
+def test_length_of_machine_names_is_limited() -> None:
     peer = Peer(address="192.0.2.1:10")
     peer.introduce(identity(uid=-2, machine_name="x" * 10_000))
     assert peer.uid == 2**32 - 2
@@ -62,11 +62,11 @@ def test_what_they_say_is_bounded() -> None:
         ("", "vsock://2:5", machine_id("vsock://2", "")),
     ],
 )
-def test_machine_id(hint: str, address: str, expected: int) -> None:
+def test_machine_id_depends_on_hint_or_address(hint: str, address: str, expected: int) -> None:
     assert machine_id(hint, address) == expected
 
 
-def test_own_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_identity_has_process_user_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFETTO_MACHINE_NAME", "here")
     own = own_identity()
     assert (own.pid, own.uid) == (os.getpid(), os.geteuid())
@@ -74,6 +74,6 @@ def test_own_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     assert own.machine_name == "here"
 
 
-def test_a_machine_without_a_name_is_called_by_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_machine_name_is_that_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFETTO_MACHINE_NAME", raising=False)
     assert machine_name() == os.uname().sysname

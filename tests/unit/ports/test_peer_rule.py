@@ -26,15 +26,17 @@ def peer(uid: int, gid: int = 100, groups: tuple[int, ...] = ()) -> PeerCredenti
         (peer(1001, gid=0, groups=(6, 8)), False),
     ],
 )
-def test_own_user_root_and_one_group(who: PeerCredentials, *, allowed: bool) -> None:
+def test_own_user_root_and_group_members_may_connect(
+    who: PeerCredentials, *, allowed: bool
+) -> None:
     assert PeerRule(group=7, uid=1000)(who) is allowed
 
 
-def test_no_group_unless_given() -> None:
+def test_no_group_may_connect_by_default() -> None:
     assert not PeerRule(uid=1000)(peer(1001, gid=0, groups=(0, 7)))
 
 
-def test_of_a_real_socket() -> None:
+def test_rule_applies_to_credentials_of_a_socket() -> None:
     one, other = UnixSocket.pair()
     credentials = one.peer_credentials()
     assert PeerRule()(credentials)

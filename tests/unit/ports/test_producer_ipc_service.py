@@ -164,7 +164,7 @@ REQUESTS = [
 
 
 class TestInitialize:
-    def test_tells_the_service_who_it_is(self, talk: Talk) -> None:
+    def test_service_gets_the_identity_of_the_producer(self, talk: Talk) -> None:
         (reply,) = talk.initialize(
             producer_name="p",
             shared_memory_page_size_hint_bytes=4096,
@@ -191,16 +191,18 @@ class TestInitialize:
         ]
 
     @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
-    def test_scraping(self, talk: Talk, mode: int, expected: bool) -> None:
+    def test_scraping_follows_request_or_default(
+        self, talk: Talk, mode: int, expected: bool
+    ) -> None:
         talk.initialize(smb_scraping_mode=mode)
         assert talk.log[0][1].smb_scraping is expected
 
-    def test_twice_is_rejected(self, talk: Talk) -> None:
+    def test_second_initialize_is_rejected(self, talk: Talk) -> None:
         talk.initialize()
         assert talk.initialize() == [None]
         assert len(talk.log) == 1
 
-    def test_refused_by_the_service(self, talk: Talk) -> None:
+    def test_producer_refused_by_the_service_is_rejected(self, talk: Talk) -> None:
         talk.refuse = True
         assert talk.initialize() == [None]
         assert talk.call("Sync", ipc.SyncRequest()) == [None]
@@ -218,7 +220,7 @@ class TestMemoryOfTheProducer:
         talk.runner.run_until_idle()
         return replies[0]
 
-    def test_is_taken(self, talk: Talk, memory: int) -> None:
+    def test_memory_of_the_producer_is_used(self, talk: Talk, memory: int) -> None:
         before = len(os.listdir("/proc/self/fd"))
         reply = self.offer(talk, memory)
         assert reply.using_shmem_provided_by_producer
@@ -226,28 +228,28 @@ class TestMemoryOfTheProducer:
         assert talk.log[0][2] >= 0
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_commits_count_at_once(self, talk: Talk, memory: int) -> None:
+    def test_commits_count_before_the_command_stream_exists(self, talk: Talk, memory: int) -> None:
         self.offer(talk, memory)
         assert handled(talk, b"frames") == 6
 
-    def test_is_refused_by_the_service(self, talk: Talk, memory: int) -> None:
+    def test_memory_refused_by_the_service_is_not_used(self, talk: Talk, memory: int) -> None:
         talk.takes_memory = False
         assert not self.offer(talk, memory).using_shmem_provided_by_producer
         assert handled(talk, b"frames") == 0
 
-    def test_a_descriptor_that_nobody_announced(self, talk: Talk, memory: int) -> None:
+    def test_unannounced_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
         before = len(os.listdir("/proc/self/fd"))
         assert not self.offer(talk, memory, provided=False).using_shmem_provided_by_producer
         assert talk.log[0][2] == -1
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_an_announcement_without_a_descriptor(self, talk: Talk) -> None:
+    def test_announced_memory_without_descriptor_is_not_used(self, talk: Talk) -> None:
         (reply,) = talk.initialize(producer_provided_shmem=True)
         assert not reply.using_shmem_provided_by_producer
 
 
 class TestRemote:
-    def test_its_chunks_come_inside_of_messages(self, memory: int) -> None:
+    def test_remote_producer_sends_its_chunks_within_messages(self, memory: int) -> None:
         peer = Peer(address="127.0.0.1:1")
         peer.introduce(
             ipc.IPCFrame.SetPeerIdentity(pid=5, uid=6, machine_id_hint="a", machine_name="A")
@@ -263,7 +265,7 @@ class TestRemote:
 
 class TestRequests:
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
-    def test_reaches_the_endpoint(
+    def test_requests_reach_the_endpoint(
         self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
     ) -> None:
         talk.initialize()
@@ -272,19 +274,19 @@ class TestRequests:
         assert talk.log[1:] == [logged]
 
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
-    def test_before_initialize_is_rejected(
+    def test_requests_before_initialize_are_rejected(
         self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
     ) -> None:
         assert talk.call(name, request_) == [None]
         assert talk.log == []
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_without_a_descriptor_is_rejected(self, talk: Talk, name: str) -> None:
+    def test_data_source_without_descriptor_is_rejected(self, talk: Talk, name: str) -> None:
         talk.initialize()
         assert talk.call(name, ipc.RegisterDataSourceRequest()) == [None]
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_descriptors_reach_the_endpoint_as_they_came(self, talk: Talk, name: str) -> None:
+    def test_descriptors_reach_the_endpoint_unchanged(self, talk: Talk, name: str) -> None:
         talk.initialize()
         descriptor = bytes_field(1000, b"?") + b"\x0a\x81\x00a" + bytes_field(6, b"\xff")
         (reply,) = talk.call(name, Raw(bytes_field(1, descriptor)))
@@ -307,13 +309,13 @@ def handled(talk: Talk, data: bytes) -> int:
 
 
 class TestCommit:
-    def test_before_there_is_memory_gets_no_reply(self, talk: Talk) -> None:
+    def test_commit_without_memory_gets_no_reply(self, talk: Talk) -> None:
         talk.initialize()
         assert talk.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
         assert talk.endpoint.core.commits == []
         assert handled(talk, b"frames") == 0
 
-    def test_with_a_reply(self, talk: Talk, memory: int) -> None:
+    def test_commit_with_reply_is_answered(self, talk: Talk, memory: int) -> None:
         talk.initialize()
         talk.hosted.on_shared_memory(memory, 8192, 4096)
         request = ipc.CommitDataRequest(flush_request_id=6)
@@ -322,7 +324,7 @@ class TestCommit:
         assert talk.endpoint.core.commits == [request.encode()]
         assert talk.log[-1] == ("on_commit", 6)
 
-    def test_fast_path(self, talk: Talk, memory: int) -> None:
+    def test_commits_take_the_fast_path(self, talk: Talk, memory: int) -> None:
         assert handled(talk, b"frames") == 0
         talk.initialize()
         talk.hosted.on_shared_memory(memory, 8192, 4096)
@@ -353,7 +355,7 @@ class TestCommands:
         talk.initialize()
         return talk.commands()
 
-    def test_in_order_and_whole(self, talk: Talk, stream: list[Any]) -> None:
+    def test_commands_arrive_complete_and_in_order(self, talk: Talk, stream: list[Any]) -> None:
         config = DataSourceConfig(name="source", target_buffer=2)
         talk.hosted.on_connect()
         talk.hosted.setup_data_source(1, config)
@@ -371,7 +373,7 @@ class TestCommands:
             command(stop_data_source=command.StopDataSource(instance_id=1)),
         ]
 
-    def test_memory_goes_with_its_descriptor(
+    def test_shared_memory_is_announced_with_its_descriptor(
         self, talk: Talk, stream: list[Any], memory: int
     ) -> None:
         talk.hosted.on_shared_memory(memory, 8192, 4096)
@@ -381,7 +383,7 @@ class TestCommands:
         assert os.path.sameopenfile(fd, memory)
         os.close(fd)
 
-    def test_a_producer_with_memory_of_its_own_is_told_without_a_descriptor(
+    def test_memory_of_the_producer_is_confirmed_without_a_descriptor(
         self, talk: Talk, stream: list[Any]
     ) -> None:
         talk.hosted.on_shared_memory(-1, 8192, 4096)
@@ -389,7 +391,7 @@ class TestCommands:
         assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
         assert talk.client.take_fd() == -1
 
-    def test_memory_waits_for_the_stream(self, talk: Talk) -> None:
+    def test_shared_memory_is_announced_once_the_command_stream_exists(self, talk: Talk) -> None:
         before = len(os.listdir("/proc/self/fd"))
         talk.initialize()
         memory = create_sealed_memfd(4096)
@@ -418,7 +420,9 @@ class TestCommands:
         names = [reply.start_data_source.config.name for reply in stream if reply.start_data_source]
         assert names == ["a", "a", "a", "b"]
 
-    def test_nothing_after_the_end(self, talk: Talk, stream: list[Any]) -> None:
+    def test_no_command_is_sent_after_the_connection_ended(
+        self, talk: Talk, stream: list[Any]
+    ) -> None:
         talk.hosted.disconnected()
         talk.hosted.disconnected()
         talk.hosted.stop_data_source(1)
@@ -427,14 +431,14 @@ class TestCommands:
         assert talk.log[-1] == ("disconnect",)
         assert talk.log.count(("disconnect",)) == 1
 
-    def test_memory_that_nobody_took_is_closed(self, talk: Talk, memory: int) -> None:
+    def test_unsent_memory_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
         before = len(os.listdir("/proc/self/fd"))
         talk.initialize()
         talk.hosted.on_shared_memory(memory, 8192, 4096)
         talk.hosted.disconnected()
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_ids_as_any_sequence(self, talk: Talk, stream: list[Any]) -> None:
+    def test_instance_ids_may_be_any_sequence(self, talk: Talk, stream: list[Any]) -> None:
         ids: Sequence[int] = (4, 5)
         talk.hosted.clear_incremental_state(ids)
         talk.runner.run_until_idle()

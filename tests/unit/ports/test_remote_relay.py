@@ -87,7 +87,7 @@ def test_methods_have_perfettos_ids() -> None:
     )
 
 
-def test_a_relay_of_a_machine(talk: Talk) -> None:
+def test_relay_reports_system_and_clocks_of_its_machine(talk: Talk) -> None:
     talk.introduce()
     assert talk.call("InitRelay", ipc.InitRelayRequest(system_info=SystemInfo(machine_name="b")))
     assert talk.call("SyncClock", sync(ipc.SyncClockRequest.PING, (6, 100), (1, 2**64 - 1)))
@@ -103,17 +103,17 @@ def test_a_relay_of_a_machine(talk: Talk) -> None:
     ]
 
 
-def test_one_that_says_nothing_of_its_system_is_none_yet(talk: Talk) -> None:
+def test_relay_without_system_info_is_not_connected(talk: Talk) -> None:
     assert talk.call("InitRelay", ipc.InitRelayRequest()) != [None]
     talk.hosted.disconnected()
     assert talk.log == []
 
 
-def test_clocks_are_bounded(talk: Talk) -> None:
+def test_number_of_clocks_is_limited(talk: Talk) -> None:
     talk.call("SyncClock", sync(1, *[(number, number) for number in range(1000)]))
     assert len(talk.log[-1][1]) == MAX_CLOCKS
 
 
-def test_a_description_that_is_none_is_refused(talk: Talk) -> None:
+def test_malformed_system_info_is_rejected(talk: Talk) -> None:
     assert talk.call("InitRelay", Raw(b"\x0a\x02\x0a\xff")) == [None]
     assert talk.log == []

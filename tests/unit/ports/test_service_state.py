@@ -37,7 +37,9 @@ def descriptor_of(state: TracingServiceState, index: int = 0) -> DataSourceDescr
 
 
 @given(st.text(), st.integers(0, 2**64 - 1), st.lists(st.booleans(), min_size=4, max_size=4))
-def test_header_is_what_the_whole_message_says(name: str, ident: int, flags: list[bool]) -> None:
+def test_header_equals_the_fields_of_the_descriptor(
+    name: str, ident: int, flags: list[bool]
+) -> None:
     fields = dict(zip(FLAGS, flags, strict=True))
     descriptor = DataSourceDescriptor(name=name, id=ident, **fields)
     header = DescriptorHeader(NO_MESSAGE + descriptor.encode() + UNKNOWN)
@@ -52,7 +54,7 @@ def test_malformed_descriptors_are_refused(descriptor: bytes) -> None:
         DescriptorHeader(descriptor)
 
 
-def test_descriptors_are_handed_on_byte_by_byte(setup: Setup) -> None:
+def test_descriptors_are_passed_on_unchanged(setup: Setup) -> None:
     # Not as our encoder would write it: unknown fields first, an overlong length.
     descriptor = UNKNOWN + b"\x0a\x82\x00ds" + NO_MESSAGE
     endpoint = setup.producer().endpoint
@@ -84,7 +86,7 @@ def test_state_is_split_between_data_sources() -> None:
         TracingServiceState.decode(part)
 
 
-def test_what_is_too_large_by_its_details_is_shortened_and_told() -> None:
+def test_descriptor_too_large_for_a_part_is_shortened_and_reported() -> None:
     small = DataSourceDescriptor(name="small").encode()
     large = DataSourceDescriptor(name="large").encode() + bytes_field(8, bytes(300))
     told: list[tuple[str, int]] = []

@@ -36,7 +36,7 @@ def slices_of(replies: list[bytes]) -> list[ReadBuffersResponse.Slice]:
 
 @pytest.mark.parametrize("sizes", SIZES)
 class TestBothWays:
-    def test_packets_are_the_same(self, sizes: list[int]) -> None:
+    def test_joined_packets_equal_the_sent_ones(self, sizes: list[int]) -> None:
         packets = packets_of(sizes)
         replies = list(pack_slices(trace_of(packets)))
         found, begun = [], b""
@@ -48,12 +48,12 @@ class TestBothWays:
         assert found == packets
         assert begun == b""
 
-    def test_the_trace_is_the_same(self, sizes: list[int]) -> None:
+    def test_joined_trace_equals_the_sent_one(self, sizes: list[int]) -> None:
         trace = trace_of(packets_of(sizes))
         joiner = SliceJoiner()
         assert b"".join(map(joiner.add, pack_slices(trace))) == trace
 
-    def test_replies_fit(self, sizes: list[int]) -> None:
+    def test_replies_fit_into_a_frame(self, sizes: list[int]) -> None:
         for reply in pack_slices(trace_of(packets_of(sizes))):
             slices = ReadBuffersResponse.decode(reply).slices
             assert sum(len(each.data) + 16 for each in slices) <= MAX_REPLY_BYTES
@@ -65,19 +65,19 @@ def test_small_packets_share_a_reply() -> None:
 
 
 class TestForeignEncodings:
-    def test_mark_before_data_and_unknown_fields(self) -> None:
+    def test_mark_before_data_and_unknown_fields_are_accepted(self) -> None:
         slice_ = b"\x10\x01" + bytes_field(1, b"packet") + b"\x78\x05"
         reply = bytes_field(9, b"?") + bytes_field(2, slice_)
         assert SliceJoiner().add(reply) == b"\x0a\x06packet"
 
-    def test_length_in_four_bytes(self) -> None:
+    def test_length_of_four_bytes_is_accepted(self) -> None:
         slice_ = b"\x0a\x86\x80\x80\x00packet\x10\x01"
         assert SliceJoiner().add(bytes_field(2, slice_)) in (
             b"\x0a\x06packet",
             b"\x0a\x86\x80\x80\x00packet",
         )
 
-    def test_a_packet_in_many_slices_over_replies(self) -> None:
+    def test_packet_in_slices_of_several_replies_is_joined(self) -> None:
         joiner = SliceJoiner()
         for part in (b"one ", b"", b"two "):
             reply = ReadBuffersResponse(slices=[ReadBuffersResponse.Slice(data=part)])
@@ -115,7 +115,7 @@ class TestForeignEncodings:
         assert SliceJoiner().add(b"\x12\x02\x0a\x00" * 1000) == b""
         assert calls == [0]
 
-    def test_a_packet_whose_bytes_look_like_a_mark(self) -> None:
+    def test_packet_that_contains_the_bytes_of_a_mark_is_kept_whole(self) -> None:
         joiner = SliceJoiner()
         slice_ = ReadBuffersResponse.Slice(data=b"\x10\x01")
         assert joiner.add(ReadBuffersResponse(slices=[slice_]).encode()) == b""
@@ -126,11 +126,11 @@ class TestForeignEncodings:
 
 class TestHostile:
     @pytest.mark.parametrize("reply", [b"\x12\x05ab", b"\x12\x02\x0a\x09", b"\xff", b"\x00\x00"])
-    def test_garbage_is_an_error(self, reply: bytes) -> None:
+    def test_malformed_reply_is_an_error(self, reply: bytes) -> None:
         with pytest.raises(DecodeError):
             SliceJoiner().add(reply)
 
-    def test_a_packet_without_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_packet_above_the_size_limit_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(trace_slices, "MAX_PACKET_BYTES", 10)
         joiner = SliceJoiner()
         reply = ReadBuffersResponse(slices=[ReadBuffersResponse.Slice(data=b"12345")]).encode()

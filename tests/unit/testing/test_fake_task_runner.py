@@ -12,7 +12,7 @@ from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
 class TestTasks:
-    def test_nothing_runs_by_itself(self) -> None:
+    def test_tasks_run_only_when_the_test_runs_them(self) -> None:
         runner = FakeTaskRunner()
         runner.post(lambda: pytest.fail("nobody ran it"))
 
@@ -35,7 +35,7 @@ class TestTasks:
 
 
 class TestTime:
-    def test_each_task_sees_its_time(self) -> None:
+    def test_clock_shows_the_time_of_each_task(self) -> None:
         clock = FakeClock(boottime_ns=0)
         runner, seen = FakeTaskRunner(clock), list[tuple[str, int]]()
         runner.post_delayed(lambda: seen.append(("b", clock.boottime_ns())), 20)
@@ -57,14 +57,14 @@ class TestTime:
         runner.advance(35)
         assert len(seen) == 3
 
-    def test_same_time_in_the_order_of_posting(self) -> None:
+    def test_tasks_of_the_same_time_run_in_the_order_of_posting(self) -> None:
         runner, seen = FakeTaskRunner(), list[int]()
         for number in range(5):
             runner.post_delayed(lambda number=number: seen.append(number), 5)
         runner.advance(5)
         assert seen == [0, 1, 2, 3, 4]
 
-    def test_cancelled(self) -> None:
+    def test_cancelled_task_does_not_run(self) -> None:
         runner = FakeTaskRunner()
         runner.cancel(runner.post_delayed(lambda: pytest.fail("it was cancelled"), 5))
         assert runner.delayed_count == 0
@@ -101,6 +101,6 @@ class TestClock:
         clock.step_walltime_ns(-100)
         assert (clock.boottime_ns(), clock.walltime_ns()) == (5, 900)
 
-    def test_time_does_not_go_back(self) -> None:
+    def test_clock_cannot_go_back(self) -> None:
         with pytest.raises(ValueError, match="forward"):
             FakeClock().advance_ns(-1)

@@ -9,7 +9,7 @@ from stretto.testing.mock_producer import MockProducer
 from tests.support.service_setup import event, events, make_config, texts
 
 
-def test_what_is_written_comes_back_decoded():
+def test_written_packets_are_read_decoded():
     with InMemorySession(make_config("a", "b")) as session:
         session.writer("a").write(event("first"))
         session.writer("b").write(event("second"))
@@ -53,7 +53,7 @@ def test_refused_config():
         InMemorySession(make_config(size_kb=0)).start()
 
 
-def test_bytes_that_are_no_trace():
+def test_malformed_trace_is_an_error():
     assert list(split_packets(b"")) == []
     assert list(split_packets(b"\x0a\x00\x0a\x01x")) == [b"", b"x"]
     for bad, message in (
