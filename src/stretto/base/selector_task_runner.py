@@ -179,8 +179,10 @@ class SelectorTaskRunner:
                 self._dispatch(key.fd, key.data, events)
             else:
                 ready[key.fd] = key.data, events
-        self._serve(ready)
-        self._run_posted()
+        if ready:
+            self._serve(ready)
+        if self._posted:
+            self._run_posted()
         self._run_due()
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:

@@ -288,12 +288,15 @@ class Connection:
         return False
 
     def _take_fast_path(self, fast_path: FastPath, most: int) -> int:
-        pending = self._reader.pending()
+        reader = self._reader
+        before = reader.pending_size
+        if not before:
+            return 0
         try:
-            fast_path(pending, most, self._reader.consume)
+            fast_path(reader.pending(), most, reader.consume)
         except Exception as error:  # noqa: BLE001  # raised again, by a task
             self._raise_soon(error)
-        return len(pending) - len(self._reader.pending())
+        return before - reader.pending_size
 
     def _raise_soon(self, error: Exception) -> None:
         def fail() -> None:

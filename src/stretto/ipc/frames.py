@@ -121,6 +121,11 @@ class FrameReader:
         self._start += size
 
     @property
+    def pending_size(self) -> int:
+        """How many bytes `pending` shows."""
+        return self._end - self._start
+
+    @property
     def has_frame(self) -> bool:
         """`next_payload` gives something now, or raises."""
         if self._end - self._start < HEADER_BYTES:
