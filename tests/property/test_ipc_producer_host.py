@@ -245,7 +245,7 @@ def test_other_producers_are_undisturbed(
     world.runner.advance(10_000)
     assert world.host.connection_count == 1
     assert len(world.service.producers) == 1
-    assert not world.service.relays
+    assert not world.service.context.relays
     assert is_served(world, good)
     good.close()
     world.runner.run_until_idle()

@@ -8,43 +8,48 @@ from stretto.protos.trace import TracingServiceState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from typing import Final
 
     from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.data_source import RegisteredDataSource
     from stretto.service.session.tracing_session import TracingSession
-    from stretto.service.tracing_service import TracingService
 
 _REALTIME: Final = 1
-ROOT: Final = 0
 
 
-def may_clone(uid: int, session: TracingSession) -> bool:
-    """Whether a user may read somebody's session: one's own, or anybody's as root."""
-    return uid in (ROOT, session.uid)
-
-
-def service_state(service: TracingService, uid: int, *, sessions_only: bool) -> bytes:
-    """The state as a consumer of user `uid` may see it, encoded.
+def service_state(
+    version: str,
+    sessions: Collection[TracingSession],
+    producers: Iterable[ProducerEndpoint],
+    data_sources: Iterable[RegisteredDataSource],
+    uid: int,
+    *,
+    sessions_only: bool,
+) -> bytes:
+    """Return the encoded TracingServiceState that a consumer may see.
 
     Args:
-        service: Whose.
-        uid: Only sessions are listed that this user may clone.
+        version: The service's.
+        sessions: All sessions.
+        producers: All connected producers.
+        data_sources: All registered data sources.
+        uid: The consumer's user; only sessions that this user may clone are listed.
         sessions_only: Leave producers and data sources out.
     """
-    sessions = list(service.sessions.values())
     state = TracingServiceState(
-        tracing_service_version=service.version,
+        tracing_service_version=version,
         num_sessions=len(sessions),
         num_sessions_started=sum(session.started for session in sessions),
         supports_tracing_sessions=True,
-        tracing_sessions=[_session(each) for each in sessions if may_clone(uid, each)],
+        tracing_sessions=[_session(each) for each in sessions if each.may_be_cloned_by(uid)],
     )
     if sessions_only:
         return state.encode()
-    state.producers = [_producer(producer) for producer in service.producers.values()]
+    state.producers = [_producer(producer) for producer in producers]
     return state.encode() + b"".join(
         encoded_data_source(source.descriptor, source.producer.producer_id)
-        for source in service.data_sources
+        for source in data_sources
     )
 
 

@@ -13,7 +13,6 @@ import os
 from stretto.base.errors import SessionError
 from stretto.base.ids import MAX_PRODUCER_ID
 from stretto.ports.data_source_descriptor import DescriptorHeader
-from stretto.service.buffer_pool import BufferPool
 from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
 from stretto.service.endpoints.relay_endpoint import RelayEndpoint
@@ -22,18 +21,16 @@ from stretto.service.id_allocator import IdAllocator
 from stretto.service.limits import (
     FILE_BYTES_PER_STEP,
     MAX_DATA_SOURCES_PER_PRODUCER,
-    MAX_UNFINISHED_FILES,
 )
 from stretto.service.output.file_threads import FileThreads
-from stretto.service.output.service_packets import ServicePackets
 from stretto.service.output.snapshot import take_snapshot
-from stretto.service.output.system_info import SystemInfo
 from stretto.service.priority_boost import PriorityBoosts
+from stretto.service.service_context import ServiceContext
+from stretto.service.service_state import service_state
 from stretto.service.session import triggers
 from stretto.service.session.data_source import RegisteredDataSource
 from stretto.service.session.data_source_registry import DataSourceRegistry
-from stretto.service.session.guarded_starts import GuardedStarts
-from stretto.service.session.tracing_session import TracingSession
+from stretto.service.session.session_registry import SessionRegistry
 from stretto.service.session.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
@@ -46,8 +43,9 @@ if TYPE_CHECKING:
     from stretto.ports.endpoints import Consumer, OutOfProcessProducer, Producer
     from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import TraceConfig
+    from stretto.service.output.trace_stats import ServiceCounts
     from stretto.service.priority_boost import Scheduler
-    from stretto.service.session.config_validation import CheckedConfig
+    from stretto.service.session.tracing_session import TracingSession
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
 MAX_WITHOUT_MEMORY = 1000
@@ -100,42 +98,40 @@ class TracingService:
         waits_for_disk: bool = False,
         on_error: Callable[[StrettoError], object] = lambda _: None,
     ) -> None:
-        self.task_runner = task_runner
-        self.clock = clock
-        self.version = version
-        self.default_geometry = (default_shm_size, default_page_size)
-        self.file_step_bytes = file_step_bytes
-        self.pipe_patience_ms = pipe_patience_ms
-        self.uid = os.getuid() if uid is None else uid
-        self.machine_name = machine_name
-        self.adopts_writers = adopt_writers
-        self.extension_descriptors = extension_descriptors
-        self.packets = ServicePackets(self.uid)
-        self.system_info = SystemInfo()
-        self.buffers = BufferPool()
-        self.boosts = PriorityBoosts(scheduler)
+        self.context = ServiceContext(
+            task_runner,
+            clock,
+            random_bytes=random_bytes,
+            version=version,
+            uid=os.getuid() if uid is None else uid,
+            machine_name=machine_name,
+            default_geometry=(default_shm_size, default_page_size),
+            file_threads=file_threads or FileThreads(),
+            file_step_bytes=file_step_bytes,
+            pipe_patience_ms=pipe_patience_ms,
+            waits_for_disk=waits_for_disk,
+            extension_descriptors=extension_descriptors,
+        )
+        self.buffers = self.context.buffers
+        self.file_threads = self.context.file_threads
         self.producers: dict[int, ProducerEndpoint] = {}
         self.producers_seen = 0
         self.data_sources = DataSourceRegistry()
-        self.sessions: dict[int, TracingSession] = {}
-        self.unfinished: list[TracingSession] = []
-        """Those that are gone, and whose files aren't complete."""
-        self.file_threads = file_threads or FileThreads()
-        self.waits_for_disk = waits_for_disk
-        self._on_error = on_error
+        self.registry = SessionRegistry(
+            self.context,
+            PriorityBoosts(scheduler),
+            producers=self.producers.values,
+            count_producers=self._count_producers,
+            on_error=on_error,
+        )
+        self.sessions = self.registry.by_id
         self.without_memory: dict[int, str] = {}
-        """Why producers take no part, by pid: the first thousand that got no shared memory."""
-        self.next_session_id = 1
-        self.relays: dict[RelayEndpoint, None] = {}
-        """In the order in which they came."""
-        self.lockdown = False
-        self.guarded_starts = GuardedStarts()
+        """Why producers got no shared memory, by pid: the first thousand of them."""
         self.trigger_history = triggers.TriggerHistory()
-        self._random_bytes = random_bytes
+        self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self.instances_seen = 0
-        self._flush_ids = 0
-        self._discarded_by_the_dead = Discarded()
+        self._chunks_discarded = 0  # of producers that have disconnected
+        self._patches_discarded = 0
 
     # Producers
 
@@ -169,7 +165,7 @@ class TracingService:
         if shm_fd >= 0:
             endpoint.offer_shared_memory(shm_fd)
         if identity.in_process and identity.machine_id:
-            self.packets.adopt_machine(identity.machine_id)
+            self.context.packets.adopt_machine(identity.machine_id)
         self.producers[producer_id] = endpoint
         self.producers_seen += 1
         return endpoint
@@ -179,7 +175,9 @@ class TracingService:
 
         The user id of a remote producer is only its own claim.
         """
-        return not self.lockdown or (identity.uid == self.uid and not identity.is_remote)
+        return not self.registry.lockdown or (
+            identity.uid == self.context.uid and not identity.is_remote
+        )
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
         """A producer takes no part in a session: there is no memory for it."""
@@ -188,7 +186,7 @@ class TracingService:
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Keep what the producer has written, then forget it (called by its endpoint)."""
-        if self.adopts_writers:
+        if self._adopts_writers:
             producer.adopt_writers()
         for session in self.sessions.values():
             producer.scrape(session.buffers)
@@ -196,22 +194,28 @@ class TracingService:
             self._remove(source)
         for session in list(self.sessions.values()):
             session.flushes.producer_gone(producer)
-        self._discarded_by_the_dead.add(producer)
+        stats = producer.core.stats()
+        self._chunks_discarded += stats["chunks_discarded"]
+        self._patches_discarded += stats["patches_discarded"]
         del self.producers[producer.producer_id]
         self._producer_ids.free(producer.producer_id)
 
-    def discarded(self) -> Discarded:
-        """What producers, dead ones included, sent that no buffer would take."""
-        total = Discarded()
-        total.chunks = self._discarded_by_the_dead.chunks
-        total.patches = self._discarded_by_the_dead.patches
+    def _count_producers(self, counts: ServiceCounts) -> None:
+        """Fill in what producers and their data sources have counted."""
+        counts.producers_connected = len(self.producers)
+        counts.producers_seen = self.producers_seen
+        counts.data_sources_registered = len(self.data_sources)
+        counts.instances_seen = self.context.instances_seen
+        counts.chunks_discarded = self._chunks_discarded
+        counts.patches_discarded = self._patches_discarded
         for producer in self.producers.values():
-            total.add(producer)
-        return total
+            stats = producer.core.stats()
+            counts.chunks_discarded += stats["chunks_discarded"]
+            counts.patches_discarded += stats["patches_discarded"]
 
     def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None:
         """Give every session those of the triggers that it waits for."""
-        now_ns = self.clock.boottime_ns()
+        now_ns = self.context.clock.boottime_ns()
         for name in triggers.names_once(names):
             count = self.trigger_history.count(name, now_ns)
             taken = [
@@ -227,18 +231,15 @@ class TracingService:
         wanted = session.triggers.wanted(name)
         if wanted is None or not session.active:
             return False
-        if not wanted.accepts(producer.name, count, self._random):
+        if not wanted.accepts(producer.name, count, self.context.random):
             return False
-        now_ns = self.clock.boottime_ns()
+        now_ns = self.context.clock.boottime_ns()
         session.on_trigger(
             triggers.ReceivedTrigger(
                 name, producer.name, producer.identity.uid, now_ns, wanted.stop_delay_ms
             )
         )
         return True
-
-    def _random(self) -> float:
-        return int.from_bytes(self._random_bytes(6), "big") / (1 << 48)
 
     # Data sources
 
@@ -294,36 +295,9 @@ class TracingService:
         """Take in a consumer; who may be one is the caller's to check."""
         return ConsumerEndpoint(self, consumer, uid)
 
-    def add_session(
-        self,
-        consumer: ConsumerEndpoint,
-        config: TraceConfig,
-        *,
-        config_bytes: bytes,
-        checked: CheckedConfig,
-        buffers: list[int],
-        output_fd: int | None,
-        uuid: tuple[int, int],
-    ) -> TracingSession:
-        """Take in a session whose config was checked; its buffers and file are its own now."""
-        session = TracingSession(
-            self,
-            self.next_session_id,
-            consumer,
-            config,
-            config_bytes=config_bytes,
-            checked=checked,
-            buffers=buffers,
-            output_fd=output_fd,
-            uuid=uuid,
-        )
-        self.sessions[session.session_id] = session
-        self.next_session_id += 1
-        return session
-
     def set_up_session(self, session: TracingSession) -> None:
         """Set up every data source that the session wants, in the order of its config."""
-        self.on_session_state(session)
+        self.registry.on_session_state(session.session_id)
         for entry in session.wanted.entries:
             for source in self.data_sources.named(entry.config.name):
                 self._set_up(session, source, entry)
@@ -342,51 +316,16 @@ class TracingService:
                 if not session.instances.has(source.producer, source.name):
                     self._set_up(session, source, entry)
 
-    def sessions_other_than(self, session: TracingSession) -> list[TracingSession]:
-        """All other sessions, those that have ended but weren't freed included."""
-        return [each for each in self.sessions.values() if each is not session]
-
-    def on_session_state(self, session: TracingSession) -> None:
-        """A session has entered a state: others may want that in their traces."""
-        for other in self.sessions_other_than(session):
-            if other.concurrent and other.started:
-                other.concurrent.note(session)
-
-    def find_detached(self, key: str, uid: int) -> TracingSession | None:
-        """The session that a user has left under `key`."""
-        for session in self.sessions.values():
-            if session.owner is None and session.detach_key == key and session.uid == uid:
-                return session
-        return None
-
-    def forget_session(self, session: TracingSession) -> None:
-        """Free a session's buffers (called by the session when it has ended).
-
-        Those of which something is still to be written into its file follow later.
-        """
-        self.boosts.remove(session.session_id)
-        del self.sessions[session.session_id]
-        if session.complete:
-            self.buffers.free(session.buffers)
-            return
-        self.unfinished.append(session)
-        if len(self.unfinished) > MAX_UNFINISHED_FILES:
-            self.give_up_file(self.unfinished[0])
-
-    def give_up_file(self, session: TracingSession) -> None:
-        """Wait no longer for the file of a session that is gone."""
-        assert session.drain is not None
-        session.drain.give_up()
-
-    def file_complete(self, session: TracingSession) -> None:
-        """The file of a session that is gone takes no more (called by the session)."""
-        if session not in self.unfinished:
-            return  # it was complete when the session went
-        assert session.drain is not None
-        self.unfinished.remove(session)
-        self.buffers.free(session.buffers)
-        if session.drain.error:
-            self._on_error(SessionError(f"session {session.session_id}: {session.drain.error}"))
+    def encoded_state(self, uid: int, *, sessions_only: bool) -> bytes:
+        """Return the encoded TracingServiceState that a consumer of user `uid` may see."""
+        return service_state(
+            self.context.version,
+            self.registry.all(),
+            self.producers.values(),
+            self.data_sources,
+            uid,
+            sessions_only=sessions_only,
+        )
 
     def snapshot(self, session_id: int) -> Iterator[bytes]:
         """Copy what a session holds now; it goes on as if nothing had happened.
@@ -411,45 +350,8 @@ class TracingService:
     # Relays
 
     def connect_relay(self, machine_id: int) -> RelayEndpoint:
-        """Take in the relay of another machine."""
-        relay = RelayEndpoint(self, machine_id)
-        self.relays[relay] = None
+        """Connect the relay of another machine."""
+        relays = self.context.relays
+        relay = RelayEndpoint(self.context.clock, machine_id, lambda gone: relays.pop(gone, None))
+        relays[relay] = None
         return relay
-
-    def disconnect_relay(self, relay: RelayEndpoint) -> None:
-        """The relay goes (called by its endpoint). Harmless if it has gone."""
-        self.relays.pop(relay, None)
-
-    # Ids that are unique in this service
-
-    def next_instance_id(self) -> int:
-        """Id for a data source instance."""
-        self.instances_seen += 1
-        return self.instances_seen
-
-    def next_flush_id(self) -> int:
-        """Id for a flush; later ones are higher."""
-        self._flush_ids += 1
-        return self._flush_ids
-
-    def new_uuid(self) -> tuple[int, int]:
-        """A random (version 4) uuid as (most, least significant 64 bits), unsigned."""
-        value = int.from_bytes(self._random_bytes(16), "big")
-        value = value & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
-        return value >> 64, value & (1 << 64) - 1
-
-
-class Discarded:
-    """How much of what producers sent went nowhere."""
-
-    __slots__ = ("chunks", "patches")
-
-    def __init__(self) -> None:
-        self.chunks = 0
-        self.patches = 0
-
-    def add(self, producer: ProducerEndpoint) -> None:
-        """Count what came from `producer`."""
-        stats = producer.core.stats()
-        self.chunks += stats["chunks_discarded"]
-        self.patches += stats["patches_discarded"]

@@ -272,5 +272,5 @@ class TestSessions:
 
 def test_uuid_is_random_version_4(setup):
     service = TracingService(setup.runner, setup.clock, random_bytes=lambda n: b"\xff" * n)
-    assert service.new_uuid() == (0xFFFFFFFF_FFFF_4FFF, 0xBFFFFFFF_FFFFFFFF)
-    assert setup.service.uid == UID
+    assert service.context.new_uuid() == (0xFFFFFFFF_FFFF_4FFF, 0xBFFFFFFF_FFFFFFFF)
+    assert setup.service.context.uid == UID

@@ -185,7 +185,7 @@ class Daemon:
     def _writing(self) -> list[TracingSession]:
         sessions = self._service.sessions.values()
         return [
-            *self._service.unfinished,
+            *self._service.registry.unfinished,
             *(each for each in sessions if each.drain is not None and not each.complete),
         ]
 

@@ -10,15 +10,17 @@ from stretto.base.errors import StrettoError
 from stretto.ports.service_state import decode_state
 from stretto.service.endpoints.observable_events import Observer
 from stretto.service.limits import READ_BYTES_PER_TASK
-from stretto.service.service_state import service_capabilities, service_state
+from stretto.service.service_state import service_capabilities
 from stretto.service.session.clone_session import start_clone
 from stretto.service.session.session_factory import create_session, decode_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import Protocol
 
     from stretto.ports.endpoints import Consumer
+    from stretto.protos.config import TraceConfig
     from stretto.protos.ipc import (
         CloneSessionRequest,
         CloneSessionResponse,
@@ -26,9 +28,20 @@ if TYPE_CHECKING:
         TracingServiceCapabilities,
     )
     from stretto.protos.trace import TracingServiceState
-    from stretto.service.session.clone_session import PendingClone
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.session_owner import UnfinishedClone
+    from stretto.service.session.session_registry import SessionRegistry
     from stretto.service.session.tracing_session import TracingSession
-    from stretto.service.tracing_service import TracingService
+
+    class ConsumerService(Protocol):
+        """What a consumer's endpoint needs of the service. Implemented by `TracingService`."""
+
+        context: ServiceContext
+        registry: SessionRegistry
+
+        def set_up_session(self, session: TracingSession) -> None: ...
+        def change_filters(self, session: TracingSession, config: TraceConfig) -> None: ...
+        def encoded_state(self, uid: int, *, sessions_only: bool) -> bytes: ...
 
 
 class ConsumerEndpoint:
@@ -53,13 +66,13 @@ class ConsumerEndpoint:
         "uid",
     )
 
-    def __init__(self, service: TracingService, consumer: Consumer, uid: int) -> None:
+    def __init__(self, service: ConsumerService, consumer: Consumer, uid: int) -> None:
         self._service = service
         self._consumer = consumer
         self._connected = True
         self.error = ""
         self.session: TracingSession | None = None
-        self.pending_clone: PendingClone | None = None
+        self.pending_clone: UnfinishedClone | None = None
         self.observer = Observer(self._post)
         self.uid = uid
         self._post(consumer.on_connect)
@@ -68,6 +81,10 @@ class ConsumerEndpoint:
     def session_id(self) -> int:
         """The session's id, for `TracingService.snapshot`; 0 without a session."""
         return self.session.session_id if self.session else 0
+
+    @property
+    def has_session(self) -> bool:
+        return self.session is not None
 
     # The session
 
@@ -89,7 +106,7 @@ class ConsumerEndpoint:
         if not self._connected:
             return
         try:
-            session = create_session(self._service, self, config, fd, ring_fds or {})
+            session = create_session(self._service.registry, self, config, fd, ring_fds or {})
         except StrettoError as error:
             self.on_tracing_disabled(str(error))
             return
@@ -189,7 +206,7 @@ class ConsumerEndpoint:
             self._post(lambda: callback(response))
 
         if self._connected:
-            start_clone(self._service, self, request, fd, answer)
+            start_clone(self._service.registry, self, request, fd, answer)
 
     def adopt(self, session: TracingSession) -> None:
         """Own a session from now on (called by whoever has made or found it)."""
@@ -202,7 +219,7 @@ class ConsumerEndpoint:
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
         """Leave the session to itself, until somebody of the same uid attaches by `key`."""
         session = self.session
-        taken = self._service.find_detached(key, self.uid) is not None
+        taken = self._service.registry.find_detached(key, self.uid) is not None
         detached = session is not None and bool(key) and not taken
         if session and detached:
             session.owner, session.detach_key = None, key
@@ -211,7 +228,7 @@ class ConsumerEndpoint:
 
     def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
         """Take a detached session over; the answer is its encoded TraceConfig, or None."""
-        session = self._service.find_detached(key, self.uid)
+        session = self._service.registry.find_detached(key, self.uid)
         if session is None or self.session is not None or self.pending_clone is not None:
             self._post(lambda: callback(None))
             return
@@ -242,7 +259,7 @@ class ConsumerEndpoint:
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
         """The same at once and encoded; descriptors are as their producers have sent them."""
-        return service_state(self._service, self.uid, sessions_only=sessions_only)
+        return self._service.encoded_state(self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """What this service can do."""
@@ -258,7 +275,7 @@ class ConsumerEndpoint:
             self.pending_clone.fail("The consumer has disconnected.")
         self.free_buffers()
         self._connected = False
-        self._service.task_runner.post(self._consumer.on_disconnect)
+        self._service.context.task_runner.post(self._consumer.on_disconnect)
 
     def forget_session(self) -> None:
         """The session is somebody else's now, or no more."""
@@ -274,4 +291,4 @@ class ConsumerEndpoint:
             if self._connected:
                 callback()
 
-        self._service.task_runner.post(run)
+        self._service.context.task_runner.post(run)

@@ -17,12 +17,27 @@ from stretto.service.endpoints.shm_geometry import ABI_PAGE_SIZE, valid_geometry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Protocol
 
     from stretto.ports.endpoints import OutOfProcessProducer, Producer
     from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.session_registry import SessionRegistry
     from stretto.service.session.tracing_session import TracingSession
-    from stretto.service.tracing_service import TracingService
+
+    class ProducerService(Protocol):
+        """What a producer's endpoint needs of the service. Implemented by `TracingService`."""
+
+        context: ServiceContext
+        registry: SessionRegistry
+
+        def register_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None: ...
+        def update_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None: ...
+        def unregister_data_source(self, producer: ProducerEndpoint, name: str) -> None: ...
+        def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None: ...
+        def disconnect_producer(self, producer: ProducerEndpoint) -> None: ...
+        def note_lack_of_memory(self, pid: int, reason: str) -> None: ...
 
 
 class ProducerEndpoint:
@@ -45,7 +60,7 @@ class ProducerEndpoint:
 
     def __init__(
         self,
-        service: TracingService,
+        service: ProducerService,
         producer: Producer | OutOfProcessProducer,
         producer_id: int,
         identity: ProducerIdentity,
@@ -58,9 +73,10 @@ class ProducerEndpoint:
         self.producer_id = producer_id
         self.identity = identity
         self.name = identity.name
-        self.machine_name = identity.machine_name if identity.machine_id else service.machine_name
+        here = service.context.machine_name
+        self.machine_name = identity.machine_name if identity.machine_id else here
         self.producer_provided_shm = False
-        self.core = _native.ProducerEndpointCore(service.buffers.table, producer_id)
+        self.core = _native.ProducerEndpointCore(service.context.buffers.table, producer_id)
         self.connected = True
         self._post(producer.on_connect)
 
@@ -138,7 +154,7 @@ class ProducerEndpoint:
         self.forbid_buffers(list(self._allowed))  # Its id may soon be another's.
         if self._arbiter is not None:
             self._arbiter.disable()
-        self._service.task_runner.post(self._producer.on_disconnect)
+        self._service.context.task_runner.post(self._producer.on_disconnect)
 
     # What the service calls.
 
@@ -167,7 +183,7 @@ class ProducerEndpoint:
             return True
         identity = self.identity
         wished = wished_geometry(config, self.name, identity.shm_size_hint, identity.page_size_hint)
-        size, page_size = valid_geometry(*wished, *self._service.default_geometry)
+        size, page_size = valid_geometry(*wished, *self._service.context.default_geometry)
         try:
             if identity.is_remote or self.producer_provided_shm:
                 self._announce(size, page_size)
@@ -213,7 +229,7 @@ class ProducerEndpoint:
         except BaseException:
             os.close(fd)
             raise
-        self._service.task_runner.post(lambda: self._hand_over(fd, size, page_size))
+        self._service.context.task_runner.post(lambda: self._hand_over(fd, size, page_size))
 
     def _hand_over(self, fd: int, size: int, page_size: int) -> None:
         try:
@@ -228,10 +244,10 @@ class ProducerEndpoint:
             if self.connected:
                 callback()
 
-        self._service.task_runner.post(run)
+        self._service.context.task_runner.post(run)
 
     def _sessions(self) -> list[TracingSession]:
-        return list(self._service.sessions.values()) if self.connected else []
+        return self._service.registry.all() if self.connected else []
 
     def allow_buffer(self, buffer_id: int) -> None:
         """Let the producer write into a buffer, in its own name."""
@@ -243,7 +259,7 @@ class ProducerEndpoint:
         """Tell a buffer, if the producer may write into it, in whose name it does."""
         if buffer_id in self._allowed:
             identity = self.identity
-            self._service.buffers.table.set_producer(
+            self._service.context.buffers.table.set_producer(
                 buffer_id, self.producer_id, identity.uid, identity.pid, identity.machine_id
             )
 

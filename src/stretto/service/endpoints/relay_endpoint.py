@@ -15,10 +15,10 @@ from stretto.service.limits import MAX_SYNCED_CLOCKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from stretto.base.clock import Clock
     from stretto.service.output.clock_snapshots import Snapshot
-    from stretto.service.tracing_service import TracingService
 
 
 class RelayEndpoint:
@@ -30,10 +30,13 @@ class RelayEndpoint:
         synced_clocks: (its clocks, ours at that moment), oldest first.
     """
 
-    __slots__ = ("_service", "machine_id", "synced_clocks", "system_info")
+    __slots__ = ("_clock", "_on_disconnect", "machine_id", "synced_clocks", "system_info")
 
-    def __init__(self, service: TracingService, machine_id: int) -> None:
-        self._service = service
+    def __init__(
+        self, clock: Clock, machine_id: int, on_disconnect: Callable[[RelayEndpoint], object]
+    ) -> None:
+        self._clock = clock
+        self._on_disconnect = on_disconnect
         self.machine_id = machine_id
         self.system_info = b""
         self.synced_clocks: deque[tuple[Snapshot, Snapshot]] = deque(maxlen=MAX_SYNCED_CLOCKS)
@@ -51,8 +54,8 @@ class RelayEndpoint:
                 the halves by their order.
         """
         del update
-        self.synced_clocks.append((list(clocks), self._service.clock.snapshot()))
+        self.synced_clocks.append((list(clocks), self._clock.snapshot()))
 
     def disconnect(self) -> None:
         """The relay has gone: its clocks say nothing any more."""
-        self._service.disconnect_relay(self)
+        self._on_disconnect(self)

@@ -14,10 +14,22 @@ from stretto.service.output.packet_encoder import number, text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Final
+    from typing import Final, Protocol
 
+    from stretto.base.clock import Clock
+    from stretto.protos.config import TraceConfig
     from stretto.service.output.service_packets import ServicePackets
-    from stretto.service.session.tracing_session import TracingSession
+
+    class ConcurrentSession(Protocol):
+        """What is noted of another session."""
+
+        session_id: int
+        uid: int
+        state: str
+
+        @property
+        def config(self) -> TraceConfig: ...
+
 
 _STATES: Final = {
     "DISABLED": 1,
@@ -30,21 +42,22 @@ _STATES: Final = {
 
 
 class ConcurrentSessions:
-    """Events about other sessions that wait for the next read; the newest 4096."""
+    """Events of other sessions, kept until the next read; the newest 4096."""
 
-    __slots__ = ("_events",)
+    __slots__ = ("_clock", "_events")
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_CONCURRENT_SESSION_EVENTS)
 
-    def note(self, other: TracingSession) -> None:
+    def note(self, other: ConcurrentSession) -> None:
         """Note the state in which another session is now."""
         event = number(1, _STATES[other.state]) + text(2, other.config.unique_session_name)
         event += number(3, other.session_id) + number(4, other.uid)
         event += number(5, len(other.config.data_sources))
-        self._events.append((other.service.clock.boottime_ns(), event))
+        self._events.append((self._clock.boottime_ns(), event))
 
-    def note_all(self, others: Iterable[TracingSession]) -> None:
+    def note_all(self, others: Iterable[ConcurrentSession]) -> None:
         """Note in which states other sessions are when ours starts."""
         for other in others:
             self.note(other)

@@ -21,12 +21,28 @@ from stretto.service.timers import Timers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Final
+    from typing import Final, Protocol
 
     from stretto.base.errors import TransportError
     from stretto.protos.config import TraceConfig
     from stretto.service.output.output_file import OutputFile
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.output.read_buffers import Reader
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.flush import Flushes
+
+    class WrittenSession(Protocol):
+        """What the file of a session needs of it."""
+
+        context: ServiceContext
+        config: TraceConfig
+        buffers: list[int]
+        flushes: Flushes
+        reader: Reader
+        timers: Timers
+
+        def disable(self) -> None: ...
+        def fail(self, error: str) -> None: ...
+
 
 _TIMER: Final = "write into file"
 _STALL: Final = "stall"
@@ -77,11 +93,11 @@ class FileDrain:
         "_stall", "_waits_for_room", "_writer", "complete", "error",
     )  # fmt: skip
 
-    def __init__(self, session: TracingSession, file: OutputFile, max_bytes: int = 0) -> None:
+    def __init__(self, session: WrittenSession, file: OutputFile, max_bytes: int = 0) -> None:
         self._session = session
         self._max_bytes = max_bytes
-        self._writer = FileWriter(file, session.service.file_threads, self._post_progress)
-        self._stall = Timers(session.service.task_runner, session.service.clock)
+        self._writer = FileWriter(file, session.context.file_threads, self._post_progress)
+        self._stall = Timers(session.context.task_runner, session.context.clock)
         self._progress = -1  # of the file, when the time for it began
         self._eventfd = -1
         self._posted = False
@@ -121,8 +137,8 @@ class FileDrain:
             return  # no descriptor is left: the timer still comes
         for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
             quarter = buffer.size_kb * 1024 // 4
-            session.service.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
-        session.service.task_runner.watch(self._eventfd, self._on_watermark)
+            session.context.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
+        session.context.task_runner.watch(self._eventfd, self._on_watermark)
 
     def _on_watermark(self) -> None:
         try:
@@ -144,13 +160,13 @@ class FileDrain:
                 return
 
     def _half_full(self) -> bool:
-        stats = self._session.service.buffers.table.stats
+        stats = self._session.context.buffers.table.stats
         buffers = zip(self._session.buffers, self._session.config.buffers, strict=True)
         return any(stats(ident)["unread"] > buffer.size_kb * 512 for ident, buffer in buffers)
 
     def _wait_for_disk(self) -> bool:
         return (
-            self._session.service.waits_for_disk
+            self._session.context.waits_for_disk
             and self._writer.regular
             and self._writer.wait_for_room(limits.FILE_PATIENCE_MS)
         )
@@ -181,7 +197,7 @@ class FileDrain:
         """Have one batch written; return whether there is more, and a file to write it to."""
         if not self.open:
             return False
-        data, more = self._session.reader.read(self._session.service.file_step_bytes)
+        data, more = self._session.reader.read(self._session.context.file_step_bytes)
         if not self._write(data):
             self._close()
             self._session.disable()
@@ -202,7 +218,7 @@ class FileDrain:
     # --- what the writer's thread tells
 
     def _post_progress(self) -> None:
-        self._session.service.task_runner.post(self._on_progress)
+        self._session.context.task_runner.post(self._on_progress)
 
     def _on_progress(self) -> None:
         if self._writer.error and not self.error:
@@ -215,7 +231,7 @@ class FileDrain:
     def _post_more(self) -> None:
         if not self._posted:
             self._posted = True
-            self._session.service.task_runner.post(self._write_more)
+            self._session.context.task_runner.post(self._write_more)
 
     def _write_more(self) -> None:
         self._posted = False
@@ -234,7 +250,7 @@ class FileDrain:
             self._finished()
 
     def _unread(self) -> int:
-        stats = self._session.service.buffers.table.stats
+        stats = self._session.context.buffers.table.stats
         return sum(stats(buffer_id)["unread"] for buffer_id in self._session.buffers)
 
     # --- a file that takes nothing
@@ -246,8 +262,8 @@ class FileDrain:
 
     @property
     def _patience_ms(self) -> float | None:
-        service = self._session.service
-        return limits.FILE_PATIENCE_MS if self._writer.regular else service.pipe_patience_ms
+        context = self._session.context
+        return limits.FILE_PATIENCE_MS if self._writer.regular else context.pipe_patience_ms
 
     def _check_for_stall(self) -> None:
         before, self._progress = self._progress, -1
@@ -322,7 +338,7 @@ class FileDrain:
         self._session.timers.cancel(_TIMER)
         if self._eventfd >= 0:
             for buffer_id in self._session.buffers:
-                self._session.service.buffers.table.set_watermark(buffer_id, -1, 0)
-            self._session.service.task_runner.unwatch(self._eventfd)
+                self._session.context.buffers.table.set_watermark(buffer_id, -1, 0)
+            self._session.context.task_runner.unwatch(self._eventfd)
             os.close(self._eventfd)
             self._eventfd = -1

@@ -19,11 +19,25 @@ from stretto.service.output.service_packets import READ_TRACING_BUFFERS_COMPLETE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
     from stretto import _native
+    from stretto.protos.config import TraceConfig
     from stretto.service.output.clock_snapshots import ClockSnapshots
+    from stretto.service.output.concurrent_sessions import ConcurrentSessions
     from stretto.service.output.lifecycle_events import LifecycleEvents
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.triggers import ReceivedTrigger, SessionTriggers
+
+    class SessionOfPackets(Protocol):
+        """What the service's packets need of their session."""
+
+        context: ServiceContext
+        config_bytes: bytes
+        builtin: TraceConfig.BuiltinDataSource
+        triggers: SessionTriggers
+        clone_trigger: ReceivedTrigger | None
+        concurrent: ConcurrentSessions | None
 
 
 class OwnPackets:
@@ -37,7 +51,7 @@ class OwnPackets:
 
     def __init__(
         self,
-        session: TracingSession,
+        session: SessionOfPackets,
         buffers: Sequence[int],
         uuid: tuple[int, int],
         clocks: ClockSnapshots,
@@ -58,7 +72,7 @@ class OwnPackets:
             readback: Knows the ids of the sequences.
             sync_due: Whether a synchronisation marker is due.
         """
-        session, build = self._session, self._session.service.packets
+        session, build = self._session, self._session.context.packets
         first, self.begun = not self.begun, True
         out = self._clock_snapshots(first)
         if sync_due:
@@ -76,11 +90,11 @@ class OwnPackets:
 
     def closing(self) -> list[bytes]:
         """The packets that a pass ends with."""
-        session, service = self._session, self._session.service
+        session, context = self._session, self._session.context
         if session.builtin.disable_service_events:
             return []
-        now = service.clock.boottime_ns()
-        return [service.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED)]
+        now = context.clock.boottime_ns()
+        return [context.packets.service_event(now, READ_TRACING_BUFFERS_COMPLETED)]
 
     def _clock_snapshots(self, first: bool) -> list[bytes]:
         primary = self._session.builtin.primary_trace_clock or BOOTTIME
@@ -88,11 +102,11 @@ class OwnPackets:
         self._clocks.clear()
         if first and self._clocks.initial:
             snapshots.insert(0, self._clocks.initial)
-        build = self._session.service.packets
+        build = self._session.context.packets
         return [build.clock_snapshot(snapshot, primary) for snapshot in snapshots]
 
     def _config_and_triggers(self, first: bool) -> list[bytes]:
-        session, build = self._session, self._session.service.packets
+        session, build = self._session, self._session.context.packets
         out = []
         if first:
             out.append(build.trace_config(session.config_bytes))
@@ -101,30 +115,30 @@ class OwnPackets:
         return out + [build.trigger(trigger) for trigger in session.triggers.take_new()]
 
     def _first_packets(self, readback: _native.Readback) -> list[bytes]:
-        session, service = self._session, self._session.service
-        build = service.packets
+        session, context = self._session, self._session.context
+        build = context.packets
         out = [build.trace_uuid(*self._uuid)]
         if not session.builtin.disable_extension_descriptors:
-            out += [build.extension_descriptor(*each) for each in service.extension_descriptors]
-        now = service.clock.boottime_ns()
+            out += [build.extension_descriptor(*each) for each in context.extension_descriptors]
+        now = context.clock.boottime_ns()
         out.append(build.trace_provenance(now, [self._writers(readback, b) for b in self._buffers]))
         if not session.builtin.disable_system_info:
-            out.append(build.system_info(service.system_info, service.version))
+            out.append(build.system_info(context.system_info, context.version))
             out += [
                 build.remote_system_info(relay.machine_id, relay.system_info)
-                for relay in service.relays
+                for relay in context.relays
                 if relay.system_info
             ]
         return out
 
     def _writers(self, readback: _native.Readback, buffer_id: int) -> list[tuple[int, int]]:
-        writers = self._session.service.buffers.table.writer_stats(buffer_id)
+        writers = self._session.context.buffers.table.writer_stats(buffer_id)
         return [(readback.sequence_id(producer, w), producer) for producer, w, _, _ in writers]
 
     def _remote_clocks(self) -> list[bytes]:
-        relays = [relay for relay in self._session.service.relays if relay.synced_clocks]
+        relays = [relay for relay in self._session.context.relays if relay.synced_clocks]
         if self._synced or not relays:
             return []
         self._synced = True
-        build = self._session.service.packets
+        build = self._session.context.packets
         return [build.remote_clock_sync(relay.machine_id, relay.synced_clocks) for relay in relays]

@@ -21,10 +21,27 @@ from stretto.service.output.trace_stats import encode_trace_stats
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
     from stretto.service.output.clock_snapshots import ClockSnapshots
+    from stretto.service.output.compressor import Compressor
     from stretto.service.output.lifecycle_events import LifecycleEvents
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.output.own_packets import SessionOfPackets
+    from stretto.service.output.trace_stats import CountedSession
+
+    class ReadSession(SessionOfPackets, CountedSession, Protocol):
+        """What a reader needs of its session."""
+
+        buffers: list[int]
+        uuid: tuple[int, int]
+        clocks: ClockSnapshots
+        lifecycle: LifecycleEvents
+        compress: Compressor | None
+
+        @property
+        def message_filter(self) -> _native.MessageFilter | None: ...
+        @property
+        def readable(self) -> bool: ...
 
 
 class Reader:
@@ -43,7 +60,7 @@ class Reader:
 
     def __init__(
         self,
-        session: TracingSession,
+        session: ReadSession,
         buffers: Sequence[int],
         uuid: tuple[int, int],
         clocks: ClockSnapshots,
@@ -56,14 +73,14 @@ class Reader:
         self._session = session
         self._buffers = buffers
         self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
-        self._readback = _native.Readback(session.service.buffers.table)
+        self._readback = _native.Readback(session.context.buffers.table)
         self._at = -1  # Index of the buffer that the pass has come to.
         self.sync_due = False
         self.stats_due = False
-        config, clock = session.config.trace_filter, session.service.clock
-        self.trace_filter = TraceFilter(config, len(buffers), clock) if config else None
+        compiled, clock = session.message_filter, session.context.clock
+        self.trace_filter = TraceFilter(compiled, len(buffers), clock) if compiled else None
 
-    def for_clone(self, clone: TracingSession, *, skip_filter: bool) -> Reader:
+    def for_clone(self, clone: ReadSession, *, skip_filter: bool) -> Reader:
         """A reader of a clone: its sequences have the same ids as in this reader's trace."""
         reader = Reader(clone, clone.buffers, clone.uuid, clone.clocks, clone.lifecycle)
         reader._readback = self._readback.copy()
@@ -133,7 +150,7 @@ class Reader:
         if not self.stats_due:
             return b""
         self.stats_due = False
-        packet = self._session.service.packets.trace_stats(self.stats())
+        packet = self._session.context.packets.trace_stats(self.stats())
         if self.trace_filter:
             self.trace_filter.pass_by(packet)
         return framed(packet)

@@ -9,12 +9,18 @@ from stretto.service.output.read_buffers import Reader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol
 
     from stretto.service.buffer_pool import BufferPool
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.output.read_buffers import ReadSession
+
+    class CopiedSession(ReadSession, Protocol):
+        """What a snapshot needs of its session."""
+
+        def scrape(self) -> None: ...
 
 
-def take_snapshot(session: TracingSession, pool: BufferPool) -> Iterator[bytes]:
+def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
     """Copy the session's buffers now and return an iterator over the copy's trace bytes.
 
     Raises:
@@ -23,7 +29,7 @@ def take_snapshot(session: TracingSession, pool: BufferPool) -> Iterator[bytes]:
     session.scrape()
     session.clocks.take()
     # The halves as for a clone: a name of its own, and in the second half that of the origin.
-    uuid = session.service.new_uuid()[0], session.uuid[1]
+    uuid = session.context.new_uuid()[0], session.uuid[1]
     copies = copy_buffers(session.buffers, pool)
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True

@@ -29,12 +29,9 @@ class TraceFilter:
     """The filter of one reader.
 
     Args:
-        config: `TraceConfig.trace_filter`.
+        compiled: The compiled `TraceConfig.trace_filter`; readers may share it.
         buffers: How many the session has.
         clock: Measures how long filtering takes.
-
-    Raises:
-        ConfigError: Bytecode, overlay or a string rule can't be used.
     """
 
     __slots__ = (
@@ -48,8 +45,8 @@ class TraceFilter:
         "_time_taken_ns",
     )
 
-    def __init__(self, config: TraceConfig.TraceFilter, buffers: int, clock: Clock) -> None:
-        self._filter = compile_filter(config)
+    def __init__(self, compiled: _native.MessageFilter, buffers: int, clock: Clock) -> None:
+        self._filter = compiled
         self._clock = clock
         self._input_packets = 0
         self._input_bytes = 0

@@ -7,10 +7,24 @@ from stretto.service.output.packet_encoder import blob, number, varint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Final
+    from typing import Final, Protocol
 
     from stretto import _native
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.protos.config import TraceConfig
+    from stretto.service.buffer_pool import BufferPool
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.flush import Flushes
+
+    class CountedSession(Protocol):
+        """What statistics need of their session."""
+
+        context: ServiceContext
+        builtin: TraceConfig.BuiltinDataSource
+        flushes: Flushes
+        final_flush_outcome: int
+
+        def service_counts(self) -> ServiceCounts: ...
+
 
 _BUFFER_FIELDS: Final = (
     ("buffer_size", 12),
@@ -44,8 +58,33 @@ FINAL_FLUSH_SUCCEEDED: Final = 1
 FINAL_FLUSH_FAILED: Final = 2
 
 
+class ServiceCounts:
+    """Counters of TraceStats that are the same for all sessions of a service."""
+
+    __slots__ = (
+        "chunks_discarded",
+        "data_sources_registered",
+        "instances_seen",
+        "patches_discarded",
+        "producers_connected",
+        "producers_seen",
+        "total_buffers",
+        "tracing_sessions",
+    )
+
+    def __init__(self) -> None:
+        self.producers_connected = 0
+        self.producers_seen = 0
+        self.data_sources_registered = 0
+        self.instances_seen = 0
+        self.tracing_sessions = 0
+        self.total_buffers = 0
+        self.chunks_discarded = 0
+        self.patches_discarded = 0
+
+
 def encode_trace_stats(
-    session: TracingSession,
+    session: CountedSession,
     buffers: Sequence[int],
     readback: _native.Readback,
     filter_stats: bytes | None = None,
@@ -58,18 +97,17 @@ def encode_trace_stats(
         readback: Has counted what it refused, and knows the ids of the sequences.
         filter_stats: The encoded FilterStats of its reader, if it filters.
     """
-    service, flushes = session.service, session.flushes
-    totals = service.discarded()
-    out = b"".join(blob(1, _buffer_stats(session, ident)) for ident in buffers)
+    counts, flushes, pool = session.service_counts(), session.flushes, session.context.buffers
+    out = b"".join(blob(1, _buffer_stats(pool, ident)) for ident in buffers)
     for field, value in (
-        (2, len(service.producers)),
-        (3, service.producers_seen),
-        (4, len(service.data_sources)),
-        (5, service.instances_seen),  # Perfetto counts instances, too.
-        (6, len(service.sessions)),
-        (7, sum(len(each.buffers) for each in service.sessions.values())),
-        (8, totals.chunks),
-        (9, totals.patches),
+        (2, counts.producers_connected),
+        (3, counts.producers_seen),
+        (4, counts.data_sources_registered),
+        (5, counts.instances_seen),  # data_sources_seen: Perfetto counts instances, too.
+        (6, counts.tracing_sessions),
+        (7, counts.total_buffers),
+        (8, counts.chunks_discarded),
+        (9, counts.patches_discarded),
         (10, readback.invalid_packets),
         (12, flushes.requested),
         (13, flushes.succeeded),
@@ -82,22 +120,20 @@ def encode_trace_stats(
         out += number(15, session.final_flush_outcome)
     if not session.builtin.disable_chunk_usage_histograms:
         out += b"".join(number(17, threshold) for threshold in _THRESHOLDS)
-        out += _writer_stats(session, buffers, readback)
+        out += _writer_stats(pool, buffers, readback)
     return out
 
 
-def _writer_stats(
-    session: TracingSession, buffers: Sequence[int], readback: _native.Readback
-) -> bytes:
+def _writer_stats(pool: BufferPool, buffers: Sequence[int], readback: _native.Readback) -> bytes:
     out = []
     for index, ident in enumerate(buffers):
-        for producer, writer, counts, sums in session.service.buffers.table.writer_stats(ident):
+        for producer, writer, counts, sums in pool.table.writer_stats(ident):
             body = number(1, readback.sequence_id(producer, writer))
             body += blob(2, b"".join(map(varint, counts))) + blob(3, b"".join(map(varint, sums)))
             out.append(blob(18, body + number(4, index)))
     return b"".join(out)
 
 
-def _buffer_stats(session: TracingSession, buffer_id: int) -> bytes:
-    counters = session.service.buffers.table.stats(buffer_id)
+def _buffer_stats(pool: BufferPool, buffer_id: int) -> bytes:
+    counters = pool.table.stats(buffer_id)
     return b"".join(number(field, counters[name]) for name, field in _BUFFER_FIELDS)

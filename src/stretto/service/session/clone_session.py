@@ -19,18 +19,22 @@ from stretto.service.output.file_drain import FileDrain
 from stretto.service.output.output_file import OutputFile
 from stretto.service.output.service_packets import BUFFER_CLONED, CLONE_STARTED, TRACING_DISABLED
 from stretto.service.output.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
-from stretto.service.service_state import may_clone
-from stretto.service.session.config_validation import CheckedConfig
 from stretto.service.session.triggers import ReceivedTrigger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Final
+    from typing import Final, Protocol
 
-    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+    from stretto.service.session.session_owner import SessionOwner
+    from stretto.service.session.session_registry import SessionRegistry
     from stretto.service.session.tracing_session import TracingSession
-    from stretto.service.tracing_service import TracingService
+
+    class CloneOwner(SessionOwner, Protocol):
+        """What a clone needs of its consumer. Implemented by `ConsumerEndpoint`."""
+
+        def adopt(self, session: TracingSession) -> None: ...
+
 
 BUGREPORT_SESSION_ID: Final = (1 << 64) - 1
 """Stands for whatever session has the highest bugreport_score."""
@@ -40,8 +44,8 @@ _FLUSH_FOR_BUGREPORT: Final = 0x113
 
 
 def start_clone(
-    service: TracingService,
-    consumer: ConsumerEndpoint,
+    sessions: SessionRegistry,
+    consumer: CloneOwner,
     request: CloneSessionRequest,
     fd: int | None,
     callback: Callable[[CloneSessionResponse], object],
@@ -49,30 +53,30 @@ def start_clone(
     """Begin to clone; the answer comes when the flushes are done.
 
     Args:
-        service: Where both sessions live.
-        consumer: Whose the clone will be.
+        sessions: The registry of both sessions.
+        consumer: The owner of the clone.
         request: Which session.
         fd: Where the copy of a session that writes into a file goes; stays the caller's.
         callback: Gets whether it worked, once.
     """
     try:
-        source = _find_source(service, consumer, request)
-        PendingClone(consumer, source, request, fd, callback).start()
+        source = _find_source(sessions, consumer, request)
+        PendingClone(sessions, consumer, source, request, fd=fd, callback=callback).start()
     except SessionError as error:
         callback(CloneSessionResponse(success=False, error=str(error)))
 
 
 def _find_source(
-    service: TracingService, consumer: ConsumerEndpoint, request: CloneSessionRequest
+    sessions: SessionRegistry, consumer: CloneOwner, request: CloneSessionRequest
 ) -> TracingSession:
-    if consumer.session is not None or consumer.pending_clone is not None:
+    if consumer.has_session or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers before it clones one.")
-    source = _select(list(service.sessions.values()), request)
+    source = _select(sessions.all(), request)
     if source is None and request.session_id == BUGREPORT_SESSION_ID:
         raise SessionError("No tracing sessions eligible for bugreport found")
     if source is None:
         raise SessionError("There is no such session to clone: it has ended, or never was.")
-    if not may_clone(consumer.uid, source):
+    if not source.may_be_cloned_by(consumer.uid):
         raise SessionError(
             f"Session {source.session_id} is another user's: only root may clone it."
         )
@@ -101,13 +105,14 @@ class PendingClone:
         "_callback",
         "_cloned_at",
         "_consumer",
+        "_context",
         "_copies_file",
         "_copy",
         "_fd",
         "_flags",
         "_flushed",
         "_request",
-        "_service",
+        "_sessions",
         "_skip_filter",
         "_source",
         "_started_at",
@@ -116,13 +121,16 @@ class PendingClone:
 
     def __init__(
         self,
-        consumer: ConsumerEndpoint,
+        sessions: SessionRegistry,
+        consumer: CloneOwner,
         source: TracingSession,
         request: CloneSessionRequest,
+        *,
         fd: int | None,
         callback: Callable[[CloneSessionResponse], object],
     ) -> None:
-        self._service = source.service
+        self._sessions = sessions
+        self._context = sessions.context
         self._consumer = consumer
         self._source = source
         self._request = request
@@ -148,7 +156,7 @@ class PendingClone:
         """
         source = self._source
         self._fd = self._open_file()
-        self._started_at = self._service.clock.boottime_ns()
+        self._started_at = self._context.clock.boottime_ns()
         self._clear_buffers()
         groups = self._groups()  # A group without a buffer is flushed, too, as Perfetto does.
         self._waiting = len(groups)
@@ -166,7 +174,7 @@ class PendingClone:
         try:
             for index, buffer in enumerate(self._source.config.buffers):
                 if buffer.clear_before_clone:
-                    self._service.buffers.free([self._take(index)])
+                    self._context.buffers.free([self._take(index)])
         except SessionError:
             self._close_file()
             raise
@@ -183,7 +191,7 @@ class PendingClone:
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
         assert self._source.drain is not None  # It writes into a file.
-        self._service.file_threads.check()
+        self._context.file_threads.check()
         fd = os.dup(self._fd)
         try:
             self._copy = self._source.drain.copy()
@@ -203,10 +211,10 @@ class PendingClone:
 
     def _take(self, index: int) -> int:
         """Put an empty buffer in the place of one of the source's; return the full one."""
-        pool, source = self._service.buffers, self._source
+        pool, source = self._context.buffers, self._source
         taken = pool.create(source.config.buffers[index])
         pool.table.exchange(source.buffers[index], taken)
-        for producer in self._service.producers.values():
+        for producer in self._sessions.producers():
             producer.introduce_to(source.buffers[index])
         return taken
 
@@ -218,7 +226,7 @@ class PendingClone:
         try:
             for index in group:
                 self._buffers[index] = self._snapshot(index)
-                self._cloned_at.append((self._service.clock.boottime_ns(), index))
+                self._cloned_at.append((self._context.clock.boottime_ns(), index))
         except SessionError as error:
             self.fail(str(error))
             return
@@ -228,12 +236,12 @@ class PendingClone:
     def _snapshot(self, index: int) -> int:
         if self._source.config.buffers[index].transfer_on_clone:
             return self._take(index)
-        return self._service.buffers.clone(self._source.buffers[index])
+        return self._context.buffers.clone(self._source.buffers[index])
 
     def fail(self, error: str) -> None:
         """There will be no clone, because of `error`. Harmless if it is done."""
         callback = self._leave()
-        self._service.buffers.free(self._buffers.values())
+        self._context.buffers.free(self._buffers.values())
         self._buffers.clear()
         self._close_file()
         if callback:
@@ -250,7 +258,7 @@ class PendingClone:
         callback = self._leave()
         if callback is None:
             return
-        if self._consumer.session is not None:
+        if self._consumer.has_session:
             self.fail("")
             callback(CloneSessionResponse(success=False, error="This consumer has a session now."))
             return
@@ -277,16 +285,15 @@ class PendingClone:
         return response
 
     def _make_session(self) -> TracingSession:
-        source, service = self._source, self._service
+        source = self._source
         fd, self._fd = self._fd, None
-        clone = service.add_session(
+        clone = self._sessions.add(
             self._consumer,
-            source.config,
+            source.compiled,
             config_bytes=source.config_bytes,
-            checked=CheckedConfig(source.wanted, source.triggers.all_wanted),
             buffers=[self._buffers[index] for index in sorted(self._buffers)],
             output_fd=None,
-            uuid=(service.new_uuid()[0], source.uuid[1]),
+            uuid=(self._context.new_uuid()[0], source.uuid[1]),
         )
         clone.become_clone(self._copy_state)
         if fd is not None:

@@ -12,46 +12,45 @@ from collections import Counter
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 from stretto.service.output.trace_filter import compile_filter
+from stretto.service.session.compiled_config import CompiledConfig
 from stretto.service.session.triggers import (
     CLONE_SNAPSHOT,
     NO_MODE,
     START_TRACING,
     STOP_TRACING,
-    wanted_triggers,
+    compile_triggers,
 )
 from stretto.service.session.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from typing import Protocol
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.session.guarded_starts import GuardedStarts
-    from stretto.service.session.tracing_session import TracingSession
     from stretto.service.session.triggers import WantedTrigger
+
+    class ExistingSession(Protocol):
+        """What the checks need of the sessions that exist already."""
+
+        uid: int
+
+        @property
+        def config(self) -> TraceConfig: ...
+        @property
+        def active(self) -> bool: ...
+        @property
+        def is_clone(self) -> bool: ...
+
 
 _FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
 _MAX_FILL_POLICY = 2
 _MAX_BUFFER_KB = (1 << 22) - 1
 
 
-class CheckedConfig:
-    """What the checks have made of a config, for its session to use.
-
-    Attributes:
-        data_sources: Its entries, with their filters compiled.
-        triggers: Its triggers by name, likewise.
-    """
-
-    __slots__ = ("data_sources", "triggers")
-
-    def __init__(self, data_sources: WantedDataSources, triggers: dict[str, WantedTrigger]) -> None:
-        self.data_sources = data_sources
-        self.triggers = triggers
-
-
-def check_config(config: TraceConfig, *, has_fd: bool) -> CheckedConfig:
-    """Check all that needs nothing but the config.
+def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
+    """Check all that needs nothing but the config; compile its filters on the way.
 
     Args:
         config: The decoded config.
@@ -61,9 +60,7 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CheckedConfig:
         ConfigError: It says which field and what to do.
     """
     _check_duration(config)
-    wanted: dict[str, WantedTrigger] = {}
-    if config.trigger_config is not None:
-        wanted = _check_triggers(config, config.trigger_config)
+    wanted_triggers = _check_triggers(config)
     if not _FILENAME_CHARACTERS.issuperset(config.bugreport_filename):
         raise ConfigError(
             f"bugreport_filename {config.bugreport_filename!r}: only letters, digits, '-', '_' "
@@ -72,11 +69,12 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CheckedConfig:
     if config.enable_extra_guardrails:
         _check_guardrails(config)
     _check_buffers(config)
-    data_sources = _check_data_sources(config)
-    if config.trace_filter is not None:
-        compile_filter(config.trace_filter)
+    wanted = _check_data_sources(config)
+    message_filter = (
+        compile_filter(config.trace_filter) if config.trace_filter is not None else None
+    )
     _check_output(config, has_fd=has_fd)
-    return CheckedConfig(data_sources, wanted)
+    return CompiledConfig(config, wanted, wanted_triggers, message_filter)
 
 
 def _longest_ms(config: TraceConfig) -> int:
@@ -92,11 +90,17 @@ def _check_duration(config: TraceConfig) -> None:
         )
 
 
-def _check_triggers(
-    config: TraceConfig, triggers: TraceConfig.TriggerConfig
-) -> dict[str, WantedTrigger]:
+def _check_triggers(config: TraceConfig) -> dict[str, WantedTrigger]:
+    triggers = config.trigger_config
+    if triggers is None:
+        return {}
+    compiled = compile_triggers(triggers)
+    _check_trigger_mode(config, triggers)
+    return compiled
+
+
+def _check_trigger_mode(config: TraceConfig, triggers: TraceConfig.TriggerConfig) -> None:
     mode, limit = triggers.trigger_mode, _longest_ms(config)
-    wanted = wanted_triggers(triggers)
     if mode > CLONE_SNAPSHOT:
         raise ConfigError(
             f"trigger_mode {mode} is unknown: use START_TRACING (1), STOP_TRACING (2) or "
@@ -105,7 +109,7 @@ def _check_triggers(
     if triggers.use_clone_snapshot_if_available and mode != STOP_TRACING:
         raise ConfigError("use_clone_snapshot_if_available needs trigger_mode STOP_TRACING.")
     if mode == NO_MODE:
-        return wanted
+        return
     if config.duration_ms:
         raise ConfigError(
             "duration_ms can't be combined with triggers: use trigger_timeout_ms and stop_delay_ms."
@@ -125,7 +129,6 @@ def _check_triggers(
         if trigger.name in names:
             raise ConfigError(f"Trigger {trigger.name!r} is there twice: remove one.")
         names.add(trigger.name)
-    return wanted
 
 
 def _check_guardrails(config: TraceConfig) -> None:
@@ -219,7 +222,7 @@ def _check_output(config: TraceConfig, *, has_fd: bool) -> None:
         )
 
 
-def check_exclusive(config: TraceConfig, sessions: Collection[TracingSession]) -> None:
+def check_exclusive(config: TraceConfig, sessions: Collection[ExistingSession]) -> None:
     """Check that no session insists on being alone.
 
     Args:
@@ -241,7 +244,7 @@ def check_exclusive(config: TraceConfig, sessions: Collection[TracingSession]) -
 def check_against_sessions(
     config: TraceConfig,
     uid: int,
-    sessions: Collection[TracingSession],
+    sessions: Collection[ExistingSession],
     guarded_starts: GuardedStarts,
     now_ns: int,
 ) -> None:

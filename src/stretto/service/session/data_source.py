@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto.protos.config import TraceConfig
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.service.session.session_producer import SessionProducer
 
 # States of an instance.
 CONFIGURED: Final = 0
@@ -31,7 +31,7 @@ class RegisteredDataSource:
 
     __slots__ = ("descriptor", "header", "producer")
 
-    def __init__(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
+    def __init__(self, producer: SessionProducer, descriptor: bytes) -> None:
         """Raises DecodeError."""
         self.producer = producer
         self.descriptor = descriptor
@@ -67,7 +67,7 @@ class DataSourceInstance:
         self._on_state = on_state
 
     @property
-    def producer(self) -> ProducerEndpoint:
+    def producer(self) -> SessionProducer:
         return self.source.producer
 
     @property

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.session.data_source import RegisteredDataSource
+    from stretto.service.session.session_producer import SessionProducer
 
     Sources = dict[RegisteredDataSource, None]
     """An ordered set."""
@@ -51,15 +51,15 @@ class DataSourceRegistry:
         """Those of a name."""
         return list(self._groups.get(name, ()))
 
-    def of_producer(self, producer: ProducerEndpoint) -> list[RegisteredDataSource]:
+    def of_producer(self, producer: SessionProducer) -> list[RegisteredDataSource]:
         """Those of a producer."""
         return list(self._groups.get(producer, ()))
 
-    def count_of(self, producer: ProducerEndpoint) -> int:
+    def count_of(self, producer: SessionProducer) -> int:
         """How many a producer offers."""
         return len(self._groups.get(producer, ()))
 
-    def of(self, producer: ProducerEndpoint, name: str) -> list[RegisteredDataSource]:
+    def of(self, producer: SessionProducer, name: str) -> list[RegisteredDataSource]:
         """Those of a name that a producer offers."""
         return list(self._groups.get((producer, name), ()))
 

@@ -23,10 +23,29 @@ from stretto.service.output.service_packets import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import Final
+    from typing import Final, Protocol
 
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.protos.config import TraceConfig
+    from stretto.service.output.lifecycle_events import LifecycleEvents
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.instances import Instances
+    from stretto.service.session.session_producer import SessionProducer
+    from stretto.service.timers import Timers
+
+    class FlushedSession(Protocol):
+        """What flushes need of their session."""
+
+        context: ServiceContext
+        config: TraceConfig
+        instances: Instances
+        lifecycle: LifecycleEvents
+        timers: Timers
+
+        @property
+        def started(self) -> bool: ...
+        def note(self, event: int) -> None: ...
+        def scrape(self) -> None: ...
+
 
 # Flags: who asks in bits 4-7, why in bits 0-3.
 _REASON_MASK: Final = 0xF
@@ -40,7 +59,7 @@ class _PendingFlush:
     __slots__ = ("done", "flags", "waiting")
 
     def __init__(
-        self, waiting: set[ProducerEndpoint], flags: int, done: Callable[[bool], object]
+        self, waiting: set[SessionProducer], flags: int, done: Callable[[bool], object]
     ) -> None:
         self.waiting = waiting
         self.flags = flags
@@ -52,10 +71,10 @@ class Flushes:
 
     __slots__ = ("_asked", "_pending", "_session", "failed", "requested", "succeeded")
 
-    def __init__(self, session: TracingSession) -> None:
+    def __init__(self, session: FlushedSession) -> None:
         self._session = session
         self._pending: dict[int, _PendingFlush] = {}
-        self._asked: dict[ProducerEndpoint, dict[int, None]] = {}
+        self._asked: dict[SessionProducer, dict[int, None]] = {}
         """The flushes that each producer is still to answer, in ascending order."""
         self.requested = 0
         self.succeeded = 0
@@ -81,9 +100,9 @@ class Flushes:
         self.requested += 1
         if not session.started or len(self._pending) >= limits.MAX_PENDING_FLUSHES:
             self.failed += 1
-            session.service.task_runner.post(lambda: done(False))
+            session.context.task_runner.post(lambda: done(False))
             return
-        request_id = session.service.next_flush_id()
+        request_id = session.context.next_flush_id()
         targets = self._targets(buffers)
         self._pending[request_id] = _PendingFlush(set(targets), flags, done)
         timeout = self._timeout(timeout_ms) if targets else 0
@@ -92,8 +111,8 @@ class Flushes:
             self._asked.setdefault(producer, {})[request_id] = None
             producer.flush(request_id, instance_ids, flags)
 
-    def _targets(self, buffers: Collection[int] | None) -> dict[ProducerEndpoint, list[int]]:
-        targets: dict[ProducerEndpoint, list[int]] = {}
+    def _targets(self, buffers: Collection[int] | None) -> dict[SessionProducer, list[int]]:
+        targets: dict[SessionProducer, list[int]] = {}
         for instance in self._session.instances:
             if buffers is not None and instance.config.target_buffer not in buffers:
                 continue
@@ -113,22 +132,22 @@ class Flushes:
         configured = self._session.config.flush_timeout_ms
         return timeout_ms or configured or limits.DEFAULT_FLUSH_TIMEOUT_MS
 
-    def ack(self, producer: ProducerEndpoint, request_id: int) -> None:
+    def ack(self, producer: SessionProducer, request_id: int) -> None:
         """`producer` has answered all flushes up to `request_id`."""
         asked = self._asked.get(producer, {})
         self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
 
-    def producer_gone(self, producer: ProducerEndpoint) -> None:
+    def producer_gone(self, producer: SessionProducer) -> None:
         """`producer` won't answer any more: what it left was scraped."""
         self._answered(producer, list(self._asked.get(producer, ())))
 
-    def _answered(self, producer: ProducerEndpoint, request_ids: list[int]) -> None:
+    def _answered(self, producer: SessionProducer, request_ids: list[int]) -> None:
         for request_id in request_ids:
             self._pending[request_id].waiting.remove(producer)
             self._forget(producer, request_id)
         self._finish([each for each in request_ids if not self._pending[each].waiting])
 
-    def _forget(self, producer: ProducerEndpoint, request_id: int) -> None:
+    def _forget(self, producer: SessionProducer, request_id: int) -> None:
         asked = self._asked[producer]
         del asked[request_id]
         if not asked:
@@ -152,7 +171,7 @@ class Flushes:
             self._report(flush, success=success)
 
     def _report(self, flush: _PendingFlush, *, success: bool) -> None:
-        self._session.service.task_runner.post(lambda: flush.done(success))
+        self._session.context.task_runner.post(lambda: flush.done(success))
 
     def _note_slow(self, flush: _PendingFlush) -> None:
         reason = flush.flags & _REASON_MASK

@@ -16,12 +16,27 @@ from stretto.service.session.config_validation import buffer_index
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol
 
-    from stretto.protos.config import DataSourceConfig
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
+    from stretto.protos.config import DataSourceConfig, TraceConfig
+    from stretto.service.service_context import ServiceContext
     from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.session_producer import SessionProducer
     from stretto.service.session.wanted_data_sources import WantedDataSource
+
+    class SessionOfInstances(Protocol):
+        """What instances need of their session."""
+
+        context: ServiceContext
+        config: TraceConfig
+        session_id: int
+        buffers: list[int]
+        duration_ms: int
+
+        @property
+        def started(self) -> bool: ...
+        @property
+        def stop_timeout_ms(self) -> int: ...
 
 
 class Instances:
@@ -30,14 +45,14 @@ class Instances:
     __slots__ = ("_by_id", "_by_source", "_in_state", "_names", "_on_state", "_session")
 
     def __init__(
-        self, session: TracingSession, on_state: Callable[[DataSourceInstance], object]
+        self, session: SessionOfInstances, on_state: Callable[[DataSourceInstance], object]
     ) -> None:
         """`on_state` is told whenever an instance enters a state."""
         self._session = session
         self._on_state = on_state
         self._by_id: dict[int, DataSourceInstance] = {}
         self._by_source: dict[RegisteredDataSource, list[DataSourceInstance]] = {}
-        self._names: Counter[tuple[ProducerEndpoint, str]] = Counter()
+        self._names: Counter[tuple[SessionProducer, str]] = Counter()
         self._in_state: Counter[int] = Counter()
 
     def __iter__(self) -> Iterator[DataSourceInstance]:
@@ -55,7 +70,7 @@ class Instances:
         source.producer.allow_buffer(buffer_id)
         key = (session.duration_ms, buffer_id)
         config = wanted.config_for_producers(key, lambda: self._make_config(wanted, buffer_id))
-        instance_id = session.service.next_instance_id()
+        instance_id = session.context.next_instance_id()
         instance = data_source.DataSourceInstance(instance_id, source, config, self._moved)
         self._by_id[instance_id] = instance
         self._by_source.setdefault(source, []).append(instance)
@@ -103,7 +118,7 @@ class Instances:
         """(producer, data source) of those that haven't confirmed their start."""
         return [each.label for each in self if each.state == data_source.STARTING]
 
-    def on_started(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+    def on_started(self, producer: SessionProducer, instance_id: int) -> bool:
         """A producer confirms a start; return whether anybody waited for it."""
         instance = self._find(producer, instance_id)
         if instance is None or instance.state != data_source.STARTING:
@@ -111,7 +126,7 @@ class Instances:
         instance.move_to(data_source.STARTED)
         return True
 
-    def on_stopped(self, producer: ProducerEndpoint, instance_id: int) -> bool:
+    def on_stopped(self, producer: SessionProducer, instance_id: int) -> bool:
         """A producer confirms an end, or says that one came by itself."""
         instance = self._find(producer, instance_id)
         if instance is None:
@@ -119,11 +134,11 @@ class Instances:
         instance.move_to(data_source.STOPPED)
         return True
 
-    def _find(self, producer: ProducerEndpoint, instance_id: int) -> DataSourceInstance | None:
+    def _find(self, producer: SessionProducer, instance_id: int) -> DataSourceInstance | None:
         instance = self._by_id.get(instance_id)
         return instance if instance is not None and instance.producer is producer else None
 
-    def has(self, producer: ProducerEndpoint, name: str) -> bool:
+    def has(self, producer: SessionProducer, name: str) -> bool:
         """Whether a data source of this name of `producer` takes part."""
         return self._names[producer, name] > 0
 

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
-    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.session_owner import SessionOwner
+    from stretto.service.session.session_registry import SessionRegistry
     from stretto.service.session.tracing_session import TracingSession
-    from stretto.service.tracing_service import TracingService
 
 _LOCKDOWN_CLEAR: Final = 1
 _LOCKDOWN_SET: Final = 2
 
 
 def create_session(
-    service: TracingService,
-    consumer: ConsumerEndpoint,
+    sessions: SessionRegistry,
+    consumer: SessionOwner,
     config_bytes: bytes,
     fd: int | None,
     ring_fds: Mapping[int, int],
@@ -39,8 +40,8 @@ def create_session(
     """Make a session in state CONFIGURED.
 
     Args:
-        service: Where it will live.
-        consumer: Whose it will be.
+        sessions: The registry that the session is added to.
+        consumer: Its owner.
         config_bytes: An encoded TraceConfig.
         fd: Where the trace goes with `write_into_file`; stays the caller's.
         ring_fds: Files in which buffers are kept, by index; they stay the caller's.
@@ -51,26 +52,23 @@ def create_session(
             memory, no file, no permission.
     """
     config = decode_config(config_bytes)
-    _apply_lockdown(service, config)
-    if consumer.session is not None or consumer.pending_clone is not None:
+    _apply_lockdown(sessions, config)
+    if consumer.has_session or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers first.")
-    checked = check_config(config, has_fd=fd is not None)
-    _make_way(service, config)
-    now_ns = service.clock.boottime_ns()
-    check_against_sessions(
-        config, consumer.uid, service.sessions.values(), service.guarded_starts, now_ns
-    )
-    output_fd, buffers = _allocate(service, consumer.uid, config, fd, ring_fds)
+    compiled = check_config(config, has_fd=fd is not None)
+    _end_less_important(sessions, config)
+    now_ns = sessions.context.clock.boottime_ns()
+    check_against_sessions(config, consumer.uid, sessions.all(), sessions.guarded_starts, now_ns)
+    output_fd, buffers = _allocate(sessions, consumer.uid, config, fd, ring_fds)
     if config.enable_extra_guardrails:
-        service.guarded_starts.add(config.unique_session_name, now_ns)
-    return service.add_session(
+        sessions.guarded_starts.add(config.unique_session_name, now_ns)
+    return sessions.add(
         consumer,
-        config,
+        compiled,
         config_bytes=config_bytes,
-        checked=checked,
         buffers=buffers,
         output_fd=output_fd,
-        uuid=_uuid_of(service, config),
+        uuid=_uuid_of(sessions.context, config),
     )
 
 
@@ -82,18 +80,19 @@ def decode_config(config: bytes) -> TraceConfig:
         raise ConfigError(f"The trace config is malformed: {error}") from error
 
 
-def _apply_lockdown(service: TracingService, config: TraceConfig) -> None:
+def _apply_lockdown(sessions: SessionRegistry, config: TraceConfig) -> None:
     if config.lockdown_mode == _LOCKDOWN_SET:
-        service.lockdown = True
+        sessions.lockdown = True
     elif config.lockdown_mode == _LOCKDOWN_CLEAR:
-        service.lockdown = False
+        sessions.lockdown = False
 
 
-def _make_way(service: TracingService, config: TraceConfig) -> None:
-    sessions = list(service.sessions.values())
-    check_exclusive(config, sessions)
+def _end_less_important(sessions: SessionRegistry, config: TraceConfig) -> None:
+    """End all other sessions if the config asks for an exclusive one."""
+    others = sessions.all()
+    check_exclusive(config, others)
     if config.exclusive_prio:
-        for session in sessions:
+        for session in others:
             session.abort(
                 "Aborted due to user requested higher-priority "
                 f"({config.exclusive_prio}) exclusive session."
@@ -101,33 +100,33 @@ def _make_way(service: TracingService, config: TraceConfig) -> None:
 
 
 def _allocate(
-    service: TracingService,
+    sessions: SessionRegistry,
     uid: int,
     config: TraceConfig,
     fd: int | None,
     ring_fds: Mapping[int, int],
 ) -> tuple[int | None, list[int]]:
     """Take hold of what the session needs: its file, its buffers, a boost; or nothing."""
-    session_id = service.next_session_id
+    session_id = sessions.next_session_id
     if config.priority_boost is not None:
-        service.boosts.add(session_id, config.priority_boost)
+        sessions.boosts.add(session_id, config.priority_boost)
     output_fd: int | None = None
     try:
-        output_fd = _open_output(service, config, fd, uid)
-        return output_fd, service.buffers.create_all(config, ring_fds)
+        output_fd = _open_output(sessions.context, config, fd, uid)
+        return output_fd, sessions.context.buffers.create_all(config, ring_fds)
     except SessionError:
-        service.boosts.remove(session_id)
+        sessions.boosts.remove(session_id)
         if output_fd is not None:
             os.close(output_fd)
         raise
 
 
 def _open_output(
-    service: TracingService, config: TraceConfig, fd: int | None, uid: int
+    context: ServiceContext, config: TraceConfig, fd: int | None, uid: int
 ) -> int | None:
     if not config.write_into_file:
         return None
-    service.file_threads.check()
+    context.file_threads.check()
     if fd is not None:
         try:
             return os.dup(fd)
@@ -135,15 +134,15 @@ def _open_output(
             raise SessionError(
                 f"Descriptor {fd} can't be written to ({error.strerror}): pass an open file."
             ) from error
-    if uid != service.uid:
+    if uid != context.uid:
         raise SessionError(
-            f"output_path is for the service's own user ({service.uid}), not for {uid}: "
+            f"output_path is for the service's own user ({context.uid}), not for {uid}: "
             "pass a file descriptor."
         )
     return create_output_file(config.output_path)
 
 
-def _uuid_of(service: TracingService, config: TraceConfig) -> tuple[int, int]:
+def _uuid_of(context: ServiceContext, config: TraceConfig) -> tuple[int, int]:
     if config.trace_uuid_msb or config.trace_uuid_lsb:
         return config.trace_uuid_msb, config.trace_uuid_lsb
-    return service.new_uuid()
+    return context.new_uuid()

@@ -43,12 +43,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
-    from stretto.service.session.clone_session import PendingClone
-    from stretto.service.session.config_validation import CheckedConfig
+    from stretto import _native
+    from stretto.service.output.trace_stats import ServiceCounts
+    from stretto.service.service_context import ServiceContext
+    from stretto.service.session.compiled_config import CompiledConfig
     from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
-    from stretto.service.tracing_service import TracingService
+    from stretto.service.session.session_host import SessionHost
+    from stretto.service.session.session_owner import SessionOwner, UnfinishedClone
+    from stretto.service.session.session_producer import SessionProducer
+    from stretto.service.session.wanted_data_sources import WantedDataSources
+
+ROOT: Final = 0
 
 DISABLED: Final = "DISABLED"
 CONFIGURED: Final = "CONFIGURED"
@@ -66,7 +71,7 @@ TRANSITIONS: Final = {
 
 
 class TracingSession:
-    """One session; `service` owns it, with its buffers.
+    """One session.
 
     Attributes:
         owner: Its consumer's endpoint, or None while it is detached.
@@ -87,47 +92,51 @@ class TracingSession:
         "clocks",
         "clone_trigger",
         "clones",
+        "compiled",
         "compress",
         "concurrent",
         "config",
         "config_bytes",
+        "context",
         "detach_key",
         "drain",
         "duration_ms",
         "final_flush_outcome",
         "flushes",
+        "host",
         "instances",
         "lifecycle",
         "owner",
         "reader",
-        "service",
         "session_id",
         "state",
         "timers",
         "triggers",
         "uid",
         "uuid",
-        "wanted",
     )
 
     def __init__(
         self,
-        service: TracingService,
+        context: ServiceContext,
+        host: SessionHost,
         session_id: int,
-        owner: ConsumerEndpoint,
-        config: TraceConfig,
+        owner: SessionOwner,
+        compiled: CompiledConfig,
         *,
         config_bytes: bytes,
-        checked: CheckedConfig,
         buffers: list[int],
         output_fd: int | None,
         uuid: tuple[int, int],
     ) -> None:
         """`buffers` are global ids, in the order of the config; `output_fd` is owned."""
-        self.service = service
+        config, clock = compiled.config, context.clock
+        self.context = context
+        self.host = host
         self.session_id = session_id
-        self.owner: ConsumerEndpoint | None = owner
+        self.owner: SessionOwner | None = owner
         self.detach_key = ""
+        self.compiled = compiled
         self.config = config
         self.config_bytes = config_bytes
         self.builtin = config.builtin_data_sources or TraceConfig.BuiltinDataSource()
@@ -135,23 +144,22 @@ class TracingSession:
         self.uid = owner.uid
         self.uuid = uuid
         self.state = CONFIGURED
-        self.wanted = checked.data_sources
-        self.triggers = triggers.SessionTriggers(config.trigger_config, checked.triggers)
+        self.triggers = triggers.SessionTriggers(config.trigger_config, compiled.triggers)
         self.duration_ms = config.duration_ms
         if self.triggers.mode in (triggers.STOP_TRACING, triggers.CLONE_SNAPSHOT):
             self.duration_ms = self.triggers.timeout_ms
         self.instances = Instances(self, self._on_instance_state)
-        self.timers = Timers(service.task_runner, service.clock)
+        self.timers = Timers(context.task_runner, clock)
         snapshots = not self.builtin.disable_clock_snapshotting
-        self.clocks = ClockSnapshots(service.clock, enabled=snapshots)
-        self.lifecycle = LifecycleEvents(service.clock)
+        self.clocks = ClockSnapshots(clock, enabled=snapshots)
+        self.lifecycle = LifecycleEvents(clock)
         wants_others = self.builtin.enable_concurrent_session_events
-        self.concurrent = ConcurrentSessions() if wants_others else None
+        self.concurrent = ConcurrentSessions(clock) if wants_others else None
         self.flushes = Flushes(self)
         self.compress = make_compressor(config)
         self.reader = Reader(self, buffers, uuid, self.clocks, self.lifecycle)
         self.final_flush_outcome = 0
-        self.clones: list[PendingClone] = []
+        self.clones: list[UnfinishedClone] = []
         self.clone_trigger: triggers.ReceivedTrigger | None = None
         self.drain: FileDrain | None = None
         if output_fd is not None:
@@ -201,11 +209,29 @@ class TracingSession:
         """How long data sources may take to stop."""
         return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
 
+    @property
+    def wanted(self) -> WantedDataSources:
+        """The data sources of its config."""
+        return self.compiled.wanted
+
+    @property
+    def message_filter(self) -> _native.MessageFilter | None:
+        """The compiled trace filter of its config; None without one."""
+        return self.compiled.message_filter
+
+    def service_counts(self) -> ServiceCounts:
+        """Return the service-wide counters of TraceStats."""
+        return self.host.counts()
+
+    def may_be_cloned_by(self, uid: int) -> bool:
+        """Whether a user may read the session: its own user, or root."""
+        return uid in (ROOT, self.uid)
+
     def _move_to(self, state: str) -> None:
         if state not in TRANSITIONS[self.state]:
             raise LocalProtocolError(f"a session can't go from {self.state} to {state}")
         self.state = state
-        self.service.on_session_state(self)
+        self.host.on_session_state(self.session_id)
 
     def note(self, event: int) -> None:
         """Note a lifecycle event, and how the clocks stand at it."""
@@ -232,7 +258,7 @@ class TracingSession:
         self._move_to(STARTED)
         self.timers.cancel("trigger timeout")
         if self.concurrent:
-            self.concurrent.note_all(self.service.sessions_other_than(self))
+            self.concurrent.note_all(self.host.sessions_other_than(self.session_id))
         self.clocks.take_initial()
         self.lifecycle.add(TRACING_STARTED)
         self._snapshot_periodically()
@@ -271,7 +297,7 @@ class TracingSession:
         self.flushes.start(0, PERIODIC, lambda _: None)
 
     def _clear_incremental_state(self) -> None:
-        targets: dict[ProducerEndpoint, list[int]] = {}
+        targets: dict[SessionProducer, list[int]] = {}
         for instance in self.instances:
             if instance.source.header.handles_incremental_state_clear:
                 targets.setdefault(instance.producer, []).append(instance.instance_id)
@@ -282,7 +308,7 @@ class TracingSession:
         if self.owner:
             self.owner.observer.instance_changed(instance)
 
-    def on_data_source_started(self, producer: ProducerEndpoint, instance_id: int) -> None:
+    def on_data_source_started(self, producer: SessionProducer, instance_id: int) -> None:
         """A producer confirms that an instance runs."""
         if self.instances.on_started(producer, instance_id):
             self.check_all_started()
@@ -317,7 +343,7 @@ class TracingSession:
         elif mode == triggers.STOP_TRACING and len(received) == 1:
             self.timers.once("trigger", trigger.stop_delay_ms, self.flush_and_disable)
         elif mode == triggers.CLONE_SNAPSHOT:
-            self.service.task_runner.post_delayed(
+            self.context.task_runner.post_delayed(
                 lambda: self._ask_for_clone(trigger), trigger.stop_delay_ms
             )
 
@@ -361,7 +387,7 @@ class TracingSession:
             self._move_to(DISABLING_WAITING_STOP_ACKS)
             self.timers.once("stop", self.stop_timeout_ms, self._finalize)
 
-    def on_data_source_stopped(self, producer: ProducerEndpoint, instance_id: int) -> None:
+    def on_data_source_stopped(self, producer: SessionProducer, instance_id: int) -> None:
         """A producer confirms that an instance has ended, or says that it ended by itself."""
         if self.instances.on_stopped(producer, instance_id):
             self._check_all_stopped()
@@ -401,7 +427,7 @@ class TracingSession:
         if self.drain.error:
             self.note_error(self.drain.error)
         if self._freed:
-            self.service.file_complete(self)
+            self.host.on_file_complete(self.session_id)
         self._tell_end_if_due()
 
     def _tell_end_if_due(self) -> None:
@@ -449,7 +475,7 @@ class TracingSession:
         self.flushes.abandon()
         self.timers.cancel_all()
         self._tell_end_if_due()  # its file is the service's concern from here on
-        self.service.forget_session(self)
+        self.host.forget_session(self.session_id)
         if self.owner:
             self.owner.forget_session()
             self.owner = None
@@ -460,14 +486,14 @@ class TracingSession:
         self._move_to(CLONED_READ_ONLY)
 
     def _forbid_buffers(self) -> None:
-        for producer in self.service.producers.values():
+        for producer in self.host.producers():
             producer.forbid_buffers(self.buffers)
 
     # Producers
 
     def scrape(self) -> None:
         """Copy into the buffers what producers have written but not committed."""
-        for producer in self.service.producers.values():
+        for producer in self.host.producers():
             producer.scrape(self.buffers)
 
     def remove_data_source(self, source: RegisteredDataSource) -> None:

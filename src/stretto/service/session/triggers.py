@@ -19,7 +19,7 @@ from stretto.service.session.name_filter import RegexCompiler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Final
 
     from stretto.base.regex import Regex
@@ -79,7 +79,7 @@ class WantedTrigger:
         return not trigger.max_per_24_h or count < trigger.max_per_24_h
 
 
-def wanted_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
+def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
     """The triggers of a config by name.
 
     Raises:
@@ -103,22 +103,19 @@ class SessionTriggers:
     Attributes:
         mode: What a trigger does; of STOP and CLONE the one that takes effect.
         timeout_ms: How long the session waits.
-        all_wanted: What it waits for, by name.
         received: All that came, in order; the first 4096 at most.
     """
 
-    __slots__ = ("_emitted", "all_wanted", "mode", "received", "timeout_ms")
+    __slots__ = ("_emitted", "_wanted", "mode", "received", "timeout_ms")
 
     def __init__(
-        self,
-        config: TraceConfig.TriggerConfig | None,
-        all_wanted: dict[str, WantedTrigger],
+        self, config: TraceConfig.TriggerConfig | None, wanted: Mapping[str, WantedTrigger]
     ) -> None:
-        """`all_wanted` is what `wanted_triggers` has made of the config."""
+        """`wanted` are the config's triggers by name (`compile_triggers`)."""
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []
-        self.all_wanted = all_wanted
+        self._wanted = wanted
         self._emitted = 0
 
     @property
@@ -128,7 +125,7 @@ class SessionTriggers:
 
     def wanted(self, name: str) -> WantedTrigger | None:
         """What the config says of a trigger, or None if it is none of the session's."""
-        return self.all_wanted.get(name) if self.mode != NO_MODE else None
+        return self._wanted.get(name) if self.mode != NO_MODE else None
 
     def take_new(self) -> list[ReceivedTrigger]:
         """Those that the trace hasn't got yet; it gets them now."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
-    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.session.data_source import RegisteredDataSource
+    from stretto.service.session.session_producer import SessionProducer
 
 _ALL_PRODUCERS: Final = NameFilter((), ())
 _HOST: Final = "host"
@@ -62,7 +62,7 @@ class WantedDataSource:
         producer = source.producer
         return self._machine_matches(producer) and self.producers.matches(producer.name)
 
-    def _machine_matches(self, producer: ProducerEndpoint) -> bool:
+    def _machine_matches(self, producer: SessionProducer) -> bool:
         if not self._machines:
             return self._all_machines or not producer.identity.machine_id
         here = not producer.identity.machine_id and _HOST in self._machines

@@ -73,7 +73,7 @@ def test_who_is_refused_is_said(daemon, lines):
 
 
 def test_a_producer_that_the_service_refuses_is_said(daemon, lines):
-    daemon._service.lockdown = True
+    daemon._service.registry.lockdown = True
     with pytest.raises(SessionError):
         daemon._connect_producer(
             None, ProducerIdentity("x" * 1000, uid=os.getuid() + 1, pid=9), shm_fd=-1

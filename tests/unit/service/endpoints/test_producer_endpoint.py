@@ -132,13 +132,13 @@ class TestCommit:
         assert not local.writer("ds").write(event("late"))
         assert texts(setup.read(consumer)) == []
 
-    def test_losses_of_the_dead_are_remembered(self, setup):
+    def test_discarded_chunks_of_disconnected_producers_are_still_counted(self, setup):
         producer = remote(setup, "ds")
         setup.enable(make_config("ds"))
         put(producer, 0, ChunkBuilder(1, 0).add(event("x")))
         producer.endpoint.core.commit(chunk_to_move(0, 9999))
         producer.disconnect()
-        assert setup.service.discarded().chunks == 1
+        assert setup.service.registry.counts().chunks_discarded == 1
 
     def test_freed_buffers_are_forbidden(self, setup):
         producer = remote(setup, "ds")

@@ -312,7 +312,7 @@ def test_full_file_takes_its_watermarks_back(setup, out, monkeypatch):
 
 
 def test_long_writes_let_other_tasks_run(setup, out, monkeypatch):
-    setup.service.file_step_bytes = 100
+    setup.service.context.file_step_bytes = 100
     monkeypatch.setattr(limits, "FILE_STEPS_PER_TASK", 2)
     producer, _ = start(setup, out)
     write(producer, *(f"{number} " + "x" * 90 for number in range(20)))
@@ -425,7 +425,7 @@ class TestSlowFiles:
         assert setup.service.buffers.table.stats(buffer)["unread"] >= 0  # is there
         self.finish(setup, threads)
         assert out.texts() == ["one"]
-        assert not setup.service.unfinished
+        assert not setup.service.registry.unfinished
         with pytest.raises((KeyError, ValueError)):
             setup.service.buffers.table.stats(buffer)
         assert not setup.runner.delayed_count
@@ -505,14 +505,14 @@ class TestSlowFiles:
         consumer.endpoint.disconnect()
         setup.advance(5000)
         assert "doesn't read" in str(said[0])
-        assert not setup.service.unfinished
+        assert not setup.service.registry.unfinished
         os.close(reader)
 
     def test_of_too_many_files_the_oldest_is_given_up(self, setup, tmp_path, monkeypatch):
-        monkeypatch.setattr("stretto.service.tracing_service.MAX_UNFINISHED_FILES", 2)
+        monkeypatch.setattr("stretto.service.session.session_registry.MAX_UNFINISHED_FILES", 2)
         for number in range(3):
             path = str(tmp_path / str(number))
             consumer = setup.enable(make_config(write_into_file=True, output_path=path))
             consumer.endpoint.disconnect()
             setup.run()
-        assert [session.session_id for session in setup.service.unfinished] == [2, 3]
+        assert [session.session_id for session in setup.service.registry.unfinished] == [2, 3]

@@ -121,7 +121,7 @@ def test_uuid_packet_matches_config_uuid(setup):
 
 
 def test_random_uuid_if_no_config_uuid(setup):
-    setup.service._random_bytes = lambda n: b"\xff" * n
+    setup.service.context.random_bytes = lambda n: b"\xff" * n
     consumer = setup.enable(make_config())
     (uuid,) = [p.trace_uuid for p in setup.read(consumer) if p.has("trace_uuid")]
     assert uuid.msb % 2**64 == 0xFFFFFFFFFFFF4FFF

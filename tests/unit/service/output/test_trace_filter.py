@@ -237,7 +237,7 @@ class TestFilesAndCopies:
                 size_kb=4096,
                 **config,
             ),
-            setup.consumer(setup.service.uid),
+            setup.consumer(setup.service.context.uid),
         )
         assert consumer.disabled == []
         wanted = []

@@ -13,7 +13,7 @@ from stretto.service.session.name_filter import (
     NameFilter,
     RegexCompiler,
 )
-from stretto.service.session.triggers import wanted_triggers
+from stretto.service.session.triggers import compile_triggers
 from tests.support.service_setup import make_config
 
 BAD = ["a{99999999999}", "(" * 4000 + ")" * 4000, "(", "(?=a)", r"(a)\1"]
@@ -79,7 +79,7 @@ def test_expressions_of_triggers_are_limited_together():
         ]
     )
     with pytest.raises(ConfigError, match=r"triggers\[3\]"):
-        wanted_triggers(triggers)
+        compile_triggers(triggers)
 
 
 def test_a_hostile_name_is_matched_in_bounded_time(setup):

@@ -175,11 +175,11 @@ class TestConcurrent:
 
     def test_they_are_bounded(self, setup):
         setup.enable(make_config())
-        events = ConcurrentSessions()
+        events = ConcurrentSessions(setup.clock)
         for _ in range(MAX_CONCURRENT_SESSION_EVENTS + 3):
             events.note(setup.session())
-        assert len(events.take(setup.service.packets)) == MAX_CONCURRENT_SESSION_EVENTS
-        assert events.take(setup.service.packets) == []
+        assert len(events.take(setup.service.context.packets)) == MAX_CONCURRENT_SESSION_EVENTS
+        assert events.take(setup.service.context.packets) == []
 
 
 class TestSemaphores:

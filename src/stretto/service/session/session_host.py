@@ -1,0 +1,33 @@
+"""The service interface that a session uses."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Protocol
+
+    from stretto.service.output.concurrent_sessions import ConcurrentSession
+    from stretto.service.output.trace_stats import ServiceCounts
+    from stretto.service.session.session_producer import SessionProducer
+
+    class SessionHost(Protocol):
+        """What a session needs of its service. Implemented by `SessionRegistry`."""
+
+        def producers(self) -> Iterable[SessionProducer]:
+            """Return all connected producers."""
+
+        def sessions_other_than(self, session_id: int) -> Sequence[ConcurrentSession]:
+            """Return all other sessions, including those that ended but were not freed."""
+
+        def on_session_state(self, session_id: int) -> None:
+            """Called when a session has entered a state."""
+
+        def forget_session(self, session_id: int) -> None:
+            """Called when a session was freed: its buffers are freed when its file is complete."""
+
+        def on_file_complete(self, session_id: int) -> None:
+            """Called when the file of a freed session is complete, or has failed."""
+
+        def counts(self) -> ServiceCounts:
+            """Return the service-wide counters of TraceStats."""

@@ -1,0 +1,39 @@
+"""The producer interface that sessions use."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Protocol
+
+    from stretto.ports.producer_identity import ProducerIdentity
+    from stretto.protos.config import DataSourceConfig, TraceConfig
+
+    class SessionProducer(Protocol):
+        """What a session needs of a producer. Implemented by `ProducerEndpoint`."""
+
+        producer_id: int
+        identity: ProducerIdentity
+        machine_name: str
+
+        def __hash__(self) -> int: ...
+        @property
+        def name(self) -> str: ...
+        @property
+        def scrapes_itself(self) -> bool:
+            """Whether the producer sends the uncommitted chunks itself at a flush."""
+
+        # Commands to the producer, delivered as tasks.
+        def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+        def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
+        def stop_data_source(self, instance_id: int) -> None: ...
+        def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None: ...
+        def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
+
+        # Its shared memory and its right to write into buffers.
+        def ensure_shared_memory(self, config: TraceConfig) -> bool: ...
+        def allow_buffer(self, buffer_id: int) -> None: ...
+        def introduce_to(self, buffer_id: int) -> None: ...
+        def forbid_buffers(self, buffer_ids: Iterable[int]) -> None: ...
+        def scrape(self, buffer_ids: Iterable[int]) -> None: ...
