@@ -612,7 +612,18 @@ class Category:
         timestamp: int | None = None,
         args: Mapping[str, Any] = ...,
         **arguments: Any,
-    ) -> _Slice: ...
+    ) -> _Slice:
+        """Return a context manager that records the time spent in its block as a slice.
+
+        Args:
+            name: of the slice.
+            track: its row; by default that of the thread, or of the asyncio task.
+            flow: flows that go through the beginning of the slice, as `Flow` or by id.
+            terminating_flow: flows that end there.
+            timestamp: of the beginning, in nanoseconds of `stretto.now()`; by default now.
+            args: arguments whose names are also parameters of this method.
+            arguments: further arguments of the slice.
+        """
     def slice_for_code(self, code: CodeType, /) -> _Slice: ...
     def instant(
         self,
@@ -625,7 +636,8 @@ class Category:
         timestamp: int | None = None,
         args: Mapping[str, Any] = ...,
         **arguments: Any,
-    ) -> None: ...
+    ) -> None:
+        """Record a point in time. The parameters are those of `slice`."""
     def counter(
         self,
         name: str,
@@ -634,7 +646,15 @@ class Category:
         *,
         track: Track | None = None,
         timestamp: int | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Record a value of a counter.
+
+        Args:
+            name: of the counter, which has a row of its own.
+            value: an int or a float.
+            track: the row below which the counter appears; by default the process.
+            timestamp: in nanoseconds of `stretto.now()`; by default now.
+        """
     def begin(
         self,
         name: str,
@@ -646,7 +666,12 @@ class Category:
         timestamp: int | None = None,
         args: Mapping[str, Any] = ...,
         **arguments: Any,
-    ) -> None: ...
+    ) -> None:
+        """Begin a slice that `end` ends. The parameters are those of `slice`.
+
+        Beginnings and ends nest on each track. On a track of its own a slice may end on another
+        thread than it began.
+        """
     def end(
         self,
         *,
@@ -656,7 +681,11 @@ class Category:
         timestamp: int | None = None,
         args: Mapping[str, Any] = ...,
         **arguments: Any,
-    ) -> None: ...
+    ) -> None:
+        """End the latest slice of the track that has begun and not ended.
+
+        The parameters are those of `slice`; arguments are added to those of the beginning.
+        """
     def template(
         self, name: str, /, *names: str, args: Mapping[str, Any] = ..., **constants: Any
     ) -> EventTemplate:

@@ -51,6 +51,27 @@ def test_the_index_reaches_a_page_of_each_audience() -> None:
     } <= {link for _, link, _, _ in links}  # fmt: skip
 
 
+def links_from(page: str) -> set[str]:
+    """The pages of the repository that a page links to."""
+    links = site_hooks.LINK.findall((ROOT / page).read_text("utf-8"))
+    targets = {site_hooks.target_of(page, link) for _, link, _, _ in links}
+    return {target for target in targets if target is not None and target.endswith(".md")}
+
+
+def test_links_lead_from_the_index_to_every_page() -> None:
+    reached: set[str] = set()
+    waiting = {"docs/index.md"}
+    while waiting:
+        reached |= waiting
+        waiting = {target for page in waiting for target in links_from(page)} - reached
+    pages = {f"docs/{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*.md")}
+    assert pages | set(site_hooks.outside_pages()) <= reached
+
+
+def test_the_readme_fits_on_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 90
+
+
 def test_links_are_rewritten_to_places_in_the_site() -> None:
     def rewritten(link: str, source: str) -> str:
         return site_hooks.rewritten(f"[a]({link})", source)[4:-1]
