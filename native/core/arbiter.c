@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "loss_marks.h"
-
 enum {
   MAX_STALLS = 300,
   BRIEF_STALLS = 6, /* 0 + 8 + 72 + 584 + 4680 + 37448 us */
@@ -28,11 +26,19 @@ bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
 }
 
 void st_arbiter_destroy(struct st_arbiter* a) {
-  st_loss_marks_destroy(a);
+  const struct st_loss_marker* marker = atomic_load(&a->loss_marker);
+  if (marker)
+    marker->destroy(a);
   free(a->next_chunk_id);
   free(a->writer_in_use);
   pthread_mutex_destroy(&a->loss_mutex);
   pthread_mutex_destroy(&a->mutex);
+}
+
+void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer) {
+  const struct st_loss_marker* marker = atomic_load(&a->loss_marker);
+  if (marker)
+    marker->add(a, target_buffer);
 }
 
 void st_arbiter_lock_for_fork(struct st_arbiter* a) {

@@ -14,8 +14,8 @@
  *                blocking (commit_batch.h)
  *
  * Locks: one leaf mutex guards the search position and the writer ids.  The
- * sink is called without it.  Another one, taken before it, is for the losses
- * of writers that have died (loss_marks.h).  The chunk states themselves are lock-free.
+ * sink is called without it.  Another one, taken before it, guards the losses of
+ * writers that have ended (loss_marks.h).  The chunk states themselves are lock-free.
  *
  * Search: pages are taken round robin, so that the search starts where the
  * oldest chunks are.  A full search touches every page's header; after one in
@@ -50,6 +50,7 @@
 #define STRETTO_CORE_ARBITER_H_
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -102,6 +103,15 @@ struct st_commit_sink {
                           uint32_t target_buffer);
 };
 
+/* Marks losses in the trace for writers that have ended (loss_marks.h). */
+struct st_arbiter;
+struct st_loss_marker {
+  /* A writer of this buffer has ended and owes the mark of a loss. */
+  void (*add)(struct st_arbiter* a, uint32_t target_buffer);
+  /* Frees everything; writes nothing. */
+  void (*destroy)(struct st_arbiter* a);
+};
+
 /* Called around every wait of a stalling policy; each may be NULL. */
 struct st_wait_hooks {
   void* (*wait_begin)(void);
@@ -116,6 +126,7 @@ struct st_arbiter {
   struct st_wait_hooks wait_hooks;
   _Atomic bool disabled;
 
+  _Atomic(const struct st_loss_marker*) loss_marker; /* NULL: none */
   pthread_mutex_t loss_mutex; /* guards loss_marks; see loss_marks.h */
   struct st_loss_marks* loss_marks;
 
@@ -150,6 +161,10 @@ uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
 /* next_chunk_id: what a later owner of the same id goes on with. */
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id);
+
+/* For a writer that ends and has not marked its loss yet.  Without a marker the
+ * loss stays unmarked. */
+void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
 
 /* For a stalling writer: waits, as for a chunk, while its buffer's reader is
  * behind.  Afterwards the writer goes on in any case. */

@@ -26,67 +26,10 @@ enum {
 
 /* --- storage --- */
 
-/* Room for n more bytes, or NULL: counted, and only a scrape finds them. */
-static uint8_t* reserve(struct st_commit_batch* b, struct st_growing_bytes* g,
-                        size_t n) {
-  if (g->capacity - g->size >= n)
-    return g->data + g->size;
-  size_t capacity = g->capacity ? g->capacity : 1024;
-  while (capacity - g->size < n)
-    capacity *= 2;
-  uint8_t* data =
-      capacity <= ST_COMMIT_MAX_PENDING ? realloc(g->data, capacity) : NULL;
-  if (!data) {
-    b->lost_commits++;
-    return NULL;
-  }
-  g->data = data;
-  g->capacity = capacity;
-  return g->data + g->size;
-}
-
 static void clear(struct st_commit_batch* b) {
-  b->moves.size = b->patches.size = b->changes.size = 0;
+  b->pending.moves.size = b->pending.patches.size = b->changes.size = 0;
   b->chunk_bytes = 0;
-  b->flush_request_id = 0;
-}
-
-/* --- reservations --- */
-
-static int32_t bound_at(const struct st_commit_batch* b, uint32_t reservation) {
-  int32_t buffer = -1;
-  size_t at = (reservation - 1) * sizeof buffer;
-  if (at < b->bound.size)
-    memcpy(&buffer, b->bound.data + at, sizeof buffer);
-  return buffer;
-}
-
-bool st_commit_batch_resolve(const struct st_commit_batch* b,
-                             uint32_t target_buffer, uint16_t* buffer) {
-  int32_t bound = (int32_t)target_buffer;
-  if (st_is_reservation(target_buffer))
-    bound = bound_at(b, target_buffer >> ST_RESERVATION_SHIFT);
-  *buffer = (uint16_t)bound;
-  return bound >= 0;
-}
-
-static bool bind_target(struct st_commit_batch* b, uint32_t reservation,
-                        uint16_t buffer) {
-  int32_t bound = buffer;
-  size_t end = reservation * sizeof bound;
-  if (reservation == 0 || reservation > ST_MAX_RESERVATION)
-    return false;
-  if (end > b->bound.size) {
-    size_t added = end - b->bound.size;
-    uint8_t* p = reserve(b, &b->bound, added);
-    if (!p)
-      return false;
-    memset(p, 0xff, added); /* -1 each */
-    b->bound.size = end;
-  }
-  if (bound_at(b, reservation) < 0)
-    memcpy(b->bound.data + end - sizeof bound, &bound, sizeof bound);
-  return true;
+  b->pending.flush_request_id = 0;
 }
 
 /* --- sending --- */
@@ -99,7 +42,7 @@ static bool invoke(struct st_commit_batch* b, uint32_t method,
 
 /* A chunk that patches may still go into is given away only if it leaves. */
 static bool may_leave(struct st_commit_batch* b, size_t limit) {
-  return !b->shm ||
+  return !b->pending.shm ||
          st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
 }
 
@@ -109,26 +52,27 @@ enum sent { SENT_NOTHING, SENT_SOME, SENT_ALL };
 static enum sent send_request(struct st_commit_batch* b) {
   uint8_t bytes[ST_COMMIT_MAX_REQUEST];
   struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
-  if (b->emulated) {
+  if (b->pending.emulated) {
     request.bytes = b->request;
     request.limit = ST_COMMIT_MAX_EMULATED_REQUEST;
   }
   if (!may_leave(b, request.limit))
     return SENT_NOTHING;
-  st_commit_request_build(b, &request);
+  st_commit_request_build(&b->pending, &request);
   if (request.size > 0 &&
       !invoke(b, b->methods.commit_data, request.bytes, request.size)) {
-    st_commit_request_kept(b);
+    st_commit_request_kept(&b->pending);
     return SENT_NOTHING;
   }
-  st_commit_request_sent(b, &request);
+  st_commit_request_sent(&b->pending, &request);
   return request.is_last ? SENT_ALL : SENT_SOME;
 }
 
 /* False: something that may leave is still there. */
 static bool send_commits(struct st_commit_batch* b) {
   enum sent sent = SENT_ALL;
-  if (b->moves.size || b->patches.size || b->flush_request_id) {
+  if (b->pending.moves.size || b->pending.patches.size ||
+      b->pending.flush_request_id) {
     do
       sent = send_request(b);
     while (sent == SENT_SOME);
@@ -156,7 +100,8 @@ static bool send_change(struct st_commit_batch* b, uint16_t writer_id,
 static bool tell(struct st_commit_batch* b, struct st_writer_change change,
                  bool* keep) {
   uint16_t buffer;
-  *keep = !st_commit_batch_resolve(b, change.target_buffer, &buffer);
+  *keep =
+      !st_commit_pending_resolve(&b->pending, change.target_buffer, &buffer);
   bool has_no_buffer = change.target_buffer && !buffer;
   return *keep || has_no_buffer || send_change(b, change.writer_id, buffer);
 }
@@ -200,7 +145,7 @@ void st_commit_batch_flush(struct st_commit_batch* b) {
 bool st_commit_batch_bind_target(struct st_commit_batch* b,
                                  uint32_t reservation, uint16_t buffer) {
   pthread_mutex_lock(&b->mutex);
-  bool done = bind_target(b, reservation, buffer);
+  bool done = st_commit_pending_bind(&b->pending, reservation, buffer);
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
   return done;
@@ -212,10 +157,11 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
  * the mutex is held.  False: the queue is full. */
 static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
                             uint32_t index) {
-  uint32_t bitmap = st_page_bitmap(b->shm, page);
+  uint32_t bitmap = st_page_bitmap(b->pending.shm, page);
   struct st_chunk chunk;
   if (st_bitmap_state(bitmap, index) != ST_CHUNK_BEING_WRITTEN ||
-      !st_chunk_at(b->shm, page, st_bitmap_layout(bitmap), index, &chunk))
+      !st_chunk_at(b->pending.shm, page, st_bitmap_layout(bitmap), index,
+                   &chunk))
     return true;
   struct st_chunk_header* header = st_chunk_header(&chunk);
   uint16_t packets =
@@ -224,7 +170,9 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
   uint32_t started = packets & ST_PACKETS_COUNT_MASK;
   uint16_t buffer;
   if (started < 2 || writer > ST_MAX_WRITER_ID ||
-      !st_commit_batch_resolve(b, b->writer_buffer[writer], &buffer) || !buffer)
+      !st_commit_pending_resolve(&b->pending, b->writer_buffer[writer],
+                                 &buffer) ||
+      !buffer)
     return true;
 
   /* The request lies behind the chunk's copy in the same memory. */
@@ -244,8 +192,8 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
 static void send_what_is_written(struct st_commit_batch* b) {
   if (!b->writer_buffer || !b->queue || !send_commits(b))
     return;
-  for (uint32_t page = 0; page < b->shm->num_pages; page++) {
-    uint32_t layout = st_bitmap_layout(st_page_bitmap(b->shm, page));
+  for (uint32_t page = 0; page < b->pending.shm->num_pages; page++) {
+    uint32_t layout = st_bitmap_layout(st_page_bitmap(b->pending.shm, page));
     for (uint32_t i = 0; i < st_layout_chunks(layout); i++)
       if (!send_incomplete(b, page, i))
         return;
@@ -257,8 +205,8 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
   pthread_mutex_lock(&b->mutex);
   send_what_is_written(b);
   /* A service takes an id for itself and all before it. */
-  if (id > b->flush_request_id)
-    b->flush_request_id = id;
+  if (id > b->pending.flush_request_id)
+    b->pending.flush_request_id = id;
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
 }
@@ -267,11 +215,12 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
 
 static void append_move(struct st_commit_batch* b,
                         struct st_pending_move move) {
-  uint8_t* p = reserve(b, &b->moves, sizeof move);
+  uint8_t* p =
+      st_commit_pending_reserve(&b->pending, &b->pending.moves, sizeof move);
   if (!p)
     return;
   memcpy(p, &move, sizeof move);
-  b->moves.size += sizeof move;
+  b->pending.moves.size += sizeof move;
   b->chunk_bytes += move.chunk.size;
   if (b->chunk_bytes >= b->batch_bytes)
     send_all(b);
@@ -301,7 +250,7 @@ static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
                             uint32_t target_buffer) {
   struct st_commit_batch* b = self;
   pthread_mutex_lock(&b->mutex);
-  bool stays = b->shm != NULL;
+  bool stays = b->pending.shm != NULL;
   if (stays)
     append_move(b, unpatched_move(chunk, target_buffer));
   pthread_mutex_unlock(&b->mutex);
@@ -311,9 +260,9 @@ static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
 /* The chunk that patches are for, if it is still in the batch. */
 static struct st_pending_move* find_unpatched(
     struct st_commit_batch* b, const struct st_chunk_patches* patches) {
-  size_t count = b->moves.size / sizeof(struct st_pending_move);
+  size_t count;
+  struct st_pending_move* moves = st_commit_pending_moves(&b->pending, &count);
   size_t first = count > MAX_DIRECT_SEARCH ? count - MAX_DIRECT_SEARCH : 0;
-  struct st_pending_move* moves = (struct st_pending_move*)(void*)b->moves.data;
   for (size_t i = count; i-- > first;)
     if (moves[i].being_written && moves[i].chunk_id == patches->chunk_id &&
         moves[i].writer_id == patches->writer_id)
@@ -331,7 +280,7 @@ static void patch_chunk(struct st_commit_batch* b, struct st_pending_move* move,
     return;
   uint16_t flag = ST_CHUNK_NEEDS_PATCHING << ST_PACKETS_FLAGS_SHIFT;
   atomic_fetch_and(&st_chunk_header(&move->chunk)->packets, (uint16_t)~flag);
-  st_chunk_release_as_complete(b->shm, &move->chunk);
+  st_chunk_release_as_complete(b->pending.shm, &move->chunk);
   move->being_written = false;
 }
 
@@ -350,7 +299,8 @@ static const struct st_patch* append_patches(
     const struct st_patch* patch, uint32_t count, bool has_more) {
   struct st_pending_patches head = {.target_buffer = chunk->target_buffer};
   uint8_t* at =
-      reserve(b, &b->patches, sizeof head + ST_COMMIT_MAX_PATCH_ENTRY);
+      st_commit_pending_reserve(&b->pending, &b->pending.patches,
+                                sizeof head + ST_COMMIT_MAX_PATCH_ENTRY);
   if (!at)
     return NULL;
   uint8_t* rest = at + sizeof head;
@@ -362,7 +312,7 @@ static const struct st_patch* append_patches(
     p = st_put_u64_field(p, PATCH_HAS_MORE, 1);
   head.size = (uint32_t)(p - rest);
   memcpy(at, &head, sizeof head);
-  b->patches.size = (size_t)(p - b->patches.data);
+  b->pending.patches.size = (size_t)(p - b->pending.patches.data);
   return patch;
 }
 
@@ -412,7 +362,8 @@ static bool take_back(struct st_commit_batch* b, uint16_t writer_id) {
 
 static void append_change(struct st_commit_batch* b,
                           struct st_writer_change change) {
-  uint8_t* p = reserve(b, &b->changes, sizeof change);
+  uint8_t* p =
+      st_commit_pending_reserve(&b->pending, &b->changes, sizeof change);
   if (!p)
     return;
   memcpy(p, &change, sizeof change);
@@ -508,7 +459,7 @@ void st_commit_batch_bind(struct st_commit_batch* b,
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm) {
   pthread_mutex_lock(&b->mutex);
-  b->shm = shm;
+  b->pending.shm = shm;
   pthread_mutex_unlock(&b->mutex);
 }
 
@@ -532,8 +483,8 @@ bool st_commit_batch_emulate(struct st_commit_batch* b,
     return false;
   }
   pthread_mutex_lock(&b->mutex);
-  b->shm = shm;
-  b->emulated = true;
+  b->pending.shm = shm;
+  b->pending.emulated = true;
   b->request = request;
   b->writer_buffer = buffers;
   if (buffers)
@@ -547,10 +498,8 @@ void st_commit_batch_destroy(struct st_commit_batch* b) {
     st_send_queue_set_room_listener(b->queue, NULL, NULL);
   st_commit_batch_flush(b);
   st_fork_unregister(&b->fork);
-  free(b->moves.data);
-  free(b->patches.data);
+  st_commit_pending_destroy(&b->pending);
   free(b->changes.data);
-  free(b->bound.data);
   free(b->writer_buffer);
   free(b->request);
   pthread_mutex_destroy(&b->mutex);

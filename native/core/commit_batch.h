@@ -56,6 +56,8 @@
 #include <stdint.h>
 
 #include "arbiter.h"
+#include "commit_pending.h"
+#include "fork_guard.h"
 #include "send_queue.h"
 
 /* Method ids of the bound ProducerPort, from the bind reply. */
@@ -66,40 +68,10 @@ struct st_producer_methods {
   uint32_t unregister_trace_writer;
 };
 
-enum {
-  /* Largest request, on the stack of the sending thread. */
-  ST_COMMIT_MAX_REQUEST = 8192,
-  /* Bytes that may wait in a batch; far more than the chunks of any shared
-   * memory come to, and yet a bound. */
-  ST_COMMIT_MAX_PENDING = 4 << 20,
-};
-
-struct st_growing_bytes {
-  uint8_t* data;
-  size_t size, capacity;
-};
-
 /* A writer that came (its buffer) or went (0). */
 struct st_writer_change {
   uint16_t writer_id;
   uint32_t target_buffer;
-};
-
-/* A chunk that is to be moved. */
-struct st_pending_move {
-  struct st_chunk chunk;
-  uint32_t chunk_id; /* with being_written */
-  uint16_t writer_id;
-  uint32_t target_buffer;
-  bool being_written; /* patches may go into it */
-  bool in_request;    /* commit_request.h */
-};
-
-/* In front of the encoded rest of a ChunkToPatch. */
-struct st_pending_patches {
-  uint32_t size; /* of the rest */
-  uint32_t target_buffer;
-  bool in_request;
 };
 
 struct st_commit_batch {
@@ -108,18 +80,12 @@ struct st_commit_batch {
   struct st_producer_methods methods;
   uint32_t batch_bytes;
 
-  pthread_mutex_t mutex;    /* guards all below, and what bind gives */
-  const struct st_shm* shm; /* NULL: neither patched directly nor emulated */
-  bool emulated;
+  pthread_mutex_t mutex; /* guards all below, and what bind gives */
+  struct st_commit_pending pending;
   uint32_t* writer_buffer; /* emulated, if it may be scraped: by writer id */
   uint8_t* request;        /* emulated: room for one */
-  struct st_growing_bytes moves;   /* of struct st_pending_move */
-  struct st_growing_bytes patches; /* each behind a struct st_pending_patches */
   struct st_growing_bytes changes; /* of struct st_writer_change */
-  struct st_growing_bytes bound;   /* buffers by reservation - 1; -1: not yet */
   uint64_t chunk_bytes; /* sum of the sizes of the chunks in the batch */
-  uint64_t flush_request_id;
-  uint64_t lost_commits; /* no memory for them: only a scrape finds these */
 };
 
 extern const struct st_commit_sink st_commit_batch_sink; /* self: the batch */
@@ -146,11 +112,6 @@ void st_commit_batch_bind(struct st_commit_batch* b,
  * memory, or no such number. */
 bool st_commit_batch_bind_target(struct st_commit_batch* b,
                                  uint32_t reservation, uint16_t buffer);
-
-/* The buffer that a target stands for; false: it isn't bound yet.  With the
- * mutex. */
-bool st_commit_batch_resolve(const struct st_commit_batch* b,
-                             uint32_t target_buffer, uint16_t* buffer);
 
 /* This memory isn't shared: chunks go inside requests.  `scrapable`: what they
  * hold while they are written, too.  False: out of memory. */

@@ -54,54 +54,50 @@ static uint8_t* put_place(uint8_t* p, const struct st_pending_move* move,
   return st_put_bytes_field(p, COMMIT_MOVE, body, (size_t)(end - body));
 }
 
-static void put_move(struct st_commit_batch* b, struct st_commit_request* r,
-                     struct st_pending_move* move, uint16_t buffer) {
+static void put_move(struct st_commit_pending* pending,
+                     struct st_commit_request* r, struct st_pending_move* move,
+                     uint16_t buffer) {
   uint8_t* p = r->bytes + r->size;
   if (move->being_written)
-    st_chunk_release_as_complete(b->shm, &move->chunk);
+    st_chunk_release_as_complete(pending->shm, &move->chunk);
   move->being_written = false;
   move->in_request = true;
-  if (!b->emulated)
+  if (!pending->emulated)
     p = put_place(p, move, buffer);
   else if (buffer)
     p = put_data(p, move->chunk.begin, move->chunk.size, buffer, false);
   r->size = (size_t)(p - r->bytes);
 }
 
-static struct st_pending_move* moves_of(struct st_commit_batch* b,
-                                        size_t* count) {
-  *count = b->moves.size / sizeof(struct st_pending_move);
-  return (struct st_pending_move*)(void*)b->moves.data;
-}
-
 /* Puts in what fits; false if something remains. */
-static bool put_moves(struct st_commit_batch* b, struct st_commit_request* r) {
+static bool put_moves(struct st_commit_pending* pending,
+                      struct st_commit_request* r) {
   size_t count;
-  struct st_pending_move* moves = moves_of(b, &count);
+  struct st_pending_move* moves = st_commit_pending_moves(pending, &count);
   for (size_t i = 0; i < count; i++) {
     uint16_t buffer;
-    size_t data = b->emulated ? moves[i].chunk.size : 0;
-    if (!st_commit_batch_resolve(b, moves[i].target_buffer, &buffer))
+    size_t data = pending->emulated ? moves[i].chunk.size : 0;
+    if (!st_commit_pending_resolve(pending, moves[i].target_buffer, &buffer))
       continue;
     if (!fits(r, MAX_MOVE + data))
       return false;
-    put_move(b, r, &moves[i], buffer);
+    put_move(pending, r, &moves[i], buffer);
   }
   return true;
 }
 
 /* What was sent, or has no buffer, is gone; under emulation its chunk is free
  * again. */
-static void take_out_moves(struct st_commit_batch* b) {
+static void take_out_moves(struct st_commit_pending* pending) {
   size_t count, kept = 0;
-  struct st_pending_move* moves = moves_of(b, &count);
+  struct st_pending_move* moves = st_commit_pending_moves(pending, &count);
   for (size_t i = 0; i < count; i++) {
     if (!moves[i].in_request)
       moves[kept++] = moves[i];
-    else if (b->emulated)
-      st_chunk_release_complete_as_free(b->shm, &moves[i].chunk);
+    else if (pending->emulated)
+      st_chunk_release_complete_as_free(pending->shm, &moves[i].chunk);
   }
-  b->moves.size = kept * sizeof *moves;
+  pending->moves.size = kept * sizeof *moves;
 }
 
 void st_commit_request_put_incomplete(struct st_commit_request* r,
@@ -125,14 +121,15 @@ static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
 }
 
 /* Puts in what fits; false if something remains. */
-static bool put_patches(struct st_commit_batch* b,
+static bool put_patches(struct st_commit_pending* pending,
                         struct st_commit_request* r) {
   struct st_pending_patches head;
-  for (size_t at = 0; at < b->patches.size; at += sizeof head + head.size) {
-    uint8_t* entry = b->patches.data + at;
+  for (size_t at = 0; at < pending->patches.size;
+       at += sizeof head + head.size) {
+    uint8_t* entry = pending->patches.data + at;
     uint16_t buffer;
     memcpy(&head, entry, sizeof head);
-    if (!st_commit_batch_resolve(b, head.target_buffer, &buffer))
+    if (!st_commit_pending_resolve(pending, head.target_buffer, &buffer))
       continue;
     if (!fits(r, MAX_PATCH_HEAD + head.size))
       return false;
@@ -146,56 +143,57 @@ static bool put_patches(struct st_commit_batch* b,
   return true;
 }
 
-static void take_out_patches(struct st_commit_batch* b) {
+static void take_out_patches(struct st_commit_pending* pending) {
   struct st_pending_patches head;
   size_t kept = 0, at = 0;
-  while (at < b->patches.size) {
-    memcpy(&head, b->patches.data + at, sizeof head);
+  while (at < pending->patches.size) {
+    memcpy(&head, pending->patches.data + at, sizeof head);
     size_t whole = sizeof head + head.size;
     if (!head.in_request) {
-      memmove(b->patches.data + kept, b->patches.data + at, whole);
+      memmove(pending->patches.data + kept, pending->patches.data + at, whole);
       kept += whole;
     }
     at += whole;
   }
-  b->patches.size = kept;
+  pending->patches.size = kept;
 }
 
-static void keep_patches(struct st_commit_batch* b) {
+static void keep_patches(struct st_commit_pending* pending) {
   struct st_pending_patches head;
-  for (size_t at = 0; at < b->patches.size; at += sizeof head + head.size) {
-    memcpy(&head, b->patches.data + at, sizeof head);
+  for (size_t at = 0; at < pending->patches.size;
+       at += sizeof head + head.size) {
+    memcpy(&head, pending->patches.data + at, sizeof head);
     head.in_request = false;
-    memcpy(b->patches.data + at, &head, sizeof head);
+    memcpy(pending->patches.data + at, &head, sizeof head);
   }
 }
 
 /* --- the whole --- */
 
-void st_commit_request_build(struct st_commit_batch* b,
+void st_commit_request_build(struct st_commit_pending* pending,
                              struct st_commit_request* r) {
   r->limit -= MAX_FLUSH_ID;
-  r->is_last = put_moves(b, r) && put_patches(b, r);
+  r->is_last = put_moves(pending, r) && put_patches(pending, r);
   r->limit += MAX_FLUSH_ID;
-  if (!r->is_last || !b->flush_request_id)
+  if (!r->is_last || !pending->flush_request_id)
     return;
   uint8_t* p = st_put_u64_field(r->bytes + r->size, COMMIT_FLUSH_ID,
-                                b->flush_request_id);
+                                pending->flush_request_id);
   r->size = (size_t)(p - r->bytes);
 }
 
-void st_commit_request_sent(struct st_commit_batch* b,
+void st_commit_request_sent(struct st_commit_pending* pending,
                             const struct st_commit_request* r) {
-  take_out_moves(b);
-  take_out_patches(b);
+  take_out_moves(pending);
+  take_out_patches(pending);
   if (r->is_last)
-    b->flush_request_id = 0;
+    pending->flush_request_id = 0;
 }
 
-void st_commit_request_kept(struct st_commit_batch* b) {
+void st_commit_request_kept(struct st_commit_pending* pending) {
   size_t count;
-  struct st_pending_move* moves = moves_of(b, &count);
+  struct st_pending_move* moves = st_commit_pending_moves(pending, &count);
   for (size_t i = 0; i < count; i++)
     moves[i].in_request = false;
-  keep_patches(b);
+  keep_patches(pending);
 }

@@ -1,7 +1,9 @@
-/* One CommitDataRequest out of a batch (commit_batch.h), as full as may be.
+/* One CommitDataRequest from pending commits (commit_pending.h), as full as
+ * possible.
  *
  *   build  encodes what fits: moves, then patches, then the acknowledgement
- *   sent   takes it out of the batch      kept  it stays: the queue is full
+ *   sent   removes it from the pending commits
+ *   kept   leaves it there, because the send queue is full
  *
  * Called with the batch's mutex; between `build` and one of the others nothing
  * is appended.
@@ -9,9 +11,11 @@
 #ifndef STRETTO_CORE_COMMIT_REQUEST_H_
 #define STRETTO_CORE_COMMIT_REQUEST_H_
 
-#include "commit_batch.h"
+#include "commit_pending.h"
 
 enum {
+  /* Largest request, on the stack of the sending thread. */
+  ST_COMMIT_MAX_REQUEST = 8192,
   /* Of a request with chunks in it. */
   ST_COMMIT_MAX_EMULATED_REQUEST = 128 * 1024 - 512,
   /* More ready patches than this for one chunk become several entries, so
@@ -24,14 +28,14 @@ enum {
 struct st_commit_request {
   uint8_t* bytes;
   size_t size, limit;
-  bool is_last; /* nothing that may leave remains in the batch */
+  bool is_last; /* nothing that may leave is pending any more */
 };
 
-void st_commit_request_build(struct st_commit_batch* b,
+void st_commit_request_build(struct st_commit_pending* pending,
                              struct st_commit_request* r);
-void st_commit_request_sent(struct st_commit_batch* b,
+void st_commit_request_sent(struct st_commit_pending* pending,
                             const struct st_commit_request* r);
-void st_commit_request_kept(struct st_commit_batch* b);
+void st_commit_request_kept(struct st_commit_pending* pending);
 
 /* Appends a chunk that is still being written: a copy of what it has. */
 void st_commit_request_put_incomplete(struct st_commit_request* r,

@@ -71,12 +71,33 @@ static void close_writer(struct st_loss_marks* m) {
   st_trace_writer_destroy(&m->writer);
 }
 
+static void add_mark(struct st_arbiter* a, uint32_t target_buffer) {
+  pthread_mutex_lock(&a->loss_mutex);
+  struct st_loss_marks* m = *find(a, target_buffer);
+  if (m) {
+    m->owed++;
+    write_mark(m);
+  }
+  pthread_mutex_unlock(&a->loss_mutex);
+}
+
+static void free_all(struct st_arbiter* a) {
+  while (a->loss_marks) {
+    struct st_loss_marks* m = a->loss_marks;
+    a->loss_marks = m->next;
+    free(m);
+  }
+}
+
+static const struct st_loss_marker kMarker = {add_mark, free_all};
+
 bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer) {
   pthread_mutex_lock(&a->loss_mutex);
   struct st_loss_marks* m = *find(a, target_buffer);
   if (m)
     m->users++;
   bool ok = m || add_buffer(a, target_buffer);
+  atomic_store(&a->loss_marker, &kMarker);
   pthread_mutex_unlock(&a->loss_mutex);
   return ok;
 }
@@ -91,22 +112,4 @@ void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer) {
     free(m);
   }
   pthread_mutex_unlock(&a->loss_mutex);
-}
-
-void st_loss_marks_add(struct st_arbiter* a, uint32_t target_buffer) {
-  pthread_mutex_lock(&a->loss_mutex);
-  struct st_loss_marks* m = *find(a, target_buffer);
-  if (m) {
-    m->owed++;
-    write_mark(m);
-  }
-  pthread_mutex_unlock(&a->loss_mutex);
-}
-
-void st_loss_marks_destroy(struct st_arbiter* a) {
-  while (a->loss_marks) {
-    struct st_loss_marks* m = a->loss_marks;
-    a->loss_marks = m->next;
-    free(m);
-  }
 }

@@ -43,16 +43,6 @@
 
 #include "stream_writer.h"
 
-struct st_message {
-  struct st_stream_writer* stream;
-  struct st_message* parent; /* NULL for a root */
-  struct st_message* child;  /* open nested message, or NULL */
-  uint8_t* size_field;       /* NULL: root, or its buffer is gone for good */
-  uint32_t size;             /* payload so far, nested headers included */
-  bool finalized;
-  uint32_t misuse;
-};
-
 void st_message_init_root(struct st_message* m,
                           struct st_stream_writer* stream);
 /* Returns the size of the payload. */

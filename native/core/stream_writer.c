@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "message.h"
-
 enum { LARGEST_SLICE = 128 * 1024 };
 
 void st_stream_init(struct st_stream_writer* w,

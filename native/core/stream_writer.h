@@ -36,7 +36,17 @@ struct st_stream_delegate {
   uint8_t* (*redirect_size_field)(void* self, uint8_t* size_field);
 };
 
-struct st_message; /* message.h */
+/* An open message, whose size field the stream has to follow from buffer to
+ * buffer.  The functions are in message.h. */
+struct st_message {
+  struct st_stream_writer* stream;
+  struct st_message* parent; /* NULL for a root */
+  struct st_message* child;  /* open nested message, or NULL */
+  uint8_t* size_field;       /* NULL: root, or its buffer is gone for good */
+  uint32_t size;             /* payload so far, nested headers included */
+  bool finalized;
+  uint32_t misuse;
+};
 
 struct st_stream_writer {
   uint8_t* begin;

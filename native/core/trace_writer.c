@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "loss_marks.h"
-
 enum {
   MIN_PACKET_ROOM = ST_SIZE_FIELD + 8, /* less is left unused */
   MAX_COMPACT_FRAGMENT = 127,
@@ -379,7 +377,7 @@ void st_trace_writer_destroy(struct st_trace_writer* w) {
   st_trace_writer_flush(w);
   st_patch_list_clear(&w->patches);
   if (w->dropping)
-    st_loss_marks_add(w->arbiter, w->target_buffer);
+    st_arbiter_report_loss(w->arbiter, w->target_buffer);
   st_arbiter_remove_writer(w->arbiter, w->writer_id, w->chunk_id);
 }
 

@@ -25,7 +25,8 @@
  * Loss.  When no chunk can be had the packet is dropped and counted, and the
  * writer tries again with the next packet.  The first packet after that
  * carries previous_packet_dropped (field 42) = 257 = PRESENT | SMB_FULL; if
- * there is none until the writer's end, the arbiter says it (loss_marks.h).  A
+ * there is none until the writer's end, the arbiter's loss marker writes the
+ * mark (loss_marks.h).  A
  * packet cut in its middle has its current fragment's size set to the drop
  * sentinel, ff ff ff 7f.  The very first packet of a writer carries
  * first_packet_on_sequence (87).  Both are the writer's business, not the

@@ -1,16 +1,6 @@
-/* Around: a function that observers are told of, without a Python frame.
- *
- * A profiler that replaces `logging.Logger.callHandlers` by a Python wrapper
- * shows up in the program's tracebacks.  An Around calls
- *
- *   token = before(*args, **kwargs)
- *   result = function(*args, **kwargs)
- *   after(token, result)                  unless token is None
- *
- * (the result of a function that raises is None) and returns or raises what the function does.  What the observers raise is
- * dropped.  It binds like a function, and has the function's attributes.
- */
-#include "hooks/hooks.h"
+#include "hooks/around.h"
+
+#include "hooks/tracer.h"
 
 struct around {
   PyObject_HEAD

@@ -1,10 +1,4 @@
-/* Names of C functions: `time.sleep`, `list.append`.
- *
- * A name is made once per method definition, which a function and all methods
- * bound from it share.  Definitions that an extension makes at run time may
- * go and their addresses be used again: the text of the name tells.
- */
-#include "hooks/hooks.h"
+#include "hooks/c_functions.h"
 
 enum { SIZE = 4096, PROBES = 8 };
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "hooks/c_functions.h"
+
 enum { FIRST_CAPACITY = 64 };
 
 _Thread_local struct st_call_stack* st_thread_stack;

@@ -25,7 +25,7 @@
 #ifndef STRETTO_HOOKS_CALL_STACK_H_
 #define STRETTO_HOOKS_CALL_STACK_H_
 
-#include "hooks/hooks.h"
+#include "hooks/tracer.h"
 
 struct st_frame {
   const void* key;

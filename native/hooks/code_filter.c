@@ -1,13 +1,6 @@
-/* Which code is traced: asks a Python function once per code object.
- *
- * The answer is kept with the code object itself, in a slot of its "extra"
- * data, so that it goes when the code goes and nothing is looked up:
- *
- *   generation of the tracer << 1 | accepted        0: never asked
- *
- * A new start has a new generation, and asks again.
- */
-#include "hooks/hooks.h"
+#include "hooks/code_filter.h"
+
+#include "hooks/tracer.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define request_index PyUnstable_Eval_RequestCodeExtraIndex

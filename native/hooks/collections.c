@@ -1,12 +1,4 @@
-/* Runs of the garbage collector, as slices on the thread that pays for them.
- *
- * What the collector calls (gc.callbacks) must not be Python: its first
- * instruction would run the program's signal handlers, and what these raise the
- * collector prints and drops.
- *
- * The collector runs on one thread at a time and never inside itself.
- */
-#include "hooks/hooks.h"
+#include "hooks/collections.h"
 
 #include <string.h>
 

@@ -1,11 +1,15 @@
 /* The extension module stretto._pyhooks: starts and stops the tracer. */
+#include "hooks/around.h"
+#include "hooks/backend.h"
+#include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
+#include "hooks/code_filter.h"
+#include "hooks/collections.h"
+#include "hooks/tracer.h"
 
 /* Perfetto's trace processor nests at most 512 slices on a track, and muddles
  * what is deeper; the program's own slices need room, too. */
 enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
-
-struct st_hooks st_hooks;
 
 struct options {
   PyObject *category, *accepts;
@@ -18,11 +22,6 @@ struct options {
 
 static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
-}
-
-void st_drop_error(void) {
-  if (PyErr_Occurred())
-    st_hooks.api->drop_own_error();
 }
 
 /* The capsule trusts its caller with the type of the category. */

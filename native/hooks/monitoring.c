@@ -8,7 +8,11 @@
  * coverage's, the profiler's and the optimizer's, and the program may want to
  * run those.
  */
+#include "hooks/backend.h"
+
+#include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
+#include "hooks/code_filter.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

@@ -21,7 +21,11 @@
 
 /* For a frame's code without a function call and two reference counts. */
 #define Py_BUILD_CORE 1
+#include "hooks/backend.h"
+
+#include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
+#include "hooks/code_filter.h"
 
 #include <internal/pycore_frame.h>
 

@@ -162,7 +162,7 @@ static void a_long_backlog_is_split_into_requests(void) {
   CHECK_EQ(moves, CHUNKS);
   CHECK_EQ(flush_id, 7);
   CHECK(requests > 1);
-  CHECK_EQ(g_batch.lost_commits, 0);
+  CHECK_EQ(g_batch.pending.lost_commits, 0);
   close_batch();
 }
 
@@ -170,13 +170,13 @@ static void a_service_that_never_reads_cannot_grow_us(void) {
   open_batch(UINT32_MAX);
   block_queue();
   /* Large numbers: longer entries, fewer of them. */
-  for (uint32_t i = 0; g_batch.lost_commits < 100; i++) {
+  for (uint32_t i = 0; g_batch.pending.lost_commits < 100; i++) {
     CHECK(i < ST_COMMIT_MAX_PENDING / 8);
     complete(UINT32_MAX - i, 13, UINT16_MAX);
     if (i % 20000 == 0) /* it looks at all of them */
       st_commit_batch_flush(&g_batch);
   }
-  CHECK(g_batch.moves.capacity <= ST_COMMIT_MAX_PENDING);
+  CHECK(g_batch.pending.moves.capacity <= ST_COMMIT_MAX_PENDING);
   close_batch();
 }
 
@@ -186,8 +186,8 @@ static void a_broken_queue_empties_the_batch(void) {
   st_send_queue_break(&g_queue);
   complete(2, 2, 3);
   st_commit_batch_notify_flush_complete(&g_batch, 7);
-  CHECK_EQ(g_batch.moves.size, 0);
-  CHECK_EQ(g_batch.flush_request_id, 0);
+  CHECK_EQ(g_batch.pending.moves.size, 0);
+  CHECK_EQ(g_batch.pending.flush_request_id, 0);
   close_batch();
 }
 
@@ -208,7 +208,7 @@ static void a_forked_child_commits_nothing(void) {
   complete(1, 1, 3);
   pid_t pid = fork();
   if (pid == 0) {
-    bool good = g_batch.moves.size == 0;
+    bool good = g_batch.pending.moves.size == 0;
     complete(2, 2, 3);
     st_commit_batch_destroy(&g_batch);
     _exit(good ? 0 : 1);

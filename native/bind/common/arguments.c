@@ -1,5 +1,4 @@
-/* Arguments of Python calls into C values, and counters into dicts. */
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
 
 static bool too_many(const struct st_bind_signature* s, Py_ssize_t count) {
   PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments, got %zd",
@@ -129,25 +128,4 @@ bool st_bind_bytes(PyObject* value, const char* name, Py_buffer* out) {
     PyErr_Format(PyExc_TypeError, "%s must be bytes-like, not %R", name,
                  (PyObject*)Py_TYPE(value));
   return false;
-}
-
-int st_bind_set_counter(PyObject* dict, const char* name, uint64_t value) {
-  PyObject* number = PyLong_FromUnsignedLongLong(value);
-  if (!number)
-    return -1;
-  int result = PyDict_SetItemString(dict, name, number);
-  Py_DECREF(number);
-  return result;
-}
-
-PyObject* st_bind_counters(const struct st_bind_counter* counters,
-                           const void* values) {
-  PyObject* dict = PyDict_New();
-  for (; dict && counters->name; counters++) {
-    uint64_t value;
-    memcpy(&value, (const char*)values + counters->offset, sizeof value);
-    if (st_bind_set_counter(dict, counters->name, value) < 0)
-      Py_CLEAR(dict);
-  }
-  return dict;
 }

@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 
-#include "bind/common/bind.h"
+#include "bind/common/python.h"
 
 static void set_error(const char* name, const char* format, va_list arguments) {
   PyObject* errors = PyImport_ImportModule("stretto.base.errors");

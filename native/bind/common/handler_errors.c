@@ -1,9 +1,10 @@
 #include "bind/common/handler_errors.h"
 
-#include <Python.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "bind/common/python.h"
 
 /* A bound method of a callable object in a partial is as deep as it gets. */
 enum { MAX_WRAPPERS = 4 };

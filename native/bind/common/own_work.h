@@ -1,19 +1,20 @@
-/* Own work: calls that Stretto makes are none of the program's.
+/* Calls made by Stretto itself, which function tracing leaves out.
  *
- * Function tracing leaves our own modules out by their code; what these call
- * (sockets, signals, selectors) it can't tell from the program's own calls.  So
- * a thread counts how deep it is in our work, and as long as it is, the slices
- * of calls (track_event_api.h) are left out.
+ * Function tracing recognises our own modules by their code.  It cannot
+ * recognise what these call (sockets, signals, selectors): the program calls
+ * the same functions.  So each thread counts how deep it is inside a call that
+ * Stretto made; while the count is above 0, begin_code() of
+ * track_event_api.h writes no slice.
  */
 #ifndef STRETTO_BIND_COMMON_OWN_WORK_H_
 #define STRETTO_BIND_COMMON_OWN_WORK_H_
 
-#include <Python.h>
-#include <stdint.h>
+#include "bind/common/python.h"
 
+/* Depth of the calling thread in calls made by Stretto. */
 extern _Thread_local uint32_t st_own_work;
 
-/* function(*args), as own work. */
+/* function(*args), counted as a call made by Stretto. */
 static inline PyObject* st_call_own(PyObject* function, PyObject* const* args,
                                     size_t count) {
   st_own_work++;
@@ -21,5 +22,8 @@ static inline PyObject* st_call_own(PyObject* function, PyObject* const* args,
   st_own_work--;
   return result;
 }
+
+/* Adds the functions to the module.  -1: an exception is set. */
+int st_bind_add_own_work(PyObject* module);
 
 #endif /* STRETTO_BIND_COMMON_OWN_WORK_H_ */

@@ -4,12 +4,16 @@
  * service is replaced there by private zeroes at the same address: writers
  * that still point into it can neither crash nor touch the parent's chunks.
  */
-#include "core/arbiter.h"
+#include "bind/data_path/arbiter.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
+#include "bind/data_path/producer_endpoint.h"
+#include "bind/data_path/send_queue.h"
+#include "core/fork_guard.h"
 
-#include "bind/common/bind.h"
 #include "core/commit_batch.h"
 #include "core/loss_marks.h"
 
@@ -451,7 +455,7 @@ static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
   uint64_t lost = atomic_load(&self->arbiter.chunks_lost);
   if (self->has_batch) {
     pthread_mutex_lock(&self->batch.mutex);
-    lost += self->batch.lost_commits;
+    lost += self->batch.pending.lost_commits;
     pthread_mutex_unlock(&self->batch.mutex);
   }
   return PyLong_FromUnsignedLongLong(lost);

@@ -1,9 +1,13 @@
-/* Python type BufferTable: the trace buffers of one service. */
+#include "bind/data_path/buffer_table.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
+#include "bind/common/arguments.h"
+#include "bind/common/counters.h"
+#include "bind/common/types.h"
+#include "core/fork_guard.h"
 
-#include "bind/common/bind.h"
 #include "core/trace_buffer.h"
 
 struct buffer_table {

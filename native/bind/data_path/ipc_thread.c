@@ -7,11 +7,16 @@
  * The object may die while its thread waits for the GIL to call back: `dying`
  * then tells the thread to keep its hands off.
  */
+#include "bind/data_path/ipc_thread.h"
+
+#include "bind/common/arguments.h"
+#include "bind/common/module_state.h"
+#include "bind/common/types.h"
+#include "bind/data_path/send_queue.h"
 #include "core/io_thread.h"
 
 #include <errno.h>
 
-#include "bind/common/bind.h"
 #include "bind/common/own_work.h"
 
 struct st_ipc_thread_object {

@@ -1,13 +1,16 @@
-/* Python type ProducerEndpointCore: the service's side of one producer. */
-#include "core/producer_endpoint.h"
+#include "bind/data_path/producer_endpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "bind/common/arguments.h"
+#include "bind/common/counters.h"
+#include "bind/common/types.h"
+#include "bind/data_path/buffer_table.h"
+#include "core/fork_guard.h"
 
-#include "bind/common/bind.h"
 #include "core/ipc_frame.h"
 
 struct endpoint {

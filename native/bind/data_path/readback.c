@@ -1,9 +1,10 @@
-/* Python type Readback: packets out of trace buffers, as trace bytes. */
-#include "core/readback.h"
+#include "bind/data_path/readback.h"
 
 #include <stdlib.h>
-
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
+#include "bind/data_path/buffer_table.h"
+#include "core/readback.h"
 
 /* Scratch memory above this is not kept between two reads. */
 enum { MAX_KEPT_BYTES = 4 << 20 };

@@ -1,7 +1,7 @@
-/* request_key(): of the headers or metadata of a request. */
-#include "core/request_key.h"
+#include "bind/data_path/request_key.h"
 
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "core/request_key.h"
 
 static bool text_of(PyObject* object, const char** text, size_t* size) {
   if (!PyUnicode_Check(object))

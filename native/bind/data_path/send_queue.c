@@ -1,7 +1,7 @@
-/* Python type SendQueue: every byte that leaves over one connection. */
-#include "core/send_queue.h"
+#include "bind/data_path/send_queue.h"
 
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
 
 struct send_queue {
   PyObject_HEAD

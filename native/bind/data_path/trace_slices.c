@@ -1,7 +1,7 @@
-/* Functions for traces that go through ReadBuffers. */
-#include "core/trace_slices.h"
+#include "bind/data_path/trace_slices.h"
 
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "core/trace_slices.h"
 
 typedef size_t (*convert)(const uint8_t* data, size_t size, size_t limit,
                           uint8_t* out, size_t* written);

@@ -4,9 +4,11 @@
  * another thread meanwhile breaks the rule that one thread owns it; their
  * packet is dropped and counted, and their close is done by the owner.
  */
-#include "core/trace_writer.h"
+#include "bind/data_path/trace_writer.h"
 
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
+#include "bind/data_path/arbiter.h"
 
 enum writer_state { CLOSED, OPEN, CLOSING };
 

@@ -1,10 +1,8 @@
-/* The type FlowIds; what it is for is in flow_ids.h. */
 #include "bind/flows/flow_ids.h"
 
-#include "bind/common/bind.h"
-#include "bind/track_event/track_event.h"
-
 #include <structmember.h>
+
+#include "bind/track_event/flow_stream.h"
 
 enum { TO_SERVER = 1, TO_CLIENT = 2 };
 
@@ -219,7 +217,7 @@ static PyType_Slot kSlots[] = {
 static PyType_Spec kSpec = {"stretto._native.FlowIds", sizeof(FlowIdsObject), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, kSlots};
 
-int add_flow_ids_type(PyObject* module) {
+int st_bind_add_flow_ids(PyObject* module) {
   st_flow_ids_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return st_flow_ids_type ? PyModule_AddType(module, st_flow_ids_type) : -1;

@@ -9,11 +9,7 @@
 #ifndef STRETTO_BIND_FLOWS_FLOW_IDS_H_
 #define STRETTO_BIND_FLOWS_FLOW_IDS_H_
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "bind/common/python.h"
 
 /* As in stretto.base.rpc_hooks. */
 enum message_kind {
@@ -48,22 +44,14 @@ struct flow_message {
 
 extern PyTypeObject* st_flow_ids_type;
 
-static inline uint64_t flow_mix(uint64_t x) { /* splitmix64's finalizer */
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
-/* The index-th number of the stream that key names. */
-static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
-  return flow_mix(key + 0x9E3779B97F4A7C15u * index);
-}
-
 /* Whether the id of a message would be known; counts nothing. */
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message that needs no id. */
 void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message; its id, or 0. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);
+
+/* Adds the type to the module.  -1: an exception is set. */
+int st_bind_add_flow_ids(PyObject* module);
 
 #endif /* STRETTO_BIND_FLOWS_FLOW_IDS_H_ */

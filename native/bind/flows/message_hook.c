@@ -1,28 +1,13 @@
-/* MessageHook: what a tracer of messages does for most of them, without
- * running Python.
- *
- *   hook(channel, stamp, method, kind, txid, size, handles, answer, data)
- *   hook(channel, method, kind, txid, size, handles, answer, data)
- *
- * are `sent` and `received` of the seam (stretto.base.rpc_hooks).  Between the
- * waits of a conversation every line of code is a cold one, and a few hundred
- * of Python's are the greater part of what tracing adds to a call.
- *
- * The hook is made of the function that does the same for every message
- * (stretto.flows.tracer).  It takes a message upon itself where
- *   - channel.state.ids is a FlowIds of the same owner,
- *   - no event is being recorded by this thread,
- * and then counts it, if neither its method's switch nor the transport's
- * category is on; or shows it, where
- *   - its id will be known,
- *   - method.state is a MessageTemplates of the same owner that has a template
- *     for this kind, and the method's switch is on.
- * All others it passes on, before anything has happened. */
-#include "bind/common/bind.h"
-#include "bind/flows/flow_ids.h"
-#include "bind/track_event/track_event.h"
+#include "bind/flows/message_hook.h"
 
 #include <structmember.h>
+
+#include "bind/flows/flow_ids.h"
+#include "bind/track_event/category.h"
+#include "bind/track_event/emit.h"
+#include "bind/track_event/emit_template.h"
+#include "bind/track_event/event_template.h"
+#include "bind/track_event/slice.h"
 
 /* ---- templates of a method ---- */
 
@@ -387,7 +372,7 @@ static PyTypeObject* add_type(PyObject* module, PyType_Spec* spec) {
   return type;
 }
 
-int add_message_hook_types(PyObject* module) {
+int st_bind_add_message_hook(PyObject* module) {
   state_name = PyUnicode_InternFromString("state");
   ids_name = PyUnicode_InternFromString("ids");
   switch_name = PyUnicode_InternFromString("switch");

@@ -1,5 +1,7 @@
 #include "bind/protozero/byte_range.h"
 
+#include "bind/common/arguments.h"
+
 typedef struct {
   PyObject_HEAD
   Py_buffer buffer;
@@ -34,7 +36,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int add_buffer_owner_type(PyObject* module) {
+int st_bind_add_byte_range(PyObject* module) {
   owner_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return owner_type ? 0 : -1;
 }

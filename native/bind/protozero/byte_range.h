@@ -6,7 +6,7 @@
 #ifndef STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_
 #define STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_
 
-#include "bind/common/bind.h"
+#include "bind/common/python.h"
 
 struct byte_range {
   PyObject* owner; /* strong; NULL: no bytes */
@@ -33,6 +33,7 @@ static inline void byte_range_clear(struct byte_range* range) {
 /* A memoryview of it. */
 PyObject* byte_range_view(const struct byte_range* range);
 
-int add_buffer_owner_type(PyObject* module);
+/* Adds the type that holds a buffer.  -1: an exception is set. */
+int st_bind_add_byte_range(PyObject* module);
 
 #endif /* STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_ */

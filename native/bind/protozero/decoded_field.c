@@ -1,8 +1,7 @@
-/* Python type DecodedField: a field as it stands on the wire.
- *
- * Fields come by the million, so dead ones are kept for the next. */
+#include "bind/protozero/decoded_field.h"
+
 #include "bind/common/errors.h"
-#include "bind/protozero/message_decoder.h"
+#include "bind/protozero/decoder_object.h"
 #include "bind/protozero/message_value.h"
 
 enum { MAX_FREE = 256 };
@@ -241,7 +240,7 @@ static PyType_Spec kPackedSpec = {
     .slots = kPackedSlots,
 };
 
-int add_decoded_field_type(PyObject* module) {
+int st_bind_add_decoded_field(PyObject* module) {
   packed_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kPackedSpec, NULL);
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);

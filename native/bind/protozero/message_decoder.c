@@ -1,30 +1,14 @@
-/* Python type Decoder: iterates the fields of a message where they lie. */
 #include "bind/protozero/message_decoder.h"
 
-typedef struct {
-  PyObject_HEAD
-  struct byte_range range;
-  struct st_decoder decoder;
-} DecoderObject;
+#include "bind/common/arguments.h"
+#include "bind/protozero/decoded_field.h"
+#include "bind/protozero/decoder_object.h"
 
-static PyTypeObject* decoder_type;
-
-static DecoderObject* cast(PyObject* self) {
-  return (DecoderObject*)self;
+static struct decoder_object* cast(PyObject* self) {
+  return (struct decoder_object*)self;
 }
 
 /* --- life --- */
-
-PyObject* decoder_new_for(struct byte_range range) {
-  DecoderObject* d = (DecoderObject*)decoder_type->tp_alloc(decoder_type, 0);
-  if (!d) {
-    byte_range_clear(&range);
-    return NULL;
-  }
-  d->range = range;
-  st_decoder_init(&d->decoder, range.data, range.size);
-  return (PyObject*)d;
-}
 
 static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                              PyObject* kwargs) {
@@ -74,7 +58,7 @@ static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
 }
 
 /* What Python's reader says about the field where this one stopped. */
-static void explain(const DecoderObject* d) {
+static void explain(const struct decoder_object* d) {
   PyObject* wire = PyImport_ImportModule("stretto.protozero.wire");
   PyObject* view = byte_range_view(&d->range);
   if (wire && view) {
@@ -131,21 +115,13 @@ static PyType_Slot kSlots[] = {
 
 static PyType_Spec kSpec = {
     .name = "stretto._native.Decoder",
-    .basicsize = sizeof(DecoderObject),
+    .basicsize = sizeof(struct decoder_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = kSlots,
 };
 
 int st_bind_add_message_decoder(PyObject* module) {
-  decoder_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!decoder_type || PyModule_AddType(module, decoder_type) < 0)
-    return -1;
-  static int (*const kParts[])(PyObject*) = {
-      add_buffer_owner_type, add_decoded_field_type, add_typed_decoder_types,
-      add_selector_type,     add_tokenizer_type,     add_message_reader};
-  for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
-    if (kParts[i](module) < 0)
-      return -1;
-  }
-  return 0;
+  st_decoder_type =
+      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
+  return st_decoder_type ? PyModule_AddType(module, st_decoder_type) : -1;
 }

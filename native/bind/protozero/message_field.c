@@ -5,6 +5,7 @@
  * with them; it may run anything, so it comes before the message is touched. */
 #include "bind/protozero/message_field.h"
 
+#include "bind/common/arguments.h"
 #include "core/packed.h"
 
 static PyTypeObject* field_type;
@@ -304,7 +305,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int add_message_field_type(PyObject* module) {
+int st_bind_add_message_field(PyObject* module) {
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return field_type ? 0 : -1;
 }

@@ -24,6 +24,7 @@ struct message_field {
 /* From (method, number, kind, is packed, helper).  NULL: exception set. */
 struct message_field* message_field_new(PyObject* row);
 
-int add_message_field_type(PyObject* module);
+/* Adds the type to the module.  -1: an exception is set. */
+int st_bind_add_message_field(PyObject* module);
 
 #endif /* STRETTO_BIND_PROTOZERO_MESSAGE_FIELD_H_ */

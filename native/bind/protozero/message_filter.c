@@ -1,9 +1,10 @@
-/* Python type MessageFilter: drops fields of messages, by a bytecode. */
-#include "core/message_filter.h"
+#include "bind/protozero/message_filter.h"
 
 #include <stdlib.h>
 
-#include "bind/common/bind.h"
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
+#include "core/message_filter.h"
 
 /* Getting the GIL back from a busy thread costs more than filtering this. */
 enum { MIN_BYTES_WITHOUT_GIL = 128 * 1024, MAX_ROOT_FIELDS = 16 };

@@ -1,7 +1,7 @@
 #include "bind/protozero/message_output.h"
 
 #include "bind/common/errors.h"
-#include "core/trace_writer.h"
+#include "bind/data_path/trace_writer.h"
 
 enum { FIRST_SLICE = 4096, MAX_FREE = 8 };
 

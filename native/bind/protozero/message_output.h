@@ -15,7 +15,7 @@
 #ifndef STRETTO_BIND_PROTOZERO_MESSAGE_OUTPUT_H_
 #define STRETTO_BIND_PROTOZERO_MESSAGE_OUTPUT_H_
 
-#include "bind/common/bind.h"
+#include "bind/common/python.h"
 #include "core/file_stream.h"
 #include "core/message_arena.h"
 

@@ -1,12 +1,7 @@
-/* merge_known_fields: fields on the wire become values in a Message's dict.
- *
- * The rules are those of stretto.protozero.message, which calls this first and
- * handles the field at which it stops: one that the plan does not list, one
- * whose value has to be merged, one that is malformed.
- *
- * A plan is a dict by tag (number << 3 | wire type); an entry is a list with
- * the items below, made by Layout.read_plan. */
-#include "bind/protozero/message_decoder.h"
+#include "bind/protozero/message_reader.h"
+
+#include <string.h>
+
 #include "core/wire.h"
 
 enum {
@@ -254,6 +249,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int add_message_reader(PyObject* module) {
+int st_bind_add_message_reader(PyObject* module) {
   return PyModule_AddFunctions(module, kFunctions);
 }

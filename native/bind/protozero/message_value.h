@@ -2,7 +2,7 @@
 #ifndef STRETTO_BIND_PROTOZERO_MESSAGE_VALUE_H_
 #define STRETTO_BIND_PROTOZERO_MESSAGE_VALUE_H_
 
-#include "bind/common/bind.h"
+#include "bind/common/python.h"
 
 enum value_kind {
   VALUE_INT32,

@@ -8,8 +8,9 @@
  */
 #include "bind/protozero/message_writer.h"
 
+#include "bind/common/arguments.h"
+#include "bind/common/dev_mode.h"
 #include "bind/common/errors.h"
-#include "bind/protozero/message_field.h"
 
 enum { MAX_FREE = 64 };
 
@@ -441,8 +442,7 @@ int st_bind_add_message_writer(PyObject* module) {
   if (!message_writer_type || !read_dev_mode())
     return -1;
   message_writer_finish_type(message_writer_type);
-  if (PyModule_AddType(module, message_writer_type) < 0 ||
-      PyModule_AddFunctions(module, kFunctions) < 0)
+  if (PyModule_AddType(module, message_writer_type) < 0)
     return -1;
-  return add_message_field_type(module) < 0 ? -1 : add_writer_class(module);
+  return PyModule_AddFunctions(module, kFunctions);
 }

@@ -2,7 +2,7 @@
 #ifndef STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_
 #define STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_
 
-#include "bind/common/bind.h"
+#include "bind/common/python.h"
 #include "bind/protozero/message_output.h"
 
 /* A handle on a message: stale when the serials differ (message_arena.h). */
@@ -44,6 +44,7 @@ static inline uint8_t* message_writer_room(const struct message_writer* w,
 /* Gives a type made from MessageWriter its fast constructor. */
 void message_writer_finish_type(PyTypeObject* type);
 
-int add_writer_class(PyObject* module);
+/* Adds the type to the module.  -1: an exception is set. */
+int st_bind_add_message_writer(PyObject* module);
 
 #endif /* STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_ */

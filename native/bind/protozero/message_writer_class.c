@@ -11,6 +11,8 @@
  * The class keeps its fields in a tuple, so that the garbage collector finds
  * them; the table is the inside of that tuple.  Neither it nor the methods can
  * change, and there are no subclasses, so that the table fits the method. */
+#include "bind/protozero/message_writer_class.h"
+
 #include "bind/protozero/message_field.h"
 
 enum { MAX_METHODS = 256 };
@@ -155,7 +157,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int add_writer_class(PyObject* module) {
+int st_bind_add_message_writer_class(PyObject* module) {
   metaclass =
       (PyTypeObject*)PyType_FromSpecWithBases(&kSpec, (PyObject*)&PyType_Type);
   if (!metaclass || PyModule_AddFunctions(module, kFunctions) < 0)

@@ -1,19 +1,10 @@
-/* Python type Selector: some fields of a message as a tuple, in one go.
- *
- * What a decoder does field by field in Python, this does for a fixed set of
- * paths, made into a tree of field numbers beforehand:
- *
- *   timestamp, track_event.type, track_event.name_iid
- *
- *   8 -> column 0
- *   11 -> 9  -> column 1
- *         10 -> column 2
- *
- * The rules are those of the decoders: of several the last one counts, for
- * messages on the way too; other wire types count as not there; what is
- * malformed ends its message. */
-#include "bind/protozero/message_decoder.h"
+#include "bind/protozero/selector.h"
+
+#include "bind/common/arguments.h"
+#include "bind/common/types.h"
+#include "bind/protozero/byte_range.h"
 #include "bind/protozero/message_value.h"
+#include "core/decoder.h"
 
 enum { MAX_FIELDS = 64, MAX_LEVELS = 32, NO_COLUMN = -1 };
 
@@ -280,7 +271,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int add_selector_type(PyObject* module) {
+int st_bind_add_selector(PyObject* module) {
   selector_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return selector_type ? PyModule_AddType(module, selector_type) : -1;
 }

@@ -1,13 +1,12 @@
-/* Python type Tokenizer: the messages of a stream, one by one.
- *
- * Each message is given as bytes, as the row of a Selector, or as what another
- * callable makes of its bytes.  Making any of these may run Python code, by way
- * of the garbage collector; `busy` keeps that from moving the tokenizer on. */
-#include "core/tokenizer.h"
+#include "bind/protozero/tokenizer.h"
 
+#include "bind/common/arguments.h"
 #include "bind/common/errors.h"
-#include "bind/protozero/message_decoder.h"
+#include "bind/common/types.h"
+#include "bind/protozero/byte_range.h"
 #include "bind/protozero/message_output.h"
+#include "bind/protozero/selector.h"
+#include "core/tokenizer.h"
 
 #define DEFAULT_MAX_SIZE (64 << 20)
 
@@ -231,6 +230,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int add_tokenizer_type(PyObject* module) {
+int st_bind_add_tokenizer(PyObject* module) {
   return st_bind_add_type(module, &kSpec);
 }

@@ -1,13 +1,8 @@
-/* Python type IndexedMessage, the root of generated decoders, and DecoderField,
- * an attribute of theirs.
- *
- * Making a decoder goes through the message once and notes where each field
- * lies; a value is made when its attribute is read.  Messages have few fields,
- * so that a look through the notes from their end finds the last one fastest.
- *
- * Generated classes are closed to subclasses, and share one free list: see
- * message_writer_class.c, whose ways these are. */
-#include "bind/protozero/message_decoder.h"
+#include "bind/protozero/typed_decoder.h"
+
+#include "bind/common/arguments.h"
+#include "bind/protozero/decoded_field.h"
+#include "bind/protozero/decoder_object.h"
 #include "bind/protozero/message_value.h"
 
 #include <structmember.h>
@@ -406,7 +401,7 @@ static PyType_Spec kFieldSpec = {
     .slots = kFieldSlots,
 };
 
-int add_typed_decoder_types(PyObject* module) {
+int st_bind_add_typed_decoder(PyObject* module) {
   decoder_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   field_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kFieldSpec, NULL);

@@ -1,19 +1,15 @@
-/* Arguments to DebugAnnotation values.
- *
- *   exact int of 64 bits, float, bool, None, str   plain: encoded late
- *   anything else                                  converted before the packet
- *
- * DebugAnnotation: 2 bool, 4 int64, 5 double, 6 string,
- * 10 name, 11 dict_entries, 12 array_values.
- *
- * An int that doesn't fit int64 is written as its decimal (or, if Python refuses
- * that, hexadecimal) digits: readers keep an uint64 as int64, and would show
- * addresses and hashes as negative numbers.  bytes appear as their repr, an
- * object as its repr, with numbers of other libraries by __index__ and
- * __float__.  A value above MAX_ARGUMENT_BYTES is cut and says so.  Nothing
- * raises: what fails is counted and shown as "<ExceptionName in repr>". */
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/annotations.h"
+
+#include "bind/common/text.h"
+#include "bind/track_event/argument_errors.h"
 #include "core/fields.h"
+#include "core/intern_table.h"
+#include "core/wire.h"
+
+enum {
+  MAX_ARGUMENT_BYTES = 4096, /* of one argument; more is cut, and marked */
+  MAX_ARGUMENT_DEPTH = 16,
+};
 
 enum {
   VALUE_BOOL = ST_FIELD_DEBUG_ANNOTATION_BOOL_VALUE,
@@ -28,22 +24,6 @@ enum {
   MAX_DECIMAL_DIGITS = 2048,
 };
 
-const char* utf8_of(PyObject* string, Py_ssize_t* size, PyObject** release) {
-  *release = NULL;
-  const char* data = PyUnicode_AsUTF8AndSize(string, size);
-  if (data)
-    return data;
-  PyErr_Clear(); /* lone surrogates: show them escaped */
-  *release = PyUnicode_AsEncodedString(string, "utf-8", "backslashreplace");
-  if (!*release) {
-    PyErr_Clear();
-    *size = 0;
-    return NULL;
-  }
-  *size = PyBytes_Size(*release);
-  return PyBytes_AsString(*release);
-}
-
 static bool fits_in_64_bits(PyObject* integer) {
   int overflow;
   PyLong_AsLongLongAndOverflow(integer, &overflow);
@@ -54,19 +34,6 @@ bool argument_is_plain(PyObject* value) {
   return PyUnicode_CheckExact(value) || PyFloat_CheckExact(value) ||
          PyBool_Check(value) || value == Py_None ||
          (PyLong_CheckExact(value) && fits_in_64_bits(value));
-}
-
-size_t cut_utf8(const char* data, size_t size) {
-  while (size > 0 && ((uint8_t)data[size] & 0xC0) == 0x80)
-    size--;
-  return size;
-}
-
-void swallow_error(void) {
-  st_argument_errors++;
-  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-    PyErr_SetInterrupt();
-  PyErr_Clear();
 }
 
 /* With a mark at its end, where the whole is longer: `total` of `unit`. */
@@ -394,7 +361,7 @@ static void append_value(struct bytes_builder* out, PyObject* value,
     append_repr(out, value);
 }
 
-void convert_argument(struct thread_state* t, PyObject* value,
+void convert_argument(struct bytes_builder* scratch, PyObject* value,
                       struct converted_argument* out) {
   out->size = 0;
   if (argument_is_plain(value))
@@ -407,8 +374,8 @@ void convert_argument(struct thread_state* t, PyObject* value,
   Py_DECREF(value);
   if (PyErr_Occurred())
     swallow_error();
-  out->offset = t->scratch.size;
-  if (builder_append(&t->scratch, built.data, built.size))
+  out->offset = scratch->size;
+  if (builder_append(scratch, built.data, built.size))
     out->size = built.size;
   PyMem_RawFree(built.data);
 }

@@ -1,59 +1,5 @@
 #include "bind/track_event/call_cache.h"
 
-static struct call_cache* cache_of(struct thread_sequence* s,
-                                   CategoryObject* category) {
-  if (!s->calls)
-    s->calls = PyMem_RawCalloc(1, sizeof *s->calls);
-  if (s->calls && !s->calls->category)
-    s->calls->category = category;
-  return s->calls;
-}
-
-void call_cache_put(struct thread_sequence* s, CategoryObject* category,
-                    PyObject* code) {
-  struct call_cache* c = cache_of(s, category);
-  uint32_t epoch = s->core.epoch;
-  uint32_t category_iid = known_category(s, category);
-  uint32_t name = st_identity_find(&s->codes, epoch, code);
-  uint32_t location = st_identity_find(&s->locations, epoch, code);
-  if (!c || c->category != category || !category_iid || !name || !location)
-    return;
-  struct st_call_slot* slot = st_call_table_place(&c->table, code);
-  if (!slot)
-    return;
-  bool fits = st_make_call_block(&slot->block, category_iid, name, location);
-  slot->epoch = fits ? epoch : 0;
-  PyObject* old = slot->code;
-  slot->code = Py_NewRef(code);
-  Py_XDECREF(old);
-}
-
-/* The text is the object's own.  False: it has none (lone surrogates).  No
- * exception may be set: it would be lost. */
-static bool text_of(PyObject* string, const char** text, size_t* size) {
-  Py_ssize_t signed_size = 0;
-  *text = PyUnicode_AsUTF8AndSize(string, &signed_size);
-  *size = (size_t)signed_size;
-  if (!*text)
-    PyErr_Clear();
-  return *text != NULL;
-}
-
-bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
-                           struct st_call_slot* slot, uint64_t timestamp) {
-  PyCodeObject* code = (PyCodeObject*)slot->code;
-  struct st_function f = {.line = (uint32_t)code->co_firstlineno};
-  uint32_t category_iid = known_category(s, category);
-  bool written = category_iid && !PyErr_Occurred() &&
-                 text_of(code->co_qualname, &f.name, &f.name_size) &&
-                 text_of(code->co_filename, &f.file, &f.file_size) &&
-                 st_sequence_write_named_call(&s->core, timestamp, category_iid,
-                                              &f, &slot->block);
-  if (written)
-    slot->epoch = s->core.epoch;
-  return written;
-}
-
 void call_cache_free(struct call_cache* c) {
   if (!c)
     return;

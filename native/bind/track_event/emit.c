@@ -1,5 +1,16 @@
-/* One event, to every session that wants it. */
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/emit.h"
+
+#include "bind/common/text.h"
+#include "bind/track_event/annotations.h"
+#include "bind/track_event/argument_errors.h"
+#include "bind/track_event/emit_plain.h"
+#include "bind/track_event/event_options.h"
+#include "bind/track_event/flow.h"
+#include "bind/track_event/interning.h"
+#include "bind/track_event/misuse.h"
+#include "bind/track_event/task_track.h"
+#include "bind/track_event/template_blocks.h"
+#include "core/fast_clock.h"
 #include "core/fields.h"
 #include "core/setters.h"
 
@@ -62,7 +73,7 @@ static void add_argument(struct thread_state* t, struct event* e,
   a->name = made ? made : name;
   a->release = made;
   a->value = value;
-  convert_argument(t, value, &a->converted);
+  convert_argument(&t->scratch, value, &a->converted);
 }
 
 static void convert_arguments(struct thread_state* t, struct event* e) {
@@ -130,21 +141,21 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
   e->left_out |= 1u << part;
 }
 
-/* False: a counter without a value, which is no event. */
+/* Flows and counter value go to the scratch.  Converting one may run Python, and
+ * with it events that use the scratch above its size and restore the size; so
+ * each field is appended at once, after its conversion.  False: a counter
+ * without a value, which is no event. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
-  struct bytes_builder built = {NULL, 0, 0};
-  convert_flows(e, &built, PART_FLOW, EVENT_FLOW_IDS, r->flow);
-  convert_flows(e, &built, PART_TERMINATING_FLOW, EVENT_TERMINATING_FLOW_IDS,
+  struct bytes_builder* out = &t->scratch;
+  e->fields_offset = out->size;
+  convert_flows(e, out, PART_FLOW, EVENT_FLOW_IDS, r->flow);
+  convert_flows(e, out, PART_TERMINATING_FLOW, EVENT_TERMINATING_FLOW_IDS,
                 r->terminating_flow);
-  bool ok = !r->value || append_counter_value(&built, r->value);
+  bool ok = !r->value || append_counter_value(out, r->value);
   if (!ok)
     swallow_error();
-  e->fields_offset = t->scratch.size;
-  e->fields_size = built.size;
-  if (!builder_append(&t->scratch, built.data, built.size))
-    e->fields_size = 0;
-  PyMem_RawFree(built.data);
+  e->fields_size = out->size - e->fields_offset;
   return ok;
 }
 
@@ -420,7 +431,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
   uint32_t since = e->request->since;
   if (since && !instance_runs_since(slot, since))
     return false;
-  struct thread_sequence* s = thread_sequence_get(t, slot);
+  struct thread_sequence* s = thread_state_sequence(t, slot);
   if (!s)
     return false;
   uint64_t now = st_fast_now();
@@ -539,4 +550,21 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   uint32_t written = emit(r, mask);
   st_events_underway--;
   return written;
+}
+
+static PyObject* in_event(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return PyBool_FromLong(st_events_underway != 0);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"in_event", in_event, METH_NOARGS,
+     "in_event()\n--\n\n"
+     "Whether the calling thread is recording an event: then it was called by "
+     "the repr\nof an argument, say."},
+    {NULL, NULL, 0, NULL}};
+
+int st_bind_add_emit(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
 }

@@ -1,13 +1,7 @@
-/* Events with a few plain arguments, written in place.
- *
- * The way through st_emit converts, copies and checks for everything that an
- * argument can be.  Most are small ints, floats, bools and short strings,
- * passed by the same call site again and again.  A call site's names are one
- * tuple, always the same object, so their ids are cached by its identity; the
- * values are encoded straight into the chunk.  Whatever is unusual (unknown
- * names, other types, a packet above 127 bytes) leaves no trace and takes the
- * long way. */
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/emit_plain.h"
+
+#include "bind/track_event/emit_fast.h"
+#include "core/wire.h"
 
 enum {
   FIELD_DEBUG_ANNOTATIONS = 4 << 3 | ST_WIRE_DELIMITED,

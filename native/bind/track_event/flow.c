@@ -1,12 +1,12 @@
-/* Flow: an id that draws arrows between the events that carry it.
- *
- * Ids are unique across processes: a counter, mixed with the process's track
- * uuid.  An int is taken as it is, for ids that come from elsewhere. */
-#include "bind/common/bind.h"
-#include "bind/flows/flow_ids.h"
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/flow.h"
 
+#include <stdatomic.h>
 #include <structmember.h>
+
+#include "bind/common/bytes_builder.h"
+#include "bind/track_event/flow_stream.h"
+#include "bind/track_event/process_track.h"
+#include "core/wire.h"
 
 PyTypeObject* st_flow_type;
 
@@ -169,7 +169,7 @@ static PyType_Slot kSlots[] = {
 static PyType_Spec kSpec = {"stretto._native.Flow", sizeof(FlowObject), 0,
                             Py_TPFLAGS_DEFAULT, kSlots};
 
-int add_flow_type(PyObject* module) {
+int st_bind_add_flow(PyObject* module) {
   st_flow_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   if (!st_flow_type)
     return -1;

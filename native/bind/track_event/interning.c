@@ -1,42 +1,8 @@
-/* Strings to ids: by the identity of the object first, by value second. */
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/interning.h"
+
+#include "bind/common/text.h"
 #include "core/fields.h"
 #include "core/setters.h"
-
-uint8_t* builder_room(struct bytes_builder* b, size_t n) {
-  if (b->capacity - b->size < n) {
-    size_t capacity = b->capacity ? 2 * b->capacity : 256;
-    while (capacity - b->size < n)
-      capacity *= 2;
-    uint8_t* grown = PyMem_RawRealloc(b->data, capacity);
-    if (!grown)
-      return NULL;
-    b->data = grown;
-    b->capacity = capacity;
-  }
-  return b->data + b->size;
-}
-
-bool builder_append(struct bytes_builder* b, const void* data, size_t n) {
-  uint8_t* p = builder_room(b, n);
-  if (!p)
-    return false;
-  if (n)
-    memcpy(p, data, n);
-  b->size += n;
-  return true;
-}
-
-/* Its destructor could run anything, so it waits until the event is written. */
-void discard_later(struct thread_state* t, PyObject* object) {
-  if (!object)
-    return;
-  if (t->discarded_count == MAX_DISCARDED) {
-    Py_DECREF(object); /* str and code: nothing of ours runs */
-    return;
-  }
-  t->discarded[t->discarded_count++] = object;
-}
 
 void identity_put(struct thread_state* t, struct st_identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid) {

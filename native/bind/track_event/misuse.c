@@ -1,12 +1,7 @@
-/* Wrong use of event calls: a track that is none, a timestamp of 1.5.
- *
- * Nobody looks at the arguments of a category that is off.  If a wrong one
- * raised as soon as somebody records, recording would change the program: a
- * mistake that slept for years would end it.  So it is counted, what is wrong
- * is left out, and the event is written with an annotation that says so.
- * Under `python -X dev` it raises, and says what to do. */
-#include "bind/common/bind.h"
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/misuse.h"
+
+#include "bind/common/dev_mode.h"
+#include "bind/track_event/argument_errors.h"
 
 static bool raises;
 
@@ -29,14 +24,6 @@ bool forgive(struct event_request* r, enum event_part part, PyObject* error,
   return true;
 }
 
-int st_bind_dev_mode(void) {
-  PyObject* flags = PySys_GetObject("flags");
-  PyObject* dev_mode = flags ? PyObject_GetAttrString(flags, "dev_mode") : NULL;
-  int result = dev_mode ? dev_mode == Py_True : -1;
-  Py_XDECREF(dev_mode);
-  return result;
-}
-
 static PyObject* raise_on_event_misuse(PyObject* module, PyObject* value) {
   (void)module;
   int given = PyObject_IsTrue(value);
@@ -53,7 +40,7 @@ static PyMethodDef kFunctions[] = {
      "-X dev sets it."},
     {NULL, NULL, 0, NULL}};
 
-int add_misuse_functions(PyObject* module) {
+int st_bind_add_misuse(PyObject* module) {
   int dev_mode = st_bind_dev_mode();
   if (dev_mode < 0)
     return -1;

@@ -1,7 +1,7 @@
-/* The open begins of this process, under the GIL. */
-#include "core/open_begins.h"
+#include "bind/track_event/open_begins.h"
 
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/instances.h"
+#include "core/open_begins.h"
 
 _Static_assert((int)ST_BEGIN_SESSIONS == (int)MAX_INSTANCES, "one per slot");
 

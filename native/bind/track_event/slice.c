@@ -1,13 +1,11 @@
-/* Slice: the context manager behind Category.slice.
- *
- * A slice remembers for each entry which slots got its BEGIN, since which
- * start counter, and on which track; its END goes there and nowhere else.
- * The same object may be entered again, also while it is open: entries are a
- * small stack, the first one inline.
- *
- * Objects are recycled through a free list, from tp_dealloc only. */
-#include "bind/common/bind.h"
-#include "bind/track_event/track_event.h"
+#include "bind/track_event/slice.h"
+
+#include "bind/track_event/emit.h"
+#include "bind/track_event/emit_fast.h"
+#include "bind/track_event/emit_plain.h"
+#include "bind/track_event/emit_template.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/task_track.h"
 
 enum { MAX_FREE = 64 };
 
@@ -370,7 +368,7 @@ static PyType_Spec kEmptySpec = {
     "stretto._native.EmptySlice", sizeof(PyObject), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots};
 
-int add_slice_type(PyObject* module) {
+int st_bind_add_slice(PyObject* module) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);

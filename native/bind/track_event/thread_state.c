@@ -1,12 +1,13 @@
-/* Thread states: who is tracing, and where its sequences are. */
-#include "bind/common/handler_errors.h"
-#include "bind/common/own_work.h"
-#include "bind/track_event/call_cache.h"
-#include "bind/track_event/track_event.h"
-#include "core/setters.h"
+#include "bind/track_event/thread_state.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "bind/common/handler_errors.h"
+#include "bind/common/own_work.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/process_track.h"
+#include "core/setters.h"
 
 _Thread_local struct thread_state* st_thread;
 
@@ -16,40 +17,14 @@ static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-/* (name as known) -> (uuid, descriptor, name), or None: still so called */
+/* (name as known) -> (uuid, descriptor, name), or None if the name is the same */
 static PyObject* describe_thread_hook;
-static PyObject* current_track_hook; /* () -> Track | None */
-static PyObject* current_task; /* () -> Task | None, raises RuntimeError */
 
-void thread_state_set_hooks(PyObject* describe_thread,
-                            PyObject* current_track) {
-  Py_XINCREF(describe_thread);
-  Py_XINCREF(current_track);
-  Py_XSETREF(describe_thread_hook, describe_thread);
-  Py_XSETREF(current_track_hook, current_track);
-  Py_CLEAR(current_task);
-}
-
-void thread_state_set_current_task(PyObject* function) {
-  Py_INCREF(function);
-  Py_XSETREF(current_task, function);
+void thread_state_set_hook(PyObject* describe_thread) {
+  Py_XSETREF(describe_thread_hook, Py_XNewRef(describe_thread));
 }
 
 /* ---- sequences ---- */
-
-static void identity_cache_free(struct st_identity_cache* c) {
-  for (uint32_t i = 0; c->slots && i <= c->mask; i++)
-    Py_XDECREF(c->slots[i].key);
-  st_identity_destroy(c);
-}
-
-/* The part that needs no GIL: chunk, ids, native memory. */
-static void sequence_close(struct thread_sequence* s) {
-  if (!s->core.writer.arbiter)
-    return;
-  st_sequence_destroy(&s->core);
-  s->core.writer.arbiter = NULL;
-}
 
 /* Takes the sequence from its thread and closes it; what is left to do may
  * run Python (sequence_free). */
@@ -58,73 +33,23 @@ static struct thread_sequence* sequence_detach(struct thread_state* t,
   struct thread_sequence* s = t->sequences[slot];
   t->sequences[slot] = NULL;
   if (s)
-    sequence_close(s);
+    thread_sequence_close(s);
   return s;
 }
 
-static void sequence_free(struct thread_sequence* s) {
-  if (!s)
-    return;
-  struct instance* instance = &st_instances[s->slot];
-  if (instance->generation == s->generation) {
-    instance->events_written += s->core.events_written;
-    instance->events_lost += s->core.events_lost;
-  }
-  identity_cache_free(&s->names);
-  identity_cache_free(&s->argument_names);
-  identity_cache_free(&s->codes);
-  identity_cache_free(&s->locations);
-  call_cache_free(s->calls);
-  template_cache_free(s->templates);
-  for (int i = 0; i < KEYWORD_ENTRIES; i++)
-    Py_XDECREF(s->keywords[i].names);
-  PyMem_RawFree(s->categories);
-  Py_XDECREF(s->arbiter);
-  PyMem_RawFree(s);
-}
-
-/* Freeing may run Python, which has to wait until the event is written. */
-static void free_later(struct thread_sequence** list,
-                       struct thread_sequence* s) {
-  if (!s)
-    return;
-  s->next = *list;
-  *list = s;
-}
-
-static void free_all(struct thread_sequence** list) {
-  while (*list) {
-    struct thread_sequence* s = *list;
-    *list = s->next;
-    sequence_free(s);
-  }
-}
-
-struct thread_sequence* thread_sequence_get(struct thread_state* t, int slot) {
+struct thread_sequence* thread_state_sequence(struct thread_state* t,
+                                              int slot) {
   struct instance* instance = &st_instances[slot];
   struct thread_sequence* s = t->sequences[slot];
   if (s && s->generation == instance->generation && instance->active)
     return s;
-  free_later(&t->done, sequence_detach(t, slot));
-  if (!instance->active)
-    return NULL;
-  s = PyMem_RawCalloc(1, sizeof *s);
-  if (!s)
-    return NULL;
-  if (!st_sequence_init(&s->core, instance->arbiter, instance->target_buffer,
-                        instance->policy, &t->track)) {
-    PyMem_RawFree(s);
-    instance->events_lost++;
-    return NULL;
-  }
-  s->arbiter = Py_NewRef(instance->arbiter_object);
-  s->slot = slot;
-  s->generation = instance->generation;
-  t->sequences[slot] = s;
-  return s;
+  thread_sequence_free_later(&t->done, sequence_detach(t, slot));
+  t->sequences[slot] =
+      instance->active ? thread_sequence_new(slot, &t->track) : NULL;
+  return t->sequences[slot];
 }
 
-/* ---- birth and death ---- */
+/* ---- life ---- */
 
 /* Runs on the dying thread, possibly without the GIL. */
 static void on_thread_exit(void* value) {
@@ -133,7 +58,7 @@ static void on_thread_exit(void* value) {
   pthread_mutex_lock(&t->lock);
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if (t->sequences[slot])
-      sequence_close(t->sequences[slot]);
+      thread_sequence_close(t->sequences[slot]);
   }
   pthread_mutex_unlock(&t->lock);
   atomic_store(&t->dead, true);
@@ -156,7 +81,7 @@ static void unlink_state(struct thread_state* t) {
 /* One that is in no list any more: this may run Python, and so change it. */
 static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
-    free_later(&t->done, sequence_detach(t, slot));
+    thread_sequence_free_later(&t->done, sequence_detach(t, slot));
   thread_state_release_discarded(t);
   for (int i = 0; i < TASK_TRACKS; i++) {
     Py_XDECREF(t->tasks[i].task);
@@ -348,81 +273,12 @@ void thread_states_after_fork(void) {
   pthread_setspecific(exit_key, NULL);
 }
 
-/* ---- the asyncio task that runs now ---- */
-
-static void set_task_track(struct thread_state* t, PyObject* track) {
-  bool is_track = track && Py_TYPE(track) == st_track_type;
-  if (is_track) {
-    Py_INCREF(track);
-    track_resolve((TrackObject*)track);
-  }
-  TrackObject* old = t->task_track;
-  t->task_track = is_track ? (TrackObject*)track : NULL;
-  Py_XDECREF(old);
-}
-
-/* Asks Python for the track of the task that runs. */
-static void ask_for_task_track(struct thread_state* t) {
-  PyObject* track = st_call_own(current_track_hook, NULL, 0);
-  st_drop_own_error();
-  set_task_track(t, track);
-  Py_XDECREF(track);
-}
-
-static void use_track_of(struct thread_state* t, PyObject* task) {
-  struct task_track* known =
-      &t->tasks[st_identity_hash(task) & (TASK_TRACKS - 1)];
-  PyObject* reference = PyWeakref_NewRef(task, NULL);
-  if (reference && known->task == reference) {
-    set_task_track(t, (PyObject*)known->track);
-    Py_DECREF(reference);
-    return;
-  }
-  PyErr_Clear(); /* it can't be referred to weakly */
-  ask_for_task_track(t);
-  if (!reference || !t->task_track) {
-    Py_XDECREF(reference);
-    return;
-  }
-  Py_XSETREF(known->task, reference);
-  Py_INCREF(t->task_track);
-  Py_XSETREF(known->track, t->task_track);
-}
-
-/* Asks asyncio first; false: it isn't there. */
-static bool use_track_of_current_task(struct thread_state* t) {
-  if (!current_task)
-    return false;
-  PyObject* task = st_call_own(current_task, NULL, 0);
-  if (!task)
-    st_drop_own_error(); /* no loop runs in this thread */
-  if (task && task != Py_None)
-    use_track_of(t, task);
-  else
-    set_task_track(t, NULL);
-  Py_XDECREF(task);
-  return true;
-}
-
-void thread_state_refresh_task(struct thread_state* t) {
-  PyThreadState* python = PyThreadState_Get();
-  t->context = python->context;
-  t->context_version = python->context_ver;
-  if (!current_track_hook)
-    return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  if (!use_track_of_current_task(t))
-    ask_for_task_track(t);
-  PyErr_Restore(type, value, traceback);
-}
-
 /* ---- all threads ---- */
 
 void thread_state_release_discarded(struct thread_state* t) {
   while (t->discarded_count)
     Py_DECREF(t->discarded[--t->discarded_count]);
-  free_all(&t->done);
+  thread_sequences_free(&t->done);
 }
 
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
@@ -435,10 +291,10 @@ static void for_each(int slot, visitor visit) {
     if (!t->sequences[slot] || t->busy)
       continue;
     pthread_mutex_lock(&t->lock);
-    free_later(&done, visit(t, slot));
+    thread_sequence_free_later(&done, visit(t, slot));
     pthread_mutex_unlock(&t->lock);
   }
-  free_all(&done);
+  thread_sequences_free(&done);
 }
 
 static struct thread_sequence* clear_state(struct thread_state* t, int slot) {

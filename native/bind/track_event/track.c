@@ -1,18 +1,10 @@
-/* Track: a row of the timeline that isn't a thread's own.
- *
- *   uuid = own id ^ parent's uuid         own id: from the name (and `id`)
- *   TrackDescriptor { 1 uuid, 2 name, 5 parent_uuid, ... }
- *
- * The parent is another track or the process; after a fork the process is
- * another one, so uuid and descriptor are brought up to date when used. Two
- * tracks of the same name, id and parent are the same track.
- *
- * Source of the formulas: docs/formats/track_events.md, "Tracks". */
-#include "bind/common/bind.h"
-#include "bind/track_event/track_event.h"
-#include "core/setters.h"
+#include "bind/track_event/track.h"
 
 #include <structmember.h>
+
+#include "bind/common/text.h"
+#include "bind/track_event/process_track.h"
+#include "core/setters.h"
 
 #define NAMED_TRACK_MAGIC 0xCD571EC5EAD37024u
 #define COUNTER_TRACK_MAGIC 0xB1A4A67D7970839Eu
@@ -147,7 +139,26 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
 
 /* ---- fixed tracks: thread, process, task ---- */
 
-/* fixed_track(uuid, descriptor, parent): encoded elsewhere. */
+PyObject* fixed_track_new(uint64_t uuid, const void* data, size_t size,
+                          PyObject* parent) {
+  TrackObject* t = track_alloc(NULL, parent, uuid);
+  if (!t)
+    return NULL;
+  t->kind = TRACK_FIXED;
+  t->descriptor = PyMem_RawMalloc(size + 1);
+  if (!t->descriptor) {
+    Py_DECREF(t);
+    return PyErr_NoMemory();
+  }
+  if (size)
+    memcpy(t->descriptor, data, size);
+  const struct st_track* above =
+      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
+  t->core = (struct st_track){uuid, t->descriptor, size,
+                              above->uuid == uuid ? NULL : above};
+  return (PyObject*)t;
+}
+
 static PyObject* fixed_track(PyObject* module, PyObject* args) {
   (void)module;
   unsigned long long uuid;
@@ -157,51 +168,7 @@ static PyObject* fixed_track(PyObject* module, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Ky#|O", &uuid, &data, &size, &parent) ||
       !is_track_or_none(parent))
     return NULL;
-  TrackObject* t = track_alloc(NULL, parent, uuid);
-  if (!t)
-    return NULL;
-  t->kind = TRACK_FIXED;
-  t->descriptor = PyMem_RawMalloc((size_t)size + 1);
-  if (!t->descriptor) {
-    Py_DECREF(t);
-    return PyErr_NoMemory();
-  }
-  memcpy(t->descriptor, data, (size_t)size);
-  const struct st_track* above =
-      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
-  t->core = (struct st_track){uuid, t->descriptor, (size_t)size,
-                              above->uuid == uuid ? NULL : above};
-  return (PyObject*)t;
-}
-
-/* The calling thread's own track, as an object that may be passed around. */
-static PyObject* thread_track(PyObject* module, PyObject* unused) {
-  (void)unused;
-  struct thread_state* t = thread_state_get();
-  if (!t)
-    Py_RETURN_NONE;
-  PyObject* args = Py_BuildValue("(Ky#)", (unsigned long long)t->track.uuid,
-                                 (const char*)t->track.descriptor,
-                                 (Py_ssize_t)t->track.descriptor_size);
-  if (!args)
-    return NULL;
-  PyObject* track = fixed_track(module, args);
-  Py_DECREF(args);
-  return track;
-}
-
-static PyObject* process_track(PyObject* module, PyObject* unused) {
-  (void)unused;
-  PyObject* args = Py_BuildValue(
-      "(Ky#)", (unsigned long long)st_process_track.uuid,
-      st_process_track.descriptor ? (const char*)st_process_track.descriptor
-                                  : "",
-      (Py_ssize_t)st_process_track.descriptor_size);
-  if (!args)
-    return NULL;
-  PyObject* track = fixed_track(module, args);
-  Py_DECREF(args);
-  return track;
+  return fixed_track_new(uuid, data, (size_t)size, parent);
 }
 
 /* ---- the type ---- */
@@ -257,13 +224,9 @@ static PyType_Spec kSpec = {"stretto._native.Track", sizeof(TrackObject), 0,
 static PyMethodDef kFunctions[] = {
     {"fixed_track", fixed_track, METH_VARARGS,
      "fixed_track(uuid, descriptor, parent=None)"},
-    {"thread_track", thread_track, METH_NOARGS,
-     "thread_track()\n--\n\nThe track of the calling thread."},
-    {"process_track", process_track, METH_NOARGS,
-     "process_track()\n--\n\nThe track of this process."},
     {NULL, NULL, 0, NULL}};
 
-int add_track_type(PyObject* module) {
+int st_bind_add_track(PyObject* module) {
   counter_tracks = PyDict_New();
   st_track_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   if (!counter_tracks || !st_track_type)

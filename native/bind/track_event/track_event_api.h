@@ -16,6 +16,7 @@
 #ifndef STRETTO_BIND_TRACK_EVENT_TRACK_EVENT_API_H_
 #define STRETTO_BIND_TRACK_EVENT_TRACK_EVENT_API_H_
 
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 

@@ -150,8 +150,9 @@ static void receive_the_rest(void) {
     st_send_queue_drain(&g_queue);
     pending = st_send_queue_pending(&g_queue);
     receive(sizeof g_received);
-  } while (pending > 0 || g_batch.moves.size || g_batch.patches.size ||
-           g_batch.changes.size || g_batch.flush_request_id);
+  } while (pending > 0 || g_batch.pending.moves.size ||
+           g_batch.pending.patches.size || g_batch.changes.size ||
+           g_batch.pending.flush_request_id);
   receive(sizeof g_received);
   CHECK_EQ(g_have, 0);
 }
@@ -177,7 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK_EQ(g_patches_out, g_patches_in);
   CHECK_EQ(g_changes_out, g_changes_in);
   CHECK_EQ(g_flush_out, g_flush_in);
-  CHECK_EQ(g_batch.lost_commits, 0);
+  CHECK_EQ(g_batch.pending.lost_commits, 0);
   st_commit_batch_destroy(&g_batch);
   st_send_queue_destroy(&g_queue);
   socket_pair_close(&g_pair);

@@ -1,9 +1,13 @@
-/* The capsule of track_event_api.h. */
-#include "bind/track_event/track_event_api.h"
+#include "bind/track_event/track_event_capsule.h"
 
 #include "bind/common/handler_errors.h"
 #include "bind/common/own_work.h"
-#include "bind/track_event/call_cache.h"
+#include "bind/track_event/call_blocks.h"
+#include "bind/track_event/emit.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/thread_state.h"
+#include "bind/track_event/track_event_api.h"
+#include "core/fast_clock.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return ((CategoryObject*)category)->enabled;
@@ -132,7 +136,7 @@ static const struct st_track_event_api kApi = {
     .drop_own_error = st_drop_own_error,
 };
 
-int add_track_event_api(PyObject* module) {
+int st_bind_add_track_event_capsule(PyObject* module) {
   PyObject* capsule = PyCapsule_New((void*)&kApi, ST_TRACK_EVENT_API, NULL);
   if (!capsule)
     return -1;

@@ -1,0 +1,29 @@
+#include "bind/common/clock.h"
+
+#include "core/clock.h"
+
+static PyObject* boottime_ns(PyObject* Py_UNUSED(module),
+                             PyObject* Py_UNUSED(none)) {
+  return PyLong_FromUnsignedLongLong(st_boottime_ns());
+}
+
+static PyObject* read_tsc(PyObject* Py_UNUSED(module),
+                          PyObject* Py_UNUSED(unused)) {
+#ifdef __x86_64__
+  return PyLong_FromUnsignedLongLong(__builtin_ia32_rdtsc());
+#else
+  Py_RETURN_NONE;
+#endif
+}
+
+static PyMethodDef kFunctions[] = {
+    {"read_tsc", read_tsc, METH_NOARGS,
+     "The processor's time stamp counter, or None where there is none."},
+    {"boottime_ns", boottime_ns, METH_NOARGS,
+     "Now, in nanoseconds of CLOCK_BOOTTIME."},
+    {0},
+};
+
+int st_bind_add_clock(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

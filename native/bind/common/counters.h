@@ -1,0 +1,18 @@
+/* Counters of the core as Python dicts, for the stats() methods.
+ */
+#ifndef STRETTO_BIND_COMMON_COUNTERS_H_
+#define STRETTO_BIND_COMMON_COUNTERS_H_
+
+#include "bind/common/python.h"
+
+/* A uint64_t field of a struct; a list of them ends with a NULL name. */
+struct st_bind_counter {
+  const char* name;
+  size_t offset;
+};
+
+PyObject* st_bind_counters(const struct st_bind_counter* counters,
+                           const void* values);
+int st_bind_set_counter(PyObject* dict, const char* name, uint64_t value);
+
+#endif /* STRETTO_BIND_COMMON_COUNTERS_H_ */

@@ -1,0 +1,46 @@
+#include "bind/common/pending_calls.h"
+
+#include "bind/common/handler_errors.h"
+
+/* --- pending calls --- */
+
+/* Errors have nowhere to go: the main thread is in the middle of anything. */
+static int run_pending_call(void* callable) {
+  PyObject* result = PyObject_CallNoArgs(callable);
+  if (!result && !st_postpone_handler_error())
+    PyErr_WriteUnraisable(callable);
+  Py_XDECREF(result);
+  Py_DECREF((PyObject*)callable);
+  return 0;
+}
+
+static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
+                                  PyObject* callable) {
+  if (!PyCallable_Check(callable)) {
+    PyErr_SetString(PyExc_TypeError, "a pending call must be callable");
+    return NULL;
+  }
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "only the main interpreter has pending calls; call the "
+                    "function yourself");
+    return NULL;
+  }
+  if (Py_AddPendingCall(run_pending_call, Py_NewRef(callable)) < 0) {
+    Py_DECREF(callable);
+    PyErr_SetString(PyExc_RuntimeError,
+                    "too many calls are pending; try again later");
+    return NULL;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"add_pending_call", add_pending_call, METH_O,
+     "Have the main thread call something at its next safe moment."},
+    {0},
+};
+
+int st_bind_add_pending_calls(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

@@ -1,0 +1,20 @@
+/* Heap types of the extension: how they are added, and how they are recognised.
+ *
+ * Our types are final: no Python class derives from them, except where a type
+ * says so.  An object's deallocator therefore names its type, in any
+ * interpreter and without a global pointer to the type.
+ */
+#ifndef STRETTO_BIND_COMMON_TYPES_H_
+#define STRETTO_BIND_COMMON_TYPES_H_
+
+#include "bind/common/python.h"
+
+/* Makes a heap type from its spec and adds it to the module under its name.
+ * -1: an exception is set. */
+int st_bind_add_type(PyObject* module, PyType_Spec* spec);
+
+/* True if `object` was made by the type whose deallocator is `dealloc`.
+ * Otherwise sets TypeError: "expected a `expected`, not a ...". */
+bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);
+
+#endif /* STRETTO_BIND_COMMON_TYPES_H_ */

@@ -1,0 +1,25 @@
+/* The Python type ProducerEndpointCore: the service's side of one producer.
+ *
+ * Life cycle: it keeps a reference to its BufferTable, and owns the memory that
+ * it maps.  Commits are decoded and copied without the GIL, under the
+ * endpoint's mutex.
+ */
+#ifndef STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_
+#define STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_
+
+#include "bind/common/python.h"
+#include "core/producer_endpoint.h"
+
+/* The core struct behind the object; NULL with TypeError for other types. */
+struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
+
+/* Gives the endpoint private memory of `size` bytes, in pages of `page_size`
+ * bytes, which lives as long as the endpoint.  NULL: an exception is set. */
+const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
+                                                  size_t size,
+                                                  size_t page_size);
+
+/* Adds the type or functions to the module.  -1: an exception is set. */
+int st_bind_add_producer_endpoint(PyObject* module);
+
+#endif /* STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_ */

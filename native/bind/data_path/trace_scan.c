@@ -1,0 +1,81 @@
+#include "bind/data_path/trace_scan.h"
+
+#include "bind/common/arguments.h"
+#include "core/trace_scan.h"
+#include "core/wire.h"
+
+/* --- tokenize --- */
+
+/* The position after the packet at p, or NULL if there is no whole one. */
+static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
+  enum { PACKET_TAG = 0x0a }; /* field 1, delimited */
+  if (p == end || *p++ != PACKET_TAG)
+    return NULL;
+  uint64_t size;
+  p = st_get_varint(p, end, &size);
+  return p && size <= (size_t)(end - p) ? p + size : NULL;
+}
+
+static PyObject* tokenize(PyObject* Py_UNUSED(module), PyObject* data) {
+  Py_buffer trace;
+  if (!st_bind_bytes(data, "data", &trace))
+    return NULL;
+  const uint8_t* parsed = trace.buf;
+  const uint8_t* end = parsed + trace.len;
+  Py_ssize_t packets = 0;
+  Py_BEGIN_ALLOW_THREADS
+  const uint8_t* next;
+  while ((next = skip_packet(parsed, end))) {
+    parsed = next;
+    packets++;
+  }
+  Py_END_ALLOW_THREADS
+  Py_ssize_t size = parsed - (const uint8_t*)trace.buf;
+  PyBuffer_Release(&trace);
+  return Py_BuildValue("nn", packets, size);
+}
+
+/* --- scan --- */
+
+static void add_descriptor(void* list, const uint8_t* data, size_t size) {
+  if (PyErr_Occurred())
+    return;
+  PyObject* descriptor =
+      PyBytes_FromStringAndSize((const char*)data, (Py_ssize_t)size);
+  if (descriptor)
+    PyList_Append(list, descriptor);
+  Py_XDECREF(descriptor);
+}
+
+static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
+  Py_buffer trace;
+  if (!st_bind_bytes(data, "data", &trace))
+    return NULL;
+  PyObject* descriptors = PyList_New(0);
+  struct st_trace_scan scan = {.on_descriptor = add_descriptor,
+                               .context = descriptors};
+  size_t parsed = 0;
+  if (descriptors)
+    parsed = st_trace_scan(&scan, trace.buf, (size_t)trace.len);
+  PyBuffer_Release(&trace);
+  if (!descriptors || PyErr_Occurred()) {
+    Py_XDECREF(descriptors);
+    return NULL;
+  }
+  return Py_BuildValue("KKnN", (unsigned long long)scan.track_events,
+                       (unsigned long long)scan.drops, (Py_ssize_t)parsed,
+                       descriptors);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"tokenize", tokenize, METH_O,
+     "Count the packets of a trace; (packets, bytes parsed)."},
+    {"scan_trace", scan_trace, METH_O,
+     "Count the track events of a trace; (events, drops, bytes parsed, track "
+     "descriptors)."},
+    {0},
+};
+
+int st_bind_add_trace_scan(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

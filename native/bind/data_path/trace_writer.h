@@ -1,0 +1,25 @@
+/* The Python type TraceWriter: a sequence of packets.
+ *
+ * One thread owns a writer.  A packet from another thread, while the owner
+ * waits without the GIL, is dropped and counted.
+ */
+#ifndef STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_
+#define STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_
+
+#include "bind/common/python.h"
+#include "core/trace_writer.h"
+
+/* The core struct behind a TraceWriter; NULL with TypeError for other types. */
+struct st_trace_writer* st_bind_trace_writer(PyObject* object);
+bool st_bind_is_trace_writer(PyObject* object);
+
+/* Packets written as messages of unknown size.  Between begin and end the
+ * writer is busy and drops other packets.  Begin returns NULL, without an
+ * exception, if the writer is closed or already busy.  Both may stall. */
+struct st_message* st_bind_trace_writer_begin(PyObject* object);
+void st_bind_trace_writer_end(PyObject* object);
+
+/* Adds the type or functions to the module.  -1: an exception is set. */
+int st_bind_add_trace_writer(PyObject* module);
+
+#endif /* STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_ */

@@ -1,0 +1,28 @@
+/* The Python type Selector: chosen fields of a message, as one tuple.
+ *
+ * The paths are compiled into a tree of field numbers once:
+ *
+ *   timestamp, track_event.type, track_event.name_iid
+ *
+ *   8 -> column 0
+ *   11 -> 9  -> column 1
+ *         10 -> column 2
+ *
+ * The rules are those of the decoders: of a repeated field the last one counts,
+ * also for messages on the path; a field of another wire type counts as
+ * missing; a malformed message ends where it is malformed.
+ */
+#ifndef STRETTO_BIND_PROTOZERO_SELECTOR_H_
+#define STRETTO_BIND_PROTOZERO_SELECTOR_H_
+
+#include "bind/common/python.h"
+
+bool is_selector(PyObject* object);
+/* The row of a message of `size` bytes, a new tuple.  NULL: an exception is
+ * set. */
+PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);
+
+/* Adds the type to the module.  -1: an exception is set. */
+int st_bind_add_selector(PyObject* module);
+
+#endif /* STRETTO_BIND_PROTOZERO_SELECTOR_H_ */

@@ -1,0 +1,25 @@
+#include "bind/track_event/argument_errors.h"
+
+uint64_t st_argument_errors;
+
+void swallow_error(void) {
+  st_argument_errors++;
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+    PyErr_SetInterrupt();
+  PyErr_Clear();
+}
+
+static PyObject* argument_errors(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return PyLong_FromUnsignedLongLong(st_argument_errors);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"argument_errors", argument_errors, METH_NOARGS,
+     "Arguments that could not be converted, or were wrong, so far."},
+    {NULL, NULL, 0, NULL}};
+
+int st_bind_add_argument_errors(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

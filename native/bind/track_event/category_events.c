@@ -1,0 +1,183 @@
+#include "bind/track_event/category_events.h"
+
+#include "bind/track_event/argument_errors.h"
+#include "bind/track_event/emit.h"
+#include "bind/track_event/emit_fast.h"
+#include "bind/track_event/emit_plain.h"
+#include "bind/track_event/event_options.h"
+#include "bind/track_event/event_template.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/misuse.h"
+#include "bind/track_event/open_begins.h"
+#include "bind/track_event/slice.h"
+#include "bind/track_event/task_track.h"
+#include "bind/track_event/track.h"
+
+PyObject* category_instant(PyObject* self, PyObject* const* args,
+                           Py_ssize_t count, PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  uint32_t mask = category->enabled;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  if (count == 1 && !kwnames && emit_fast(ST_INSTANT, category, args[0], mask))
+    Py_RETURN_NONE;
+  if (count == 1 && kwnames &&
+      emit_plain(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
+    Py_RETURN_NONE;
+  struct event_request r = {.type = ST_INSTANT, .category = category};
+  if (!parse_event(&r, "instant", 1, args, count, kwnames))
+    return NULL;
+  st_emit(&r, mask);
+  Py_RETURN_NONE;
+}
+
+PyObject* category_slice(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  if (LIKELY(!category->enabled))
+    return Py_NewRef(st_empty_slice);
+  struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
+  if (!parse_event(&r, "slice", 1, args, count, kwnames))
+    return NULL;
+  return slice_new(&r);
+}
+
+PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
+  CategoryObject* category = (CategoryObject*)self;
+  if (LIKELY(!category->enabled))
+    return Py_NewRef(st_empty_slice);
+  struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
+  if (PyCode_Check(code))
+    r.code = code;
+  else if (!forgive(&r, PART_POSITIONAL, PyExc_TypeError,
+                    "slice_for_code() takes a code object"))
+    return NULL;
+  return slice_new(&r);
+}
+
+static bool is_number(PyObject* value) {
+  return PyNumber_Check(value) && !PyComplex_Check(value);
+}
+
+/* False, maybe with wrong use that is to be raised: there is no counter. */
+static bool check_counter(struct event_request* r, PyObject* const* args,
+                          Py_ssize_t count) {
+  if (count < 2)
+    return false;
+  if (!is_number(args[1])) {
+    forgive(r, PART_NONE, PyExc_TypeError,
+            "a counter's value must be a number, not %R",
+            (PyObject*)Py_TYPE(args[1]));
+    return false;
+  }
+  return PyUnicode_Check(args[0]) ||
+         forgive(r, PART_NONE, PyExc_TypeError,
+                 "a counter's name must be a str, not %R",
+                 (PyObject*)Py_TYPE(args[0]));
+}
+
+/* A new reference; NULL: its name can't be had, which is counted. */
+static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
+  PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
+  TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
+  if (!track)
+    swallow_error();
+  Py_XDECREF(text);
+  return track;
+}
+
+PyObject* category_counter(PyObject* self, PyObject* const* args,
+                           Py_ssize_t count, PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  uint32_t mask = category->enabled;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  struct event_request r = {.type = ST_COUNTER, .category = category};
+  if (!parse_event(&r, "counter", 2, args, count, kwnames))
+    return NULL;
+  if (!check_counter(&r, args, count))
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+  if (!thread_state_get())
+    Py_RETURN_NONE;
+  TrackObject* track = track_of_counter(args[0], r.track);
+  if (!track)
+    Py_RETURN_NONE;
+  r.track = track;
+  r.value = args[1];
+  st_emit(&r, mask);
+  Py_DECREF(track);
+  Py_RETURN_NONE;
+}
+
+PyObject* category_template(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count, PyObject* kwnames) {
+  return template_new((CategoryObject*)self, args, count, kwnames);
+}
+
+/* ---- begin and end ---- */
+
+/* The track that begin() and end() mean: the one given, else the task's or the
+ * thread's. */
+static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
+  if (track)
+    return track_resolve(track)->uuid;
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
+  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+}
+
+PyObject* category_begin(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  uint32_t mask = category->enabled;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
+  if (!parse_event(&r, "begin", 1, args, count, kwnames))
+    return NULL;
+  uint32_t written = st_emit(&r, mask);
+  struct thread_state* t = st_thread;
+  if (t)
+    open_begins_push(begin_track(t, r.track), mask, written);
+  Py_RETURN_NONE;
+}
+
+PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                       PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  uint32_t mask = category->enabled;
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  struct event_request r = {.type = ST_SLICE_END, .category = category};
+  if (!parse_event(&r, "end", 0, args, count, kwnames))
+    return NULL;
+  struct thread_state* t = thread_state_get();
+  if (!t)
+    Py_RETURN_NONE;
+  uint64_t track = begin_track(t, r.track);
+  r.since = st_start_counter;
+  uint32_t begun = open_begins_pop(track, mask);
+  if (begun)
+    st_emit(&r, begun);
+  Py_RETURN_NONE;
+}
+
+/* ---- the benchmark's reference: the same call that does nothing ---- */
+
+PyObject* category_empty(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames) {
+  (void)self;
+  (void)args;
+  (void)count;
+  (void)kwnames;
+  Py_RETURN_NONE;
+}
+
+PyObject* category_empty_slice(PyObject* self, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames) {
+  (void)self;
+  (void)args;
+  (void)count;
+  (void)kwnames;
+  return Py_NewRef(st_empty_slice);
+}

@@ -1,0 +1,33 @@
+/* The methods of Category that record events.
+ *
+ * Each returns at once if no session records the category.  Otherwise it tries
+ * the fast paths (emit_fast.h, emit_plain.h), and then parses all arguments and
+ * calls st_emit.  None raises, except under -X dev (misuse.h).
+ */
+#ifndef STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_
+#define STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_
+
+#include "bind/common/python.h"
+
+PyObject* category_instant(PyObject* self, PyObject* const* args,
+                           Py_ssize_t count, PyObject* kwnames);
+PyObject* category_slice(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames);
+PyObject* category_counter(PyObject* self, PyObject* const* args,
+                           Py_ssize_t count, PyObject* kwnames);
+PyObject* category_template(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count, PyObject* kwnames);
+PyObject* category_begin(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames);
+PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                       PyObject* kwnames);
+PyObject* category_slice_for_code(PyObject* self, PyObject* code);
+
+/* The same calls with an empty body: what the benchmarks compare disabled
+ * events with. */
+PyObject* category_empty(PyObject* self, PyObject* const* args,
+                         Py_ssize_t count, PyObject* kwnames);
+PyObject* category_empty_slice(PyObject* self, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames);
+
+#endif /* STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_ */

@@ -1,0 +1,62 @@
+/* The fast path of events: one session, all ids cached, nothing to convert.
+ *
+ * Inline, for the callers in category_events.c, slice.c and emit_plain.c.  It
+ * runs no Python, allocates nothing and takes no lock, except that a full chunk
+ * is handed to the arbiter.
+ */
+#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_
+#define STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_
+
+#include "bind/track_event/task_track.h"
+#include "core/fast_clock.h"
+
+/* What a hot path needs to know, all of it cached. */
+struct current {
+  struct thread_sequence* sequence;
+  int slot;
+  uint32_t category_iid, name_iid;
+  uint64_t track_uuid; /* 0: the thread's own */
+};
+
+/* One slot, cached ids, current track; false: call st_emit.  A name of NULL
+ * stands for an event without category and name (END). */
+static inline bool find_current(struct current* c, CategoryObject* category,
+                                PyObject* name, uint32_t mask) {
+  struct thread_state* t = st_thread;
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return false;
+  if (UNLIKELY(context_changed(t, PyThreadState_Get())))
+    return false;
+  c->slot = __builtin_ctz(mask);
+  struct thread_sequence* s = c->sequence = t->sequences[c->slot];
+  if (UNLIKELY(!s || s->generation != st_instances[c->slot].generation))
+    return false;
+  uint32_t epoch = s->core.epoch;
+  c->category_iid = c->name_iid = 0;
+  if (name) {
+    c->category_iid = known_category(s, category);
+    c->name_iid = st_identity_find(&s->names, epoch, name);
+    if (UNLIKELY(!c->name_iid || !c->category_iid))
+      return false;
+  }
+  c->track_uuid = 0;
+  if (t->task_track) {
+    uint64_t uuid = c->track_uuid = t->task_track->core.uuid;
+    size_t seen = st_seen_slot(uuid);
+    if (UNLIKELY(s->core.seen_tracks[seen].uuid != uuid ||
+                 s->core.seen_tracks[seen].epoch != epoch))
+      return false;
+  }
+  return true;
+}
+
+/* The hot path: an event without arguments.  False: call st_emit. */
+static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
+                             PyObject* name, uint32_t mask) {
+  struct current c;
+  return find_current(&c, category, name, mask) &&
+         st_sequence_write_small(&c.sequence->core, type, st_fast_now(),
+                                 c.category_iid, c.name_iid, c.track_uuid);
+}
+
+#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_ */

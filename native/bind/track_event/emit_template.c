@@ -1,0 +1,146 @@
+#include "bind/track_event/emit_template.h"
+
+#include "bind/track_event/emit.h"
+#include "bind/track_event/emit_plain.h"
+#include "bind/track_event/flow.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/task_track.h"
+#include "bind/track_event/template_cache.h"
+#include "bind/track_event/thread_state.h"
+#include "core/clock.h"
+#include "core/fast_clock.h"
+#include "core/fields.h"
+#include "core/setters.h"
+
+enum {
+  MAX_HEAD = 48,       /* all in front of the block */
+  MAX_VALUES = 144,    /* bytes of values and flows */
+  MAX_FLOW_FIELD = 11, /* tag and fixed64 */
+  NEEDS_STATE = 2,     /* TracePacket.sequence_flags */
+};
+
+static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
+                         const struct event_request* r, uint64_t now) {
+  uint64_t time = r->has_timestamp ? r->timestamp : now;
+  if (time < s->last_timestamp || time > now) {
+    p = st_trace_packet_put_timestamp(p, time);
+    return st_trace_packet_put_timestamp_clock_id(p, ST_CLOCK_BOOTTIME);
+  }
+  p = st_trace_packet_put_timestamp(p, time - s->last_timestamp);
+  s->last_timestamp = time;
+  return p;
+}
+
+static uint8_t* put_values(uint8_t* p, const uint8_t* limit,
+                           const struct template_entry* e,
+                           const struct event_request* r) {
+  Py_ssize_t count = PyTuple_GET_SIZE(r->argument_names);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (r->argument_values[i] == Py_None)
+      continue;
+    if (!e->iids[i])
+      return NULL;
+    p = put_plain_argument(p, limit, e->iids[i], r->argument_values[i]);
+    if (!p)
+      return NULL;
+  }
+  return p;
+}
+
+/* One flow at most; NULL: it is none, or several. */
+static uint8_t* put_flow(uint8_t* p, const uint8_t* limit, uint32_t field,
+                         PyObject* flow) {
+  uint64_t id;
+  if (!flow)
+    return p;
+  if (limit - p < MAX_FLOW_FIELD || !single_flow(flow, &id))
+    return NULL;
+  return st_put_fixed64_field(p, field, id);
+}
+
+static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
+                         const struct template_entry* e,
+                         const struct event_request* r) {
+  p = put_values(p, limit, e, r);
+  if (p)
+    p = put_flow(p, limit, ST_FIELD_TRACK_EVENT_FLOW_IDS, r->flow);
+  if (p)
+    p = put_flow(p, limit, ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
+                 r->terminating_flow);
+  if (!p)
+    return NULL;
+  memcpy(p, e->block, e->size);
+  return p + e->size;
+}
+
+/* False: nothing happened. */
+static bool write_event(struct st_sequence* s, const struct template_entry* e,
+                        const struct event_request* r, uint64_t track_uuid) {
+  uint64_t last = s->last_timestamp, now = st_fast_now();
+  if (!st_sequence_is_current(s) || now < last)
+    return false;
+  size_t room = MAX_HEAD + e->size + MAX_VALUES;
+  uint8_t* start = st_trace_writer_reserve_wide(&s->writer, room);
+  if (!start)
+    return false;
+  uint8_t* p = put_time(s, start, r, now);
+  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
+  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
+  uint8_t* size = p;
+  p = st_track_event_put_type(p + 2, r->type);
+  p = st_put_small_ids(p, 0, 0, track_uuid);
+  p = put_rest(p, start + room - e->size, e, r);
+  if (!p) {
+    s->last_timestamp = last; /* nothing was committed */
+    return false;
+  }
+  size_t event = (size_t)(p - size - 2);
+  size[0] = (uint8_t)(event | 0x80);
+  size[1] = (uint8_t)(event >> 7);
+  st_trace_writer_commit_wide(&s->writer, p);
+  s->events_written++;
+  return true;
+}
+
+/* The calling thread's sequence and its task's track, if no more than writing
+ * is to be done.  May run Python, to ask which task that is. */
+static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
+  struct thread_state* t = st_thread;
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return NULL;
+  if (context_changed(t, PyThreadState_Get()))
+    thread_state_refresh_task(t);
+  int slot = __builtin_ctz(mask);
+  struct thread_sequence* s = t->sequences[slot];
+  if (UNLIKELY(!s || s->generation != st_instances[slot].generation ||
+               st_instances[slot].filter_annotations))
+    return NULL;
+  *track = t->task_track ? t->task_track->core.uuid : 0;
+  if (!*track)
+    return s;
+  size_t seen = st_seen_slot(*track);
+  bool described = s->core.seen_tracks[seen].uuid == *track &&
+                   s->core.seen_tracks[seen].epoch == s->core.epoch;
+  return described ? s : NULL;
+}
+
+static bool write_quickly(const struct event_request* r, uint32_t mask) {
+  uint64_t track = 0;
+  if (r->track || r->left_out)
+    return false;
+  st_events_underway++;
+  struct thread_sequence* s = ready_sequence(mask, &track);
+  st_events_underway--;
+  if (!s || !s->templates)
+    return false;
+  const struct template_entry* e =
+      template_cache_entry(s->templates, r->template);
+  return e->number == r->template->number && e->epoch == s->core.epoch &&
+         write_event(&s->core, e, r, track);
+}
+
+uint32_t emit_template(const struct event_request* r, uint32_t mask) {
+  if (UNLIKELY(st_events_underway))
+    return 0;
+  return LIKELY(write_quickly(r, mask)) ? mask : st_emit(r, mask);
+}

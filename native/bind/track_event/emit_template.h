@@ -1,0 +1,22 @@
+/* Writes the events of a template.
+ *
+ *   packet   time | flags | track_event { type | values | flows | block }
+ *   block    from template_cache.h, copied
+ *   values   debug_annotations { name_iid, value } of those that were given
+ *
+ * The first event in a chunk, and all unusual ones (several sessions, many
+ * flows, long values or values of other types), go through st_emit with the
+ * constants as their `args`.
+ *
+ * No event of a template is written while its thread records another event: a
+ * message that is sent may be part of the recording itself.
+ */
+#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_
+#define STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_
+
+#include "bind/track_event/event_request.h"
+
+/* As st_emit, for an event of request->template. */
+uint32_t emit_template(const struct event_request* request, uint32_t mask);
+
+#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_ */

@@ -1,0 +1,127 @@
+#include "bind/track_event/instance_functions.h"
+
+#include "bind/common/arguments.h"
+#include "bind/data_path/arbiter.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/open_begins.h"
+#include "bind/track_event/thread_state.h"
+
+static const char* const kStartNames[] = {"slot", "arbiter", "target_buffer",
+                                          "policy", "filter_annotations"};
+static const struct st_bind_signature kStart = {"start_instance", kStartNames,
+                                                3, 5};
+
+static PyObject* start_instance(PyObject* module, PyObject* const* args,
+                                Py_ssize_t count, PyObject* kwnames) {
+  (void)module;
+  PyObject* given[5];
+  int64_t slot = 0, policy = ST_DROP;
+  uint32_t buffer = 0;
+  if (!st_bind_arguments(&kStart, args, count, kwnames, given) ||
+      !st_bind_integer(given[0], "slot", 0, MAX_INSTANCES - 1, &slot) ||
+      !st_bind_target_buffer(given[2], &buffer) ||
+      !st_bind_integer(given[3], "policy", ST_STALL, ST_STALL_THEN_DROP,
+                       &policy))
+    return NULL;
+  struct st_arbiter* arbiter = st_bind_arbiter(given[1]);
+  if (!arbiter)
+    return NULL;
+  struct instance* instance = &st_instances[slot];
+  if (instance->active) {
+    PyErr_Format(PyExc_ValueError, "slot %d is in use: stop it first",
+                 (int)slot);
+    return NULL;
+  }
+  open_begins_forget_ended_sessions();
+  Py_INCREF(given[1]);
+  Py_XSETREF(instance->arbiter_object, given[1]);
+  instance->arbiter = arbiter;
+  instance->target_buffer = buffer;
+  instance->policy = (enum st_exhausted_policy)policy;
+  instance->filter_annotations = given[4] && PyObject_IsTrue(given[4]);
+  instance->events_written = instance->events_lost = 0;
+  instance->generation = ++st_start_counter;
+  instance->active = true;
+  Py_RETURN_NONE;
+}
+
+static int slot_argument(PyObject* argument) {
+  int64_t slot = 0;
+  if (!st_bind_integer(argument, "slot", 0, MAX_INSTANCES - 1, &slot))
+    return -1;
+  return (int)slot;
+}
+
+static PyObject* stop_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  struct instance* instance = &st_instances[slot];
+  instance->active = false;
+  thread_states_reap();
+  thread_states_drop_instance(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* clear_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  thread_states_clear_state(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* flush_instance(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  thread_states_flush(slot);
+  Py_RETURN_NONE;
+}
+
+static PyObject* instance_counts(PyObject* module, PyObject* argument) {
+  (void)module;
+  int slot = slot_argument(argument);
+  if (slot < 0)
+    return NULL;
+  uint64_t written, lost;
+  thread_states_count(slot, &written, &lost);
+  return Py_BuildValue("(KK)", (unsigned long long)written,
+                       (unsigned long long)lost);
+}
+
+static PyObject* after_fork_in_child(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    st_instances[slot].active = false;
+  thread_states_after_fork();
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    Py_CLEAR(st_instances[slot].arbiter_object);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"start_instance", (PyCFunction)(void (*)(void))start_instance,
+     METH_FASTCALL | METH_KEYWORDS, "Start recording into a slot."},
+    {"stop_instance", stop_instance, METH_O,
+     "Stop a slot and commit what all threads hold for it."},
+    {"clear_instance", clear_instance, METH_O,
+     "Make every thread announce its incremental state anew."},
+    {"flush_instance", flush_instance, METH_O,
+     "Commit what all threads hold for a slot."},
+    {"instance_counts", instance_counts, METH_O,
+     "(events written, events lost) of a slot since its start."},
+    {"after_fork_in_child", after_fork_in_child, METH_NOARGS,
+     "Forget all sessions: they belong to the parent."},
+    {NULL, NULL, 0, NULL}};
+
+int st_bind_add_instance_functions(PyObject* module) {
+  thread_states_install_fork_handler();
+  if (PyModule_AddIntConstant(module, "MAX_INSTANCES", MAX_INSTANCES) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, kFunctions);
+}

@@ -1,0 +1,34 @@
+#include "bind/track_event/own_tracks.h"
+
+#include "bind/track_event/process_track.h"
+#include "bind/track_event/thread_state.h"
+#include "bind/track_event/track.h"
+
+/* The calling thread's track, as an object that may be passed around. */
+static PyObject* thread_track(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  struct thread_state* t = thread_state_get();
+  if (!t)
+    Py_RETURN_NONE;
+  return fixed_track_new(t->track.uuid, t->track.descriptor,
+                         t->track.descriptor_size, NULL);
+}
+
+static PyObject* process_track(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return fixed_track_new(st_process_track.uuid, st_process_track.descriptor,
+                         st_process_track.descriptor_size, NULL);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"thread_track", thread_track, METH_NOARGS,
+     "thread_track()\n--\n\nThe track of the calling thread."},
+    {"process_track", process_track, METH_NOARGS,
+     "process_track()\n--\n\nThe track of this process."},
+    {NULL, NULL, 0, NULL}};
+
+int st_bind_add_own_tracks(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

@@ -1,0 +1,108 @@
+#include "bind/track_event/task_track.h"
+
+#include "bind/common/handler_errors.h"
+#include "bind/common/own_work.h"
+#include "core/identity_cache.h"
+
+static PyObject* current_track_hook; /* () -> Track | None */
+static PyObject* current_task; /* () -> Task | None, raises RuntimeError */
+
+static void set_task_track(struct thread_state* t, PyObject* track) {
+  bool is_track = track && Py_TYPE(track) == st_track_type;
+  if (is_track) {
+    Py_INCREF(track);
+    track_resolve((TrackObject*)track);
+  }
+  TrackObject* old = t->task_track;
+  t->task_track = is_track ? (TrackObject*)track : NULL;
+  Py_XDECREF(old);
+}
+
+/* Asks Python for the track of the task that runs. */
+static void ask_for_task_track(struct thread_state* t) {
+  PyObject* track = st_call_own(current_track_hook, NULL, 0);
+  st_drop_own_error();
+  set_task_track(t, track);
+  Py_XDECREF(track);
+}
+
+static void use_track_of(struct thread_state* t, PyObject* task) {
+  struct task_track* known =
+      &t->tasks[st_identity_hash(task) & (TASK_TRACKS - 1)];
+  PyObject* reference = PyWeakref_NewRef(task, NULL);
+  if (reference && known->task == reference) {
+    set_task_track(t, (PyObject*)known->track);
+    Py_DECREF(reference);
+    return;
+  }
+  PyErr_Clear(); /* it can't be referred to weakly */
+  ask_for_task_track(t);
+  if (!reference || !t->task_track) {
+    Py_XDECREF(reference);
+    return;
+  }
+  Py_XSETREF(known->task, reference);
+  Py_INCREF(t->task_track);
+  Py_XSETREF(known->track, t->task_track);
+}
+
+/* Asks asyncio first; false: it isn't there. */
+static bool use_track_of_current_task(struct thread_state* t) {
+  if (!current_task)
+    return false;
+  PyObject* task = st_call_own(current_task, NULL, 0);
+  if (!task)
+    st_drop_own_error(); /* no loop runs in this thread */
+  if (task && task != Py_None)
+    use_track_of(t, task);
+  else
+    set_task_track(t, NULL);
+  Py_XDECREF(task);
+  return true;
+}
+
+void thread_state_refresh_task(struct thread_state* t) {
+  PyThreadState* python = PyThreadState_Get();
+  t->context = python->context;
+  t->context_version = python->context_ver;
+  if (!current_track_hook)
+    return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!use_track_of_current_task(t))
+    ask_for_task_track(t);
+  PyErr_Restore(type, value, traceback);
+}
+
+/* ---- hooks ---- */
+
+static PyObject* set_current_task(PyObject* module, PyObject* function) {
+  (void)module;
+  Py_XSETREF(current_task, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
+static PyObject* set_hooks(PyObject* module, PyObject* const* args,
+                           Py_ssize_t count) {
+  (void)module;
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_hooks(describe_thread, current_track)");
+    return NULL;
+  }
+  thread_state_set_hook(args[0]);
+  Py_XSETREF(current_track_hook, Py_NewRef(args[1]));
+  Py_CLEAR(current_task);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"set_current_task", set_current_task, METH_O,
+     "set_current_task(function): what asyncio has."},
+    {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,
+     "set_hooks(describe_thread, current_track)"},
+    {NULL, NULL, 0, NULL}};
+
+int st_bind_add_task_track(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

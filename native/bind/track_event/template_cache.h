@@ -1,0 +1,37 @@
+/* The cache of event templates that one thread uses: an encoded block by template.
+ *
+ * Entries are found by the template's number, which is never used again, so an
+ * entry needs no reference to its template.  template_blocks.h fills it.
+ *
+ * Life cycle: made with the first event of a template on the thread, owned by
+ * its thread_sequence.
+ */
+#ifndef STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_
+#define STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_
+
+#include "bind/track_event/event_template_object.h"
+
+enum { TEMPLATE_CACHE_ENTRIES = 256 };
+
+struct template_entry {
+  uint64_t number; /* of the template; 0: empty */
+  uint32_t epoch;
+  uint32_t size, capacity;
+  uint8_t* block;
+  uint32_t iids[MAX_TEMPLATE_VALUES];
+};
+
+struct template_cache {
+  struct template_entry entries[TEMPLATE_CACHE_ENTRIES];
+};
+
+/* The entry that the template has, or would have: compare its number. */
+static inline struct template_entry* template_cache_entry(
+    struct template_cache* c, const EventTemplateObject* template) {
+  return &c->entries[template->number & (TEMPLATE_CACHE_ENTRIES - 1)];
+}
+
+/* NULL is allowed. */
+void template_cache_free(struct template_cache* cache);
+
+#endif /* STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_ */

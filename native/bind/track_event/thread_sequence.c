@@ -1,0 +1,72 @@
+#include "bind/track_event/thread_sequence.h"
+
+#include "bind/track_event/call_cache.h"
+#include "bind/track_event/instances.h"
+#include "bind/track_event/template_cache.h"
+#include "core/track_event.h"
+
+struct thread_sequence* thread_sequence_new(int slot,
+                                            const struct st_track* track) {
+  struct instance* instance = &st_instances[slot];
+  struct thread_sequence* s = PyMem_RawCalloc(1, sizeof *s);
+  if (!s)
+    return NULL;
+  if (!st_sequence_init(&s->core, instance->arbiter, instance->target_buffer,
+                        instance->policy, track)) {
+    PyMem_RawFree(s);
+    instance->events_lost++;
+    return NULL;
+  }
+  s->arbiter = Py_NewRef(instance->arbiter_object);
+  s->slot = slot;
+  s->generation = instance->generation;
+  return s;
+}
+
+static void identity_cache_free(struct st_identity_cache* c) {
+  for (uint32_t i = 0; c->slots && i <= c->mask; i++)
+    Py_XDECREF(c->slots[i].key);
+  st_identity_destroy(c);
+}
+
+void thread_sequence_close(struct thread_sequence* s) {
+  if (!s->core.writer.arbiter)
+    return;
+  st_sequence_destroy(&s->core);
+  s->core.writer.arbiter = NULL;
+}
+
+static void sequence_free(struct thread_sequence* s) {
+  struct instance* instance = &st_instances[s->slot];
+  if (instance->generation == s->generation) {
+    instance->events_written += s->core.events_written;
+    instance->events_lost += s->core.events_lost;
+  }
+  identity_cache_free(&s->names);
+  identity_cache_free(&s->argument_names);
+  identity_cache_free(&s->codes);
+  identity_cache_free(&s->locations);
+  call_cache_free(s->calls);
+  template_cache_free(s->templates);
+  for (int i = 0; i < KEYWORD_ENTRIES; i++)
+    Py_XDECREF(s->keywords[i].names);
+  PyMem_RawFree(s->categories);
+  Py_XDECREF(s->arbiter);
+  PyMem_RawFree(s);
+}
+
+void thread_sequence_free_later(struct thread_sequence** list,
+                                struct thread_sequence* s) {
+  if (!s)
+    return;
+  s->next = *list;
+  *list = s;
+}
+
+void thread_sequences_free(struct thread_sequence** list) {
+  while (*list) {
+    struct thread_sequence* s = *list;
+    *list = s->next;
+    sequence_free(s);
+  }
+}

@@ -1,0 +1,8 @@
+#include "hooks/tracer.h"
+
+struct st_hooks st_hooks;
+
+void st_drop_error(void) {
+  if (PyErr_Occurred())
+    st_hooks.api->drop_own_error();
+}

@@ -1,0 +1,65 @@
+/* The tracer of function calls: its options, its state and its counters.
+ *
+ *   monitoring.c (3.12 and later) or profile.c (3.11)   the interpreter's events
+ *        |   enter, leave: a code object or a C function
+ *   call_stack.h          what is open on this thread; depth, duration
+ *        |   begin, end
+ *   bind/track_event/track_event_api.h   stretto._native writes the slices
+ *
+ *   backend.h       starts and stops monitoring.c or profile.c
+ *   code_filter.h   whether a code object is traced at all
+ *   c_functions.h   names of C functions
+ *   around.h        runs an observer before and after a function, without a
+ *                   Python frame of its own
+ *   collections.h   runs of the garbage collector
+ *
+ * Life cycle: one tracer per process, in the main interpreter; module.c starts
+ * and stops it.
+ *
+ * Threads: guarded by the GIL.  CPython calls no hook while one is running on
+ * the same thread, so nothing here is entered twice by one thread.
+ *
+ * Private and version-specific API of CPython is used in this folder only.
+ */
+#ifndef STRETTO_HOOKS_TRACER_H_
+#define STRETTO_HOOKS_TRACER_H_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bind/track_event/track_event_api.h"
+
+#define ST_LIKELY(x) __builtin_expect(!!(x), 1)
+#define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Calls that left no slice, and why. */
+struct st_hook_counts {
+  uint64_t too_deep;         /* deeper than max_depth */
+  uint64_t too_short;        /* shorter than min_duration_ns */
+  uint64_t unfinished;       /* closed by the return of a caller */
+  uint64_t threads_replaced; /* the program set a profiler of its own ... */
+  uint64_t threads_occupied; /* ... or has had one since before we came */
+};
+
+struct st_hooks {
+  const struct st_track_event_api* api;
+  PyObject* category;
+  PyObject* accepts; /* callable(code, module name), or NULL: everything */
+  uint64_t min_duration_ns;
+  uint32_t max_depth;
+  bool c_functions;
+  bool running;
+  uint32_t generation; /* of the last start */
+  struct st_hook_counts counts;
+};
+
+extern struct st_hooks st_hooks;
+
+/* Drops an exception that our own Python code raised, except one that a signal
+ * handler of the program raised in it: that is raised again later. */
+void st_drop_error(void);
+
+#endif /* STRETTO_HOOKS_TRACER_H_ */

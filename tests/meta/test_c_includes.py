@@ -1,0 +1,195 @@
+"""Units of the C sources use each other in one direction, and through their headers.
+
+A unit is a header with the sources of its name: `emit.h` and `emit.c`, or `trace_buffer.h` and
+all `trace_buffer_*.c` that have no header of their own. A unit uses another one if one of its
+files includes a header of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import ROOT, native_sources, report, where
+
+pytestmark = pytest.mark.once
+
+NATIVE = ROOT / "native"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#)[\w*][\w* ]*?[ *](\w+)\([^{}();]*\);", re.M)
+DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
+
+# From the bottom. A folder uses itself and those before it.
+LAYERS = (
+    "core",
+    "bind/common",
+    "bind/data_path",
+    "bind/protozero",
+    "bind/track_event",
+    "bind/flows",
+    "bind",
+)
+RANK = {folder: rank for rank, folder in enumerate(LAYERS)}
+
+CAPSULE = "bind/track_event/track_event_api.h"
+"""All that native/hooks may use of native/bind: another extension has no more."""
+
+CIRCLES: dict[frozenset[str], str] = {}
+"""Units that use each other, and why. At most five, with those of test_imports.py."""
+
+IMPLEMENTED_BY = {"hooks/backend": ("hooks/monitoring", "hooks/profile")}
+"""Headers with one implementation for each version of CPython."""
+
+
+def sources() -> list[Path]:
+    return [path for folder in ("core", "bind", "hooks") for path in native_sources(folder)]
+
+
+def folder_of(path: Path) -> str:
+    return path.parent.relative_to(NATIVE).as_posix()
+
+
+def unit_of(path: Path) -> str:
+    """`core/trace_buffer_read.c` and `core/trace_buffer_internal.h` are of `core/trace_buffer`."""
+    stems = {header.stem for header in path.parent.glob("*.h")}
+    parts = path.stem.removesuffix("_internal").split("_")
+    prefixes = ("_".join(parts[:count]) for count in range(len(parts), 0, -1))
+    stem = next((prefix for prefix in prefixes if prefix in stems), path.stem)
+    return f"{folder_of(path)}/{stem}"
+
+
+def included(path: Path) -> list[Path]:
+    """The headers of ours that a file includes."""
+    names = INCLUDE.findall(path.read_text())
+    found = []
+    for name in names:
+        candidates = (path.parent / name, NATIVE / name)
+        found += [candidate for candidate in candidates if candidate.exists()][:1]
+    return found
+
+
+def uses() -> dict[str, set[str]]:
+    """The units that each unit uses."""
+    graph: dict[str, set[str]] = {}
+    for path in sources():
+        unit = unit_of(path)
+        graph.setdefault(unit, set()).update(unit_of(header) for header in included(path))
+    return {unit: used - {unit} for unit, used in graph.items()}
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
+    """The largest sets of units of which each uses all others, directly or not."""
+    reached = {unit: _reachable(graph, unit) for unit in graph}
+    found = {
+        frozenset(other for other in reached[unit] if unit in reached.get(other, ()))
+        for unit in graph
+        if unit in reached[unit]
+    }
+    return sorted(found, key=sorted)
+
+
+def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        unit = waiting.pop()
+        if unit not in seen:
+            seen.add(unit)
+            waiting += graph.get(unit, ())
+    return seen
+
+
+def test_no_units_use_each_other() -> None:
+    found = [circle for circle in circles(uses()) if circle not in CIRCLES]
+    report([" and ".join(sorted(circle)) + " use each other" for circle in found])
+
+
+def test_listed_circles_exist() -> None:
+    assert set(CIRCLES) <= set(circles(uses()))
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
+    assert circles(graph) == [frozenset({"b", "c"})]
+
+
+def test_folders_use_those_below_them() -> None:
+    violations = []
+    for path in sources():
+        mine = folder_of(path)
+        for header in included(path):
+            other = folder_of(header)
+            if mine == "hooks":
+                name = header.relative_to(NATIVE).as_posix()
+                allowed = other in ("hooks", "core") or name == CAPSULE
+            else:
+                allowed = other in RANK and RANK[other] <= RANK[mine]
+            if not allowed:
+                violations.append(where(path, 1, f"{mine} may not include {other}/{header.name}"))
+    report(violations)
+
+
+def test_extensions_name_headers_by_their_path() -> None:
+    """`core/arbiter.h` and `bind/data_path/arbiter.h` are different headers."""
+    report(
+        [
+            where(path, 1, f'"{name}" is no path below native')
+            for path in sources()
+            if not path.is_relative_to(NATIVE / "core")
+            for name in INCLUDE.findall(path.read_text())
+            if not name.startswith("internal/") and not (NATIVE / name).exists()
+        ]
+    )
+
+
+def test_every_source_of_an_extension_has_a_header() -> None:
+    """But `module.c`, and what implements the header of another name."""
+    implementations = {unit for units in IMPLEMENTED_BY.values() for unit in units}
+    report(
+        [
+            where(path, 1, "no header of its name")
+            for path in native_sources("bind") + native_sources("hooks")
+            if path.suffix == ".c"
+            and path.stem != "module"
+            and f"{folder_of(path)}/{path.stem}" not in implementations
+            and not path.with_suffix(".h").exists()
+        ]
+    )
+
+
+def test_functions_are_declared_by_the_header_of_their_unit() -> None:
+    """Otherwise the includes would not show which unit uses which."""
+    texts: dict[str, str] = {}
+    for path in sources():
+        texts[unit_of(path)] = texts.get(unit_of(path), "") + _code(path)
+    violations = []
+    for path in sources():
+        if path.suffix != ".h":
+            continue
+        unit = unit_of(path)
+        text = "".join(texts[name] for name in (unit, *IMPLEMENTED_BY.get(unit, ())))
+        violations += [
+            where(path, 1, f"{name} is not defined in {unit}")
+            for name in PROTOTYPE.findall(_code(path))
+            if not re.search(DEFINITION.format(name), text)
+        ]
+    report(violations)
+
+
+def _code(path: Path) -> str:
+    text = COMMENT.sub("", path.read_text())
+    return re.sub(r"__attribute__\(\(\w+\)\)\s*|_Noreturn\s+", "", text)
+
+
+def test_headers_of_extensions_are_guarded_by_their_path() -> None:
+    violations = []
+    for path in native_sources("bind") + native_sources("hooks"):
+        name = path.relative_to(NATIVE).with_suffix("").as_posix()
+        guard = f"STRETTO_{name.replace('/', '_').upper()}_H_"
+        if path.suffix == ".h" and f"#ifndef {guard}\n#define {guard}" not in path.read_text():
+            violations.append(where(path, 1, f"guard is not {guard}"))
+    report(violations)
