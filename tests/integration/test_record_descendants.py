@@ -76,7 +76,7 @@ def test_forks_of_a_process_that_gave_up_its_privileges(oracle, trace):
 PATIENT = """
 import sys
 from stretto.cli.main import main
-from stretto.cli.record import recorder
+from stretto.recorder.host import recorder
 recorder.LINGER_MS = 60_000
 sys.exit(main(sys.argv[1:]))
 """

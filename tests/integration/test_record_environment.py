@@ -114,3 +114,13 @@ class TestInADeletedFolder:
         done = self.run(tmp_path, *record_command(Path("trace.pftrace"), "-c", ""))
         assert done.returncode == 2
         assert "can't write the trace" in done.stderr
+
+
+HEAVY = "argparse asyncio dataclasses inspect logging sqlite3 stretto.recorder.host stretto.service"
+
+
+def test_recorded_program_finds_no_heavy_module_loaded(trace: Path) -> None:
+    """Of what the recorder loads into each recorded process; as with `import stretto`."""
+    code = f"import sys; print(*[name for name in {HEAVY.split()!r} if name in sys.modules])"
+    done = run(record_command(trace, "-c", code))
+    assert (done.returncode, done.stdout) == (0, "\n")

@@ -109,3 +109,35 @@ def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
     """CPython 3.12 and later count the threads when the hooks are done, and warn of a second."""
     run = alone(sys.executable, "-W", "error", "-c", FORKING, str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
+
+
+LIVING_CHILD = """
+import ctypes, os, signal, subprocess, sys, stretto
+_, path, way, killed = sys.argv
+fork = os.fork if way == "python" else ctypes.PyDLL(None).fork
+children = ["ps", "--no-headers", "-o", "pid,args", "--ppid", str(os.getpid())]
+sys.unraisablehook = lambda _: None  # reports that the recorder was killed
+with stretto.recording(path, children=True):
+    if (pid := fork()) == 0:
+        signal.alarm(30)
+        signal.pause()
+    if killed == "killed":
+        lines = subprocess.run(children, capture_output=True, text=True).stdout.splitlines()
+        (recorder,) = [int(line.split()[0]) for line in lines if " record " in line
+                       and int(line.split()[0]) != pid]
+        os.kill(recorder, signal.SIGKILL)
+print("child lives" if os.waitpid(pid, os.WNOHANG) == (0, 0) else "child has ended")
+os.kill(pid, signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("killed", ["ended", "killed"])
+@pytest.mark.parametrize("way", ["python", "native"])
+def test_end_of_the_block_does_not_wait_for_children_that_hold_the_recorders_pipes(
+    tmp_path, way, killed
+):
+    """A forked child inherits this process's ends; a fork in C runs none of our hooks."""
+    trace = tmp_path / "trace"
+    run = alone(sys.executable, "-c", LIVING_CHILD, str(trace), way, killed)
+    assert (run.status, run.stdout, run.stderr) == (0, "child lives\n", "")
+    assert trace.exists() is (killed == "ended")

@@ -1,12 +1,12 @@
-"""`stretto.recording(children=True)`: a recorder of our own, beside this process.
+"""`stretto.recording(children=True)`: a `stretto record` process that records this one.
 
-    this process --starts--> stretto record --starts--> keeper
-         |   |                   service                  says where the service is,
-         |   +----producer---------^                      ends when we close its input
+    this process --starts--> stretto record --starts--> waiting program
+         |   |                   service                  prints the workspace's variables,
+         |   +----producer---------^                      ends when it reads a line
          +--starts--> children ----^
 
-`stretto record` does all the work, for a program that only waits. This process joins it as a
-producer, and every Python that it starts meanwhile finds it in the environment.
+The recorder records as it always does, but its own program only waits. This process connects to
+it as a producer, and every Python that it starts meanwhile finds it by the environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.errors import SessionError, TransportError
 from stretto.client import fork
 from stretto.client.tracing import tracing
-from stretto.recorder.fork_socket import Lifeline
+from stretto.recorder.fork_socket import ForkSocket
+from stretto.recorder.workspace import VARIABLE, Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
     from stretto.base.unix_socket import UnixSocket
 
 BACKEND = "recorder"
-VARIABLES = ("STRETTO_RECORD", "PYTHONPATH")
-_KEEPER = f"""
+VARIABLES = (VARIABLE, "PYTHONPATH")
+_WAITING_PROGRAM = f"""
 import os, sys
 for name in {VARIABLES!r}:
     print(os.environ[name], flush=True)
-sys.stdin.read()
+sys.stdin.readline()
 """
+MAX_MESSAGE_BYTES = 1 << 16
+"""The size of a pipe: more can't wait in it."""
 
 
 class RecorderProcess:
@@ -50,18 +53,18 @@ class RecorderProcess:
     """
 
     def __init__(self, path: str, options: Sequence[str]) -> None:
-        if "STRETTO_RECORD" in os.environ:
+        if VARIABLE in os.environ:
             raise SessionError(
                 "This process is being recorded with its children already: "
                 "use recording() without children=True inside `stretto record`."
             )
         self._process = _start(path, options)
         found = {name: self._read_line() for name in VARIABLES}
-        self._before = {name: os.environ.get(name) for name in VARIABLES}
-        folder = found["STRETTO_RECORD"]
-        self._socket = os.path.join(folder, "producer.sock")
+        self._previous = {name: os.environ.get(name) for name in VARIABLES}
+        workspace = Workspace(found[VARIABLE])
+        self._producer_socket = workspace.producer_socket
         os.environ.update(found)
-        self._line = Lifeline(os.path.join(folder, "lifeline.sock"), DEADLINE_MS)
+        self._fork_socket = ForkSocket(workspace.fork_socket, DEADLINE_MS)
         fork.after_in_child.append(self._connect_child)
         self._connect()
 
@@ -70,16 +73,17 @@ class RecorderProcess:
         line = self._process.stdout.readline()
         if line:
             return line.rstrip("\n")
-        _, said = self._process.communicate()
-        raise TransportError(f"The recorder did not start: {said.strip() or 'no reason given'}")
+        message = self._wait()
+        raise TransportError(f"The recorder did not start: {message or 'no reason given'}")
 
-    def _connect(self, dial: Callable[[], UnixSocket] | None = None) -> None:
+    def _connect(self, make_connection: Callable[[], UnixSocket] | None = None) -> None:
         name = os.path.basename(sys.executable)
-        self._backend = SystemBackend(self._socket, name, DEADLINE_MS, dial)
+        self._backend = SystemBackend(self._producer_socket, name, DEADLINE_MS, make_connection)
         tracing.connect(BACKEND, self._backend)
 
     def _connect_child(self) -> None:
-        self._connect(self._line.dial if self._line.is_open else None)
+        self._close_pipes()
+        self._connect(self._fork_socket.connect if self._fork_socket.is_open else None)
 
     def stop(self) -> None:
         """End the recording, and wait until the trace is written.
@@ -89,36 +93,66 @@ class RecorderProcess:
         """
         fork.after_in_child.remove(self._connect_child)
         self._backend.close()
-        self._line.close()
+        self._fork_socket.close()
         tracing.forget(BACKEND)
-        for name, value in self._before.items():
+        for name, value in self._previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        _, said = self._process.communicate()
-        if self._process.returncode or said:
-            raise TransportError(f"The recorder says: {said.strip() or self._process.returncode}")
+        message = self._wait()
+        if self._process.returncode or message:
+            raise TransportError(f"The recorder says: {message or self._process.returncode}")
+
+    def _wait(self) -> str:
+        """End the waiting program, wait for the recorder, and return its messages.
+
+        Neither depends on the end of a pipe: a process that was forked by native code, or by
+        another thread while the recorder was started, may hold the other ends of these pipes for
+        as long as it lives.
+        """
+        stdin, stderr = self._process.stdin, self._process.stderr
+        assert stdin is not None
+        assert stderr is not None
+        try:
+            stdin.write("\n")
+            stdin.flush()
+        except BrokenPipeError:
+            pass  # the recorder was killed, or did not start
+        self._process.wait()
+        os.set_blocking(stderr.fileno(), False)
+        try:
+            message = os.read(stderr.fileno(), MAX_MESSAGE_BYTES)
+        except BlockingIOError:
+            message = b""
+        self._close_pipes()
+        return message.decode(errors="replace").strip()
 
     def abandon(self) -> None:
-        """In the child of a fork that leaves the block: the recorder is the parent's."""
+        """Leave the recorder to the parent, in the child of a fork that leaves the block."""
+        self._close_pipes()
+        self._process.returncode = 0
+
+    def _close_pipes(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
-                pipe.close()
-        self._process.returncode = 0
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass  # the line of `_wait` was not written, as the recorder was killed
 
 
 def _start(path: str, options: Sequence[str]) -> Popen[str]:
     from subprocess import PIPE, Popen
 
-    keeper = [sys.executable, "-I", "-S", "-c", _KEEPER]
+    program = [sys.executable, "-I", "-S", "-c", _WAITING_PROGRAM]
     command = [sys.executable, "-m", "stretto", "record", "--quiet", "-o", path, *options]
     return Popen(
-        [*command, "--", *keeper],
+        [*command, "--", *program],
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
         text=True,
         errors="surrogateescape",
-        start_new_session=True,  # Ctrl-C is for the program
+        start_new_session=True,  # Ctrl-C in the terminal is meant for this program only
     )

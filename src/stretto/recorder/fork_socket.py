@@ -1,15 +1,15 @@
-"""A recorded process's second connection to its recorder, which its forks inherit.
+"""The fork socket: a connection to the recorder that a recorded process shares with its forks.
 
-    process --connects to--> FOLDER/lifeline.sock
-       |  fork: the child has it as well
-       +--one end of a new socket pair--> recorder: a producer's connection, the child's
+    process --connects to--> FOLDER/fork.sock
+       |  fork: the child inherits the connection
+       +--passes one end of a new socket pair--> recorder: the child's producer connection
 
-Two things need it. A child of a fork that may not enter the recorder's folder (the parent has
-given up its privileges) is let in by what it inherited. And the recorder knows that somebody
-lives who will still connect: as long as one process holds the line it stays open, also
+It has two purposes. A forked child that may not enter the recorder's folder, as its parent has
+given up its privileges, connects over the socket that it inherited. And the recorder knows that a
+process lives that may still connect: the socket stays open as long as one process holds it, also
 between a fork and the child's own connection.
 
-It is closed by exec: what is started anew finds the recorder by its environment.
+`exec` closes it: an executed program finds the recorder by its environment.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from stretto.base.stream_socket import moved_up
 from stretto.base.unix_socket import UnixSocket
 
 
-class Lifeline:
-    """The line.
+class ForkSocket:
+    """The process's end of the connection.
 
     Args:
-        address: path of the recorder's socket for lines.
+        address: path of the recorder's listening socket.
         timeout_ms: for connecting.
 
     Raises:
-        TransportError: the recorder isn't there, or lets nobody in.
+        TransportError: the recorder has ended, or refuses the connection.
     """
 
     __slots__ = ("_end", "_file")
@@ -45,20 +45,20 @@ class Lifeline:
 
     @property
     def is_open(self) -> bool:
-        """The program has not closed it; nor has it used the number for something else."""
+        """Whether the descriptor is still this socket: the program may close or reuse any."""
         try:
             return self._identity() == self._file
         except OSError:
             return False
 
-    def dial(self) -> UnixSocket:
-        """A new connection to the recorder's service, as from this process.
+    def connect(self) -> UnixSocket:
+        """Return a new connection to the recorder's service, made by this process.
 
         Raises:
-            TransportError: the line is closed, or the recorder has gone.
+            TransportError: the socket is closed, or the recorder has ended.
         """
         if not self.is_open:
-            raise TransportError("the program has closed the recorder's line: nothing to dial")
+            raise TransportError("the program has closed its connection to the recorder")
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with far:
             connection = UnixSocket(moved_up(near))
@@ -73,6 +73,6 @@ class Lifeline:
         return connection
 
     def close(self) -> None:
-        """This process needs it no more. Harmless if it is closed."""
+        """Close this process's descriptor; does nothing if the program has closed it."""
         if self.is_open:
             self._end.close()

@@ -20,11 +20,11 @@ from stretto.recorder.python_command import isolating_option, short_command
         ("python", ""),
     ],
 )
-def test_options_that_keep_recorders_out(arguments, option):
+def test_options_that_disable_sitecustomize(arguments, option):
     assert isolating_option(arguments.split()) == option
 
 
-def test_command_in_a_message_is_one_short_line_without_the_folder_of_its_program():
+def test_short_command_is_one_line_without_the_folder_of_its_program():
     folder = "/" + "x" * 150
     assert short_command([f"{folder}/python3", "-c", "if 1:\n  2"]) == "python3 -c if 1: 2"
     assert len(short_command(["python3", *map(str, range(100))])) == 60

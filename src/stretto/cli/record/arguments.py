@@ -1,6 +1,6 @@
-"""The options of `stretto record`, and where they end.
+"""Parses the options of `stretto record`.
 
-Options end at `--`, the script, `-m` or `-c`; what follows is the program's, unread.
+Options end at `--`, the script, `-m` or `-c`; what follows belongs to the program.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ CATEGORIES = {
 
 
 def parse_time_ns(text: str) -> int:
-    """Nanoseconds of "50us" or "1.5s"; what a number alone means would be a guess.
+    """Parse a time with a unit, like "50us" or "1.5s", into nanoseconds.
 
     Raises:
-        ConfigError: it is none, or not above 0.
+        ConfigError: the unit is missing or unknown, or the time isn't above 0.
     """
     number = text.strip().rstrip("nusmh")
     unit = text.strip()[len(number) :]
@@ -192,7 +192,7 @@ def _takes_value(parser: VerbParser, option: str) -> bool:
 
 
 def split(parser: VerbParser, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(our options, the program with its arguments)."""
+    """Split a command line into the options, and the program with its arguments."""
     index = 0
     while index < len(arguments):
         word = arguments[index]

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 from typing import TYPE_CHECKING
 
-from stretto.base.errors import StrettoError
+from stretto.base.errors import CommandError, StrettoError
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.executable import resolve
-from stretto.cli.record.progress import STDERR
-from stretto.cli.record.recorder import Recorder, not_started
+from stretto.cli.record.exit_status import exit_like
+from stretto.cli.record.summary import size_text
+from stretto.cli.record.terminal_reporter import TerminalReporter
 from stretto.recorder.host.output import Output
-from stretto.recorder.host.program import end_like
+from stretto.recorder.host.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+STDERR = 2
+NOT_STARTED_EXIT_CODE = 125
+"""As of `env` and `timeout`: the recorder failed, not the program."""
+
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto record`; returns the program's exit status, or dies of its signal.
+    """`stretto record`.
+
+    Returns:
+        The program's exit status; if a signal killed it, this process dies of the same signal.
 
     Raises:
         CommandError: nothing was started; the message says why.
@@ -29,25 +39,58 @@ def run(arguments: Sequence[str]) -> int:
     path, argv = resolve(options.program)
     output = Output(options.output, ring=not recording.stream, mapped=not recording.system)
     try:
-        status = _make_recorder(options, output).run(path, argv)
+        recorder = _start_recorder(options, output, path, argv)
+        status = recorder.run()
     finally:
         output.close()
-    return end_like(status)
+    return exit_like(status)
 
 
-def _make_recorder(options: RecordOptions, output: Output) -> Recorder:
+def _start_recorder(
+    options: RecordOptions, output: Output, path: str, argv: Sequence[str]
+) -> Recorder:
     try:
-        return Recorder(options.recording, output, quiet=options.quiet)
+        recorder = Recorder(options.recording, output, TerminalReporter(quiet=options.quiet))
+        recorder.start(path, argv)
     except (StrettoError, OSError) as error:
         output.discard()
-        raise not_started(error) from error
+        raise _not_started(error) from error
+    return recorder
 
 
 def _occupy_standard_descriptors() -> None:
-    """Where one is closed the next file would get its number, and messages would land in it.
+    """Open /dev/null for each standard descriptor that is closed.
 
-    The program finds it closed, as it would alone.
+    Otherwise the next file would get its number, and messages would be written into it. The
+    program finds the descriptor closed, as it does without a recorder.
     """
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STDERR:
         pass
     os.close(fd)
+
+
+def _not_started(error: StrettoError | OSError) -> CommandError:
+    """Return an error whose exit status says that the program was not started."""
+    if isinstance(error, CommandError) and error.exit_code != 1:
+        return error
+    if isinstance(error, OSError):
+        text = f"record: {error.strerror or error}{_descriptors_hint(error)}"
+        return CommandError(text, NOT_STARTED_EXIT_CODE)
+    return CommandError(f"{error}{_file_size_hint()}", NOT_STARTED_EXIT_CODE)
+
+
+def _descriptors_hint(error: OSError) -> str:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if error.errno != errno.EMFILE:
+        return "."
+    return f": {limit} are allowed here, and a recorder needs some 20 (`ulimit -n`)."
+
+
+def _file_size_hint() -> str:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f" Files may have no more than {size_text(limit)} here (`ulimit -f`), the ring as well: "
+        "choose a smaller --buffer, or --stream."
+    )

@@ -1,4 +1,4 @@
-"""What to run: a script, a module, code or a command, as the arguments of a process."""
+"""Finds the executable and the arguments for a script, a module, code or a command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
 
 def _is_script(word: str) -> bool:
-    """Whether Python is to run it: by its name, or because nobody else can."""
+    """Whether Python runs it: by its name, or as it isn't executable itself."""
     if word == "-" or word.endswith(SCRIPT_SUFFIXES):
         return True
     if os.path.isdir(word):
@@ -71,10 +71,10 @@ def _command(word: str) -> str:
 
 
 def resolve(program: Sequence[str]) -> tuple[str, list[str]]:
-    """The executable, and the arguments that it is started with.
+    """Return the path of the executable, and its argv.
 
     Args:
-        program: the command line behind our options; not empty.
+        program: the command line after the options of `stretto record`; not empty.
 
     Raises:
         CommandError: there is no such script, module option or command.

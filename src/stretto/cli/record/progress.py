@@ -1,8 +1,8 @@
-"""A line on the terminal while a program is recorded.
+"""The progress line on the terminal while a program is recorded.
 
-The terminal is the program's. So the line appears only while the program has been silent for
-some seconds, never while it reads a line or has taken the screen over, and leaves the cursor
-at the start of the line: the program's next word replaces it.
+The program uses the same terminal. So the line is shown only if the program has written nothing
+for some seconds, isn't reading a line, and hasn't switched the terminal's mode. The cursor stays at
+the start of the line, so that the program's next output replaces it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STDERR = 2
 SILENT_LOOKS = 2
 _READS_STDIN = "0 0x0 "
-"""What /proc/PID/syscall begins with while a process waits in read(0, …)."""
+"""The start of /proc/PID/syscall while a process waits in read(0, …)."""
 
 
 def _read(path: str) -> str:
@@ -31,15 +31,19 @@ def _read(path: str) -> str:
 
 
 def _written(pid: int) -> str:
-    """How much a process has written: changes when it says something."""
+    """Return the line that counts the bytes a process has written."""
     return "".join(line for line in _read(f"/proc/{pid}/io").splitlines() if "wchar" in line)
 
 
 class Progress:
-    """The line; shown on `fd` if that is a terminal.
+    """Shows the line.
 
     Args:
         quiet: never show it.
+        fd: where it is shown, if that is a terminal; standard error by default.
+
+    Attributes:
+        on: it can be shown.
     """
 
     def __init__(self, *, quiet: bool, fd: int | None = None) -> None:
@@ -50,7 +54,7 @@ class Progress:
         self._visible = False
 
     def update(self, program: int, pids: Iterable[int], seconds: float, collected: int) -> None:
-        """Show how far it is, if the terminal is free; called every second.
+        """Show the state, if the terminal is free; called every second.
 
         Args:
             program: pid of the program.
@@ -60,7 +64,7 @@ class Progress:
         """
         if not self.on:
             return
-        self._look({program, *pids})
+        self._check_output({program, *pids})
         if self._silent_looks < SILENT_LOOKS or not self._is_free(program):
             return
         processes = plural(len(self._written), "process")
@@ -74,7 +78,7 @@ class Progress:
             self._write("\r\x1b[K")
         self._visible = False
 
-    def _look(self, pids: Iterable[int]) -> None:
+    def _check_output(self, pids: Iterable[int]) -> None:
         written = {pid: text for pid in pids if (text := _written(pid))}
         if written == self._written:
             self._silent_looks += 1

@@ -1,4 +1,4 @@
-"""The last words of a recording: what is in the trace, what is not, where it is."""
+"""The summary of a recording: what the trace holds, what it lacks, where it is."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from stretto.recorder.host.contents import Contents
 
 MAX_LINES = 10
-"""Of what couldn't be followed; the rest is counted."""
+"""Lines per title; the rest is counted."""
 
 
 def plural(count: int, noun: str) -> str:
-    """`3 threads`, `1 process`."""
+    """Format a count: `3 threads`, `1 process`."""
     ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
     return f"{count:,} {noun}{ending}"
 
 
 def size_text(count: int) -> str:
-    """Bytes for people."""
+    """Format a number of bytes: `12 bytes`, `2.0 KiB`, `1.5 MiB`."""
     if count < 1 << 20:
         return f"{count / 1024:.1f} KiB" if count >= 1024 else f"{count} bytes"
     return f"{count / (1 << 20):.1f} MiB"
@@ -41,7 +41,7 @@ def _overwritten(count: int, *, streamed: bool) -> str:
 
 
 def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> list[str]:
-    """What the trace lacks, by reason: a line each; empty if nothing."""
+    """Return a line per reason for which data is missing in the trace."""
     lines = []
     if contents and contents.drops:
         lines.append(
@@ -83,13 +83,13 @@ def summary(
     *,
     streamed: bool,
 ) -> str:
-    """What is in the trace, and what is not.
+    """Format what the trace holds and lacks.
 
     Args:
-        contents: what was counted in it; None if it couldn't be.
-        stats: the service's last word.
-        not_followed: a line each.
-        streamed: whether it was written while it ran; else it was kept in a ring.
+        contents: what was counted in it; None if it couldn't be counted.
+        stats: the last statistics of the service.
+        not_followed: a line per process that isn't in the trace.
+        streamed: it was written while the program ran; otherwise it was kept in a ring.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
     lines += _list("lost", losses(contents, stats, streamed=streamed))
@@ -98,7 +98,7 @@ def summary(
 
 
 def whereabouts(path: str, size: int, seconds: float) -> str:
-    """Where the trace is, and how to look at it.
+    """Format where the trace is, and how to look at it.
 
     Args:
         path: of the trace; "" for a pipe.

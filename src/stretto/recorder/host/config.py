@@ -11,32 +11,38 @@ if TYPE_CHECKING:
 
 STREAM_PERIOD_MS = 500
 RING_FLUSH_PERIOD_MS = 1000
-"""How old the newest events are, at most, in the ring of a recorder that was killed."""
+"""The ring of a killed recorder lacks at most the events of this last period."""
 
 FASTEST_FILL = 128 << 10
-"""Bytes per millisecond: more than a machine writes. In the time that it takes to fill the
-ring at this rate every thread has repeated the names that its events refer to."""
+"""Bytes per millisecond, more than a machine writes. Every thread repeats the names that its
+events refer to within the time in which this rate fills the ring."""
 
 MIN_STREAM_BUFFER_KB = 32 << 10
-"""A producer may hand over all its shared memory, 8 MiB, at once."""
+"""Several producers may each commit all their shared memory, 8 MiB, at once."""
 
 FLUSH_BEFORE_WRITE = 3
 STALL_THEN_DROP = 3
 
 
 def clear_period_ms(buffer_bytes: int) -> int:
-    """How often writers repeat their state, so that the ring never loses the only copy."""
+    """Return the period in which writers repeat their state, so that the ring always has a copy."""
     return max(20, min(1000, buffer_bytes // FASTEST_FILL))
 
 
 def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
-    """The config that records what the options ask for, into a file or a pipe."""
+    """Build the config of a recording.
+
+    Args:
+        options: what is recorded.
+        to_file: the trace goes into a file, not into a pipe.
+    """
     track_event = DataSourceConfig(
         name="track_event",
         track_event_config=TrackEventConfig(enabled_categories=["*", *options.categories]),
     )
     if options.stream and to_file:
-        # All of it is wanted: a writer that is too fast waits. But never for a pipe's reader.
+        # A writer that is too fast waits for the file, so that the trace is whole. It doesn't
+        # wait for a pipe: its reader may stop reading.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
     sources = [TraceConfig.DataSource(config=track_event)]
     if options.counters:
@@ -58,7 +64,7 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    config.flush_period_ms = STREAM_PERIOD_MS  # for readers: the trace isn't out of order
+    config.flush_period_ms = STREAM_PERIOD_MS  # without it the trace processor sorts the whole file
     config.write_flush_mode = FLUSH_BEFORE_WRITE
     if options.max_size is not None:
         config.max_file_size_bytes = options.max_size

@@ -1,4 +1,4 @@
-"""What a trace holds: counted while its bytes pass, or from the finished file."""
+"""Counts what a trace holds, while it is written or from the finished file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ STEP_BYTES = 16 << 20
 
 
 class Contents:
-    """Counts of events, processes and threads."""
+    """Counts of events, processes and threads.
+
+    Attributes:
+        events: number of track events.
+        drops: number of places where packets are missing, as shared memory was full.
+        processes: pids.
+        threads: pairs of pid and tid.
+    """
 
     def __init__(self) -> None:
         self.events = 0
         self.drops = 0
-        """Places where events are missing because shared memory was full."""
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
         self._seen: set[bytes] = set()
 
     def add(self, data: bytes | bytearray | memoryview) -> int:
-        """Count some whole packets; returns how many bytes they were."""
+        """Count the whole packets at the start of `data`; returns how many bytes they take."""
         events, drops, parsed, descriptors = _native.scan_trace(data)
         self.events += events
         self.drops += drops
@@ -50,5 +56,5 @@ class Contents:
                     parsed = self.add(part)
                 start += parsed
                 if not parsed and start + step >= size:
-                    return  # a cut end
+                    return  # the last packet is incomplete
                 step = STEP_BYTES if parsed else step * 2

@@ -1,6 +1,6 @@
 """The recorder's own producer: memory and CPU of the recorded processes.
 
-A process that is sampled is watched (pidfd), so that its counters end when it ends.
+Each sampled process is watched by a pidfd, so that it is sampled once more when it ends.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 
 class Counters:
-    """Offers the data source to the service that records.
+    """Samples processes into the data source `linux.process_stats`.
 
     Args:
-        runner: notices ends of processes.
-        offer: connects a producer to the service.
+        runner: watches the processes.
+        add_producer: connects a producer to the service.
     """
 
     def __init__(
-        self, runner: SelectorTaskRunner, offer: Callable[[ProducerConnection], object]
+        self, runner: SelectorTaskRunner, add_producer: Callable[[ProducerConnection], object]
     ) -> None:
         self._runner = runner
         self._watched: dict[int, int] = {}  # pid: its descriptor
-        offer(ProducerConnection([ProcessCounters]))
+        add_producer(ProducerConnection([ProcessCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Write how these processes, and all before that still live, are doing."""
+        """Sample these processes, and all that were sampled before and still live."""
         wanted = set(pids)
         for source in ProcessCounters.instances():
             source.sample(wanted | source.living)
 
     def follow(self, pid: int) -> None:
-        """Sample a process now, and when it ends."""
+        """Sample a process now and when it ends."""
         for source in ProcessCounters.instances():
             source.sample([pid])
         if pid in self._watched:
             return
-        with suppress(OSError):  # it has ended, or there are too many: the next sample tells
+        with suppress(OSError):  # it has ended, or no descriptor is free: `sample` still covers it
             fd = os.pidfd_open(pid)
             self._watched[pid] = fd
             self._runner.watch(fd, lambda: self._end(pid))
@@ -61,7 +61,7 @@ class Counters:
         os.close(fd)
 
     def close(self) -> None:
-        """Write the last values, and watch nobody any more."""
+        """Sample once more, and stop watching."""
         self.sample(())
         for pid in list(self._watched):
             self._unwatch(pid)

@@ -1,6 +1,6 @@
-"""Which processes of the program are followed, and which Python ones are not, and why.
+"""Finds the program's descendants: which are recorded, which Pythons are not, and why.
 
-Looks at /proc when it is told to: a process that lives in between goes unnoticed.
+Reads /proc when `scan` is called; a process that starts and ends between two scans is missed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-PATIENCE_S = 1.0
-"""A Python that lives so long without connecting isn't just starting."""
+STARTUP_S = 1.0
+"""A Python that lives longer without connecting isn't just starting."""
 
-NEVER = "it never connected"
+NEVER_CONNECTED = "it never connected"
 
 
 def _read(path: str) -> bytes:
@@ -34,14 +34,14 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def anyone_lives(folder: str) -> bool:
-    """Whether a process lives that was started with the environment of this recorder.
+def has_living_processes(folder: str) -> bool:
+    """Whether a process lives that was started with this workspace in its environment.
 
-    Also one that has left the process tree, and one that forked since then.
+    Finds also processes that have left the process tree, and their forks.
     """
-    mark = f"{VARIABLE}={folder}\0".encode()
+    variable = f"{VARIABLE}={folder}\0".encode()
     pids = (name for name in os.listdir("/proc") if name.isdigit())
-    return any(mark in _read(f"/proc/{pid}/environ") for pid in pids)
+    return any(variable in _read(f"/proc/{pid}/environ") for pid in pids)
 
 
 def _children(pid: int) -> list[int]:
@@ -53,7 +53,7 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in words.split()]
 
 
-def _is_python(pid: int) -> bool:
+def _runs_python(pid: int) -> bool:
     try:
         return is_python(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
@@ -61,12 +61,13 @@ def _is_python(pid: int) -> bool:
 
 
 def _reason(pid: int, arguments: list[str]) -> str:
+    """Return why a process isn't recorded, as far as its command line and environment tell."""
     if problem := option_problem(arguments):
         return problem
-    if (user := _user(pid)) not in (-1, os.geteuid()):
+    if (user := _effective_user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
-    # Without arguments it is in the middle of an execve, and has no environment either.
-    return (_reason_in_environment(pid) if arguments else "") or NEVER
+    # Without arguments the process is within an execve, and has no environment either.
+    return (_reason_in_environment(pid) if arguments else "") or NEVER_CONNECTED
 
 
 def _reason_in_environment(pid: int) -> str:
@@ -74,20 +75,20 @@ def _reason_in_environment(pid: int) -> str:
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="surrogateescape") as file:
             words = file.read().split("\0")
     except OSError:
-        return ""  # it has ended, or isn't ours to look at
+        return ""  # it has ended, or isn't readable
     return environment_problem(dict(word.split("=", 1) for word in words if "=" in word))
 
 
-def _user(pid: int) -> int:
-    # Not the owner of /proc/PID: that is root's where a process has changed its user.
+def _effective_user(pid: int) -> int:
+    # Not the owner of /proc/PID, which is root after a process has changed its user.
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"Uid:"):
             return int(line.split()[2])
     return -1
 
 
-class _Stranger:
-    """A Python process that isn't connected."""
+class _UnconnectedPython:
+    """A Python process that isn't connected to the recorder."""
 
     __slots__ = ("command", "lived_s", "reason", "since")
 
@@ -100,36 +101,38 @@ class _Stranger:
         self.lived_s = 0.0
 
     @property
-    def stays_away(self) -> bool:
-        """It isn't just starting, or asked for its version, or about to end."""
-        return self.reason != NEVER or self.lived_s >= PATIENCE_S
+    def is_reported(self) -> bool:
+        """False if it was just starting when it was last seen, like `python --version`."""
+        return self.reason != NEVER_CONNECTED or self.lived_s >= STARTUP_S
 
 
 class Descendants:
     """The program's processes.
 
     Args:
-        clock: seconds.
+        clock: returns seconds.
+
+    Attributes:
+        followed: pids of all processes that have ever connected.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: set[int] = set()
-        self._strangers: dict[int, _Stranger] = {}
+        self._unconnected: dict[int, _UnconnectedPython] = {}
         self.followed: set[int] = set()
-        """Pids that have ever connected."""
 
     def on_connected(self, pid: int) -> None:
-        """A process has connected."""
+        """A process has connected to the recorder."""
         self.followed.add(pid)
-        self._strangers.pop(pid, None)
+        self._unconnected.pop(pid, None)
 
-    def look(self, program: int, connected: Container[int] = ()) -> None:
-        """Walk the process tree below `program`; later, too, those that have moved out of it.
+    def scan(self, program: int, connected: Container[int] = ()) -> None:
+        """Walk the process trees below `program` and below all processes of earlier scans.
 
         Args:
             program: its pid.
-            connected: pids of processes that are followed now.
+            connected: pids of the processes that are connected now.
         """
         waiting = [program, *self._known]
         seen: set[int] = set()
@@ -139,28 +142,34 @@ class Descendants:
                 continue
             seen.add(pid)
             if pid not in connected:
-                self._meet(pid)
+                self._check(pid)
             waiting += _children(pid)
         self._known = seen
 
-    def _meet(self, pid: int) -> None:
-        known = self._strangers.get(pid)
+    def _check(self, pid: int) -> None:
+        known = self._unconnected.get(pid)
         now = self._clock()
-        if known is None or known.reason == NEVER:  # it may have executed something else since
-            self._strangers.pop(pid, None)
-            if not _is_python(pid):
+        # Look again at one without a reason: it may have executed another program since.
+        if known is None or known.reason == NEVER_CONNECTED:
+            self._unconnected.pop(pid, None)
+            if not _runs_python(pid):
                 return
-            stranger = _Stranger(pid, known.since if known else now)
-            # One that was followed may be about to end, or has executed another Python.
-            if pid in self.followed and stranger.reason == NEVER:
+            found = _UnconnectedPython(pid, known.since if known else now)
+            # A followed process without a reason is about to end, or has executed a Python that
+            # will connect.
+            if pid in self.followed and found.reason == NEVER_CONNECTED:
                 return
-            known = self._strangers[pid] = stranger
+            known = self._unconnected[pid] = found
         known.lived_s = now - known.since
 
-    def not_followed(self, said_why: Container[int] = ()) -> list[str]:
-        """Pythons that stayed away: a line each, but for those that have said why."""
+    def not_followed(self, explained: Container[int] = ()) -> list[str]:
+        """Return a line for each Python that didn't connect.
+
+        Args:
+            explained: pids to leave out, as their reason is known from elsewhere.
+        """
         return [
-            f"{pid} ({stranger.command}): {stranger.reason}"
-            for pid, stranger in self._strangers.items()
-            if pid not in said_why and stranger.stays_away
+            f"{pid} ({found.command}): {found.reason}"
+            for pid, found in self._unconnected.items()
+            if pid not in explained and found.is_reported
         ]

@@ -1,7 +1,8 @@
-"""The recorder's ends of its descendants' lifelines (stretto.recorder.fork_socket).
+"""The recorder's ends of the fork sockets (see `stretto.recorder.fork_socket`).
 
-Who holds a line is a descendant, whatever user it has become: the folder lets nobody else in.
-So what comes over a line is served without asking.
+Only descendants of the recorder can hold one: no other user may enter the workspace, and a child
+inherits it from its parent, whatever user it has become. So connections that are passed over a
+fork socket are accepted without a check of the user.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from stretto.base.stream_socket import StreamSocket
 
 
-class Lifelines:
-    """Accepts lines, and the connections that are dialled over them.
+class ForkSockets:
+    """Accepts fork sockets, and the connections that are passed over them.
 
     Args:
-        address: path of the socket.
+        address: path of the listening socket.
         runner: runs all of it.
-        on_connection: gets each dialled connection, to own.
-        on_line: told of each line.
+        on_connection: called with each connection that is passed, which it owns.
+        on_process_socket: called with the end of each fork socket that is accepted.
     """
 
     def __init__(
@@ -36,56 +37,56 @@ class Lifelines:
         address: str,
         runner: SelectorTaskRunner,
         on_connection: Callable[[UnixSocket], object],
-        on_line: Callable[[StreamSocket], object] = lambda _: None,
+        on_process_socket: Callable[[StreamSocket], object] = lambda _: None,
     ) -> None:
         self._runner = runner
         self._on_connection = on_connection
-        self._on_line = on_line
-        self._lines: set[StreamSocket] = set()
+        self._on_process_socket = on_process_socket
+        self._ends: set[StreamSocket] = set()
         self._listener = Listener(UnixListener(address), runner, self._add)
 
     @property
     def count(self) -> int:
-        """Lines that some process holds."""
-        return len(self._lines)
+        """Number of fork sockets that at least one process holds."""
+        return len(self._ends)
 
-    def _add(self, line: StreamSocket) -> None:
-        self._lines.add(line)
-        self._on_line(line)
-        self._runner.watch(line.fileno(), lambda: self._receive(line))
+    def _add(self, end: StreamSocket) -> None:
+        self._ends.add(end)
+        self._on_process_socket(end)
+        self._runner.watch(end.fileno(), lambda: self._receive(end))
 
-    def _receive(self, line: StreamSocket) -> None:
-        """One descriptor comes with each byte; the next one makes the line readable again."""
+    def _receive(self, end: StreamSocket) -> None:
+        """Receive one byte and its descriptor; further ones keep the socket readable."""
         try:
-            received = line.recv_into(memoryview(bytearray(1)))
+            received = end.recv_into(memoryview(bytearray(1)))
         except TransportError:
             received = (0, -1)
         if received is None:
             return
         size, fd = received
         if fd >= 0:
-            self._connect(fd)
+            self._accept(fd)
         if not size:
-            self._drop(line)
+            self._drop(end)
 
-    def _connect(self, fd: int) -> None:
+    def _accept(self, fd: int) -> None:
         try:
-            end = socket.socket(fileno=fd)
-        except OSError:  # it is none
+            passed = socket.socket(fileno=fd)
+        except OSError:  # not a socket
             os.close(fd)
             return
-        if end.family == socket.AF_UNIX and end.type == socket.SOCK_STREAM:
-            self._on_connection(UnixSocket(end))
+        if passed.family == socket.AF_UNIX and passed.type == socket.SOCK_STREAM:
+            self._on_connection(UnixSocket(passed))
         else:
-            end.close()
+            passed.close()
 
-    def _drop(self, line: StreamSocket) -> None:
-        self._lines.discard(line)
-        self._runner.unwatch(line.fileno())
-        line.close()
+    def _drop(self, end: StreamSocket) -> None:
+        self._ends.discard(end)
+        self._runner.unwatch(end.fileno())
+        end.close()
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop listening and close all ends."""
         self._listener.close()
-        for line in tuple(self._lines):
-            self._drop(line)
+        for end in tuple(self._ends):
+            self._drop(end)

@@ -1,9 +1,10 @@
-"""A process that tells whether a signal was meant for the whole process group.
+"""Detects whether a signal was sent to the whole process group or to the recorder alone.
 
-A signal sent to the group (`kill -- -PGID`, an IDE's stop button) reaches the program without
-us; one sent to the recorder alone must be passed on. The kernel doesn't say which it was. So
-`cat` waits in the same group, with every signal at its default: if it is hit as well, the
-signal was the group's. It ends when the recorder does, for its input is a pipe of ours.
+A signal to the group (`kill -- -PGID`, the stop button of an IDE) reaches the program without the
+recorder; a signal to the recorder alone must be forwarded. The kernel doesn't report which it
+was. So a child process, `cat`, waits in the same group with every signal at its default action.
+If the signal ends or stops `cat` too, it was sent to the group. `cat` reads from a pipe of the
+recorder, and ends when the recorder ends; it holds no other descriptor of the recorder.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
 
-PATIENCE_MS = 30
-"""How long the witness may take to feel a signal."""
+DELAY_MS = 30
+"""How long after the recorder the child may receive a signal of the group."""
 
 _EXECUTABLE = "/bin/cat"
 _DEFAULT_ACTIONS = {
@@ -27,14 +28,18 @@ _DEFAULT_ACTIONS = {
 }
 
 
-class Witness:
-    """The process; made again when a signal has ended it."""
+class GroupSignalDetector:
+    """Runs the child process; starts it again when a signal has ended it.
+
+    Args:
+        runner: delays decisions.
+    """
 
     def __init__(self, runner: SelectorTaskRunner) -> None:
         self._runner = runner
         self._pid = 0
         self._pipe = -1
-        self._felt: dict[int, float] = {}
+        self._received: dict[int, float] = {}
         self._start()
 
     def _start(self) -> None:
@@ -45,6 +50,7 @@ class Witness:
                 _EXECUTABLE,
                 [_EXECUTABLE],
                 {},
+                # Not the recorder's output: who reads it waits until every writer has closed it.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),
@@ -54,31 +60,32 @@ class Witness:
                 setsigdef=_DEFAULT_ACTIONS,
             )
         except OSError:
-            self._pid = 0  # no `cat`: every signal counts as ours alone
+            self._pid = 0  # there is no `cat`: every signal is forwarded
+            os.close(self._pipe)
         finally:
             os.close(read_end)
             os.close(null)
 
-    def ask(self, number: int, if_ours: Callable[[], object]) -> None:
-        """Call `if_ours` soon, unless the signal was the group's."""
-        asked = time.monotonic()
+    def if_not_for_group(self, number: int, action: Callable[[], object]) -> None:
+        """Call `action` after a short delay, unless the signal was sent to the group."""
+        received = time.monotonic()
 
         def decide() -> None:
-            self.look()
-            felt = self._felt.pop(number, None)
-            if felt is None or felt < asked - PATIENCE_MS / 1000:
-                if_ours()
+            self.check()
+            in_group = self._received.pop(number, None)
+            if in_group is None or in_group < received - DELAY_MS / 1000:
+                action()
 
-        self._runner.post_delayed(decide, PATIENCE_MS)
+        self._runner.post_delayed(decide, DELAY_MS)
 
-    def look(self) -> None:
-        """See how it does (after SIGCHLD)."""
+    def check(self) -> None:
+        """Note the signal that has ended or stopped the child, if any; called on SIGCHLD."""
         if not self._pid:
             return
         result = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WSTOPPED | os.WNOHANG)
         if result is None:
             return
-        self._felt[result.si_status] = time.monotonic()
+        self._received[result.si_status] = time.monotonic()
         if result.si_code == os.CLD_STOPPED:
             os.kill(self._pid, signal.SIGCONT)
             return
@@ -86,7 +93,7 @@ class Witness:
         self._start()
 
     def close(self) -> None:
-        """End it."""
+        """End the child and wait for it."""
         if self._pid:
             os.close(self._pipe)
             os.waitpid(self._pid, 0)

@@ -1,11 +1,11 @@
-"""Where the trace goes: a file under its final name only when it is whole, or a pipe.
+"""The destination of the trace: a file that gets its name when it is complete, or a pipe.
 
     ring     OUT.ring, a mapped buffer, removed at a clean end; then OUT.part -> OUT
     stream   OUT.part all along, renamed to OUT at the end
     pipe     `-`, a FIFO or a device: written directly
 
-Files are for their owner only, symbolic links are not followed, and a second recorder that
-wants the same name is refused.
+Only the owner can read the files. Symbolic links are not followed. A second recorder with the same
+output is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _refuse(path: str, reason: str) -> CommandError:
 
 
 def _check_unused(path: str) -> None:
-    """Refuse the file of a recorder that still runs."""
+    """Raise an error if a running recorder writes the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -48,14 +48,14 @@ def _check_unused(path: str) -> None:
 
 
 def create_file(path: str, shown: str = "") -> int:
-    """A new file, ours as long as its descriptor is open; one that is there is replaced.
+    """Create a file, or replace an old one, and lock it while its descriptor is open.
 
     Args:
         path: of the file.
-        shown: the name that the user knows, if it is another.
+        shown: the name in error messages; by default `path`.
 
     Raises:
-        CommandError: it can't be made, or another recorder is writing it.
+        CommandError: it can't be created, or another recorder is writing it.
     """
     _check_unused(path)
     try:
@@ -72,12 +72,19 @@ class Output:
     """The destination of one recording.
 
     Args:
-        path: as given; `-` is standard output.
-        ring: keep the buffer in a file beside it.
-        mapped: the buffer is ours, so that it can lie in a file.
+        path: as given by the user; `-` is standard output.
+        ring: the trace is kept in a ring, and written at the end; otherwise it is streamed.
+        mapped: the ring is a file beside the trace, mapped by the recorder's own service.
 
     Raises:
-        CommandError: it can't be written; found out before the program starts.
+        CommandError: it can't be written.
+
+    Attributes:
+        direct: the trace goes into a pipe or device.
+        to_stdout: the trace goes to standard output.
+        streams: the trace is written while the program runs.
+        ring_fd: the file of the ring, or -1.
+        ring_path: its path, or "".
     """
 
     def __init__(self, path: str, *, ring: bool, mapped: bool = True) -> None:
@@ -101,71 +108,71 @@ class Output:
 
     @property
     def part_path(self) -> str:
-        """The file that grows."""
+        """The file while it is incomplete."""
         return f"{self.path}.part"
 
     def fd(self) -> int:
-        """The descriptor to write to; it stays this object's."""
+        """Return the descriptor to write to; this object closes it."""
         if self._fd < 0:
             self._fd = create_file(self.part_path, self.path)
         return self._fd
 
     def size(self) -> int:
-        """Bytes of the trace file; 0 for a pipe."""
+        """Return the bytes of the trace file; 0 for a pipe."""
         return 0 if self.direct else os.fstat(self._fd).st_size
 
     def finish(self) -> None:
         """Give the file its final name.
 
         Raises:
-            CommandError: that isn't possible; the file keeps the name that it has.
+            CommandError: it can't be renamed; the message says where the trace is.
         """
         if self.direct:
             return
         try:
             os.rename(self.part_path, self.path)
         except OSError as error:
-            raise self._stays(_reason(error)) from error
+            raise self._not_renamed(_reason(error)) from error
         self.remove_ring()
 
-    def _stays(self, reason: str) -> CommandError:
+    def _not_renamed(self, reason: str) -> CommandError:
         if not os.path.exists(self.part_path):
             text = f"record: {self.part_path!r} was removed: there is no trace."
-            return CommandError(f"{text}{self.recovery()}")
+            return CommandError(f"{text}{self.recovery_hint()}")
         self.remove_ring()
         return CommandError(f"record: the trace stays in {self.part_path!r}: {reason}.")
 
     def remove_ring(self) -> None:
-        """The ring is in the trace, or was never needed."""
+        """Remove the file of the ring: the trace is complete, or nothing was recorded."""
         if self.ring_path:
             _unlink(self.ring_path)
             self.ring_path = ""
 
     def discard(self) -> None:
-        """Nothing was recorded: leave nothing behind."""
+        """Remove all files, as nothing was recorded."""
         self.remove_ring()
         if not self.direct and self._fd >= 0:
             _unlink(self.part_path)
 
     def discard_if_empty(self) -> None:
-        """Nothing could be written: leave no empty file, unless there is a ring to recover."""
+        """Remove an empty trace, unless there is a ring to recover it from."""
         if not self.ring_path and not self.direct and self._fd >= 0 and not self.size():
             _unlink(self.part_path)
 
-    def recovery(self) -> str:
-        """How to get at the events in the ring: a sentence, or nothing where there is no ring."""
-        if not os.path.exists(self.ring_path):  # the program may have removed it, too
+    def recovery_hint(self) -> str:
+        """Return a sentence that says how to recover the ring, or "" if there is no ring."""
+        if not os.path.exists(self.ring_path):  # the program may have removed it
             return ""
         command = f"stretto recover {shlex.quote(self.ring_path)} -o ELSEWHERE"
         return f" The events are in {self.ring_path!r}: `{command}` makes a trace of it."
 
     def keep_ring_only(self) -> None:
-        """The trace couldn't be written: the ring has all of it."""
+        """Remove the incomplete trace: the ring holds all of it."""
         if not self.direct and self._fd >= 0:
             _unlink(self.part_path)
 
     def close(self) -> None:
-        """Release the descriptors."""
+        """Close the descriptors."""
         for fd in (self._fd, self.ring_fd):
             if fd >= 0:
                 os.close(fd)
@@ -176,11 +183,11 @@ def _unlink(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # somebody else was faster
+        pass  # another process has removed it
 
 
 def _is_special(path: str) -> bool:
-    """A FIFO, a device or the like: nothing that can be renamed to."""
+    """Whether the path is a FIFO, a device or the like, which is written directly."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -1,7 +1,6 @@
-"""The recorder's service, with one session: from its start to the last byte of the trace.
+"""A recording by a service inside the recorder, for the program and its descendants only.
 
-Everything runs on the runner's thread, the main one. The calls that wait (`finish`) run the
-loop meanwhile.
+Everything runs on the task runner's thread, the main thread.
 """
 
 from __future__ import annotations
@@ -16,41 +15,46 @@ from stretto.base.unix_socket import UnixListener
 from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.trace import TraceStats
-from stretto.recorder.host.fork_sockets import Lifelines
+from stretto.recorder.host.config import make_config
+from stretto.recorder.host.fork_sockets import ForkSockets
+from stretto.recorder.host.recording import (
+    FLUSH_TIMEOUT_MS,
+    PAGE_SIZE,
+    RECORDER_PAGE_SIZE,
+    RECORDER_SHM_SIZE,
+    SHM_SIZE,
+    STOP_TIMEOUT_MS,
+)
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
-    from stretto.protos.config import TraceConfig
-    from stretto.recorder.workspace import Workspace
+    from stretto.recorder.host.options import RecordingOptions
+    from stretto.recorder.host.output import Output
+    from stretto.recorder.workspace import Options, Workspace
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
-OWN_SHM_SIZE = 256 << 10
-OWN_PAGE_SIZE = 4 << 10
-"""Of the recorder itself, as a producer."""
-FLUSH_TIMEOUT_MS = 2000
-STOP_TIMEOUT_MS = 6000
 READ_BYTES = 1 << 20
 
 
-class Recording:
-    """One session of a service for this recorder's descendants.
+class PrivateRecording:
+    """One session of a service that only the recorder's descendants can reach.
+
+    Implements `Recording`, and `ports.endpoints.Consumer` for its service.
 
     Args:
-        runner: runs all of it.
+        runner: runs the service.
         on_process: called with the pid of each process that connects.
     """
 
     def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
         self._runner = runner
         self._on_process = on_process
-        self.service = TracingService(
+        self._service = TracingService(
             runner,
             SystemClock(_native.read_tsc),
             default_shm_size=SHM_SIZE,
@@ -58,10 +62,10 @@ class Recording:
             adopt_writers=True,
             waits_for_disk=True,
         )
-        self._host = ProducerIPCService(runner, self._connect_producer, scrape_by_default=True)
-        self._endpoint = self.service.connect_consumer(self, os.getuid())
+        self._port = ProducerIPCService(runner, self._connect_producer, scrape_by_default=True)
+        self._endpoint = self._service.connect_consumer(self, os.getuid())
         self._on_data: Callable[[bytes], object] = len
-        self._lines: Lifelines | None = None
+        self._fork_sockets: ForkSockets | None = None
         self._complete = False
         self._stop_timeout_ms: int | None = STOP_TIMEOUT_MS
         self.ended = False
@@ -69,74 +73,65 @@ class Recording:
 
     # --- life
 
-    def start(self, workspace: Workspace, config: TraceConfig, fd: int, ring_fd: int) -> None:
-        """Listen and record.
+    @property
+    def target_options(self) -> Options:
+        """None: recorded processes find the service's socket in the workspace."""
+        return {}
 
-        Args:
-            workspace: where its sockets go.
-            config: of the session.
-            fd: where a streaming session writes, else -1.
-            ring_fd: a file for the buffer, or -1.
-
-        Raises:
-            SessionError: the config is refused, or there is no room for the buffer.
-        """
-        ring_fds = {0: ring_fd} if ring_fd >= 0 else None
-        if fd >= 0:
+    def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
+        """Start the session and listen; see `Recording`."""
+        config = make_config(options, to_file=not output.direct)
+        fd = None
+        if options.stream:
+            fd = output.fd()
             self._stop_timeout_ms = None  # the session ends when its file is complete, or fails
-        self._endpoint.enable_tracing(config.encode(), fd if fd >= 0 else None, ring_fds=ring_fds)
-        self._settle()
+        ring_fds = {0: output.ring_fd} if output.ring_fd >= 0 else None
+        self._endpoint.enable_tracing(config.encode(), fd, ring_fds=ring_fds)
+        self._run_posted()
         if self.ended:
             raise SessionError(self.error)
-        self._host.listen(UnixListener(workspace.socket))
-        self._lines = Lifelines(workspace.line, self._runner, self._host.add_connection)
+        self._port.listen(UnixListener(workspace.producer_socket))
+        self._fork_sockets = ForkSockets(
+            workspace.fork_socket, self._runner, self._port.add_connection
+        )
 
-    def _settle(self) -> None:
-        """Run what is posted: a refusal arrives as a task."""
+    def _run_posted(self) -> None:
+        """Run the tasks that are posted: a refusal arrives as a task."""
         done: list[bool] = []
         self._runner.post(lambda: done.append(True))
         self._runner.run_until(lambda: bool(done))
 
     @property
-    def processes(self) -> int:
-        """Recorded processes that are alive, as far as they have connected."""
-        return self._host.connection_count
+    def has_descendants(self) -> bool:
+        """Whether a process is connected, or holds a fork socket."""
+        forks = self._fork_sockets
+        return bool(self._port.connection_count or (forks and forks.count))
 
     @property
-    def expects_more(self) -> bool:
-        """Processes live that have connected, or descend from such by fork."""
-        return bool(self.processes or (self._lines and self._lines.count))
+    def unrecorded(self) -> Mapping[int, str]:
+        """Processes that got no shared memory: pid, reason."""
+        return self._service.without_memory
 
     @property
-    def without_memory(self) -> dict[int, str]:
-        """Processes that couldn't be recorded for want of shared memory: pid, why."""
-        return self.service.without_memory
-
     def pids(self) -> set[int]:
-        """Those of the recorded processes that are alive."""
-        producers = self.service.producers.values()
+        """The recorded processes that live."""
+        producers = self._service.producers.values()
         return {producer.identity.pid for producer in producers} - {os.getpid()}
 
-    @property
-    def connected(self) -> set[int]:
-        """The same; here it costs nothing to know it."""
-        return self.pids()
-
-    def later(self, task: Callable[[], object], delay_ms: float) -> None:
-        """Run `task` in a while."""
-        self._runner.post_delayed(task, delay_ms)
+    def refresh_pids(self) -> None:
+        """Nothing to do: the service is in this process."""
 
     def stop(self) -> None:
-        """Collect what is written, and end the session; a stream's file is then complete."""
+        """Flush the producers and end the session; see `Recording`."""
         if not self.ended:
             flushed: list[bool] = []
             self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
             self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
             self._endpoint.disable_tracing()
             self._runner.run_until(lambda: self.ended, self._stop_timeout_ms)
-        self._host.close()
-        if self._lines is not None:
-            self._lines.close()
+        self._port.close()
+        if self._fork_sockets is not None:
+            self._fork_sockets.close()
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
         """Deliver the ring's trace, piece by piece."""
@@ -146,25 +141,20 @@ class Recording:
         self._runner.run_until(lambda: self._complete)
 
     def stats(self) -> TraceStats:
-        """What the service has counted."""
+        """Return the statistics of the session."""
         return TraceStats.decode(self._endpoint.trace_stats() or b"")
 
     def close(self) -> None:
-        """Free everything."""
+        """Disconnect from the service, which frees the buffers."""
         self._endpoint.disconnect()
-        self._settle()
+        self._run_posted()
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
-        """Write what the ring holds now to `fd`, in steps, while recording goes on.
-
-        Args:
-            fd: a new file; closed at the end.
-            on_done: gets an error message, or "".
-        """
+        """Copy the ring to `fd`, in steps; see `Recording`."""
 
         def start(_flushed: bool) -> None:
             try:
-                pieces = self.service.snapshot(self._endpoint.session_id)
+                pieces = self._service.snapshot(self._endpoint.session_id)
             except StrettoError as error:
                 os.close(fd)
                 on_done(str(error))
@@ -175,17 +165,17 @@ class Recording:
 
     # --- producers
 
-    def offer(self, connection: ProducerConnection) -> None:
-        """Take in a producer of the recorder's own, on this thread."""
-        endpoint = self.service.connect_producer(
+    def add_producer(self, connection: ProducerConnection) -> None:
+        """Connect a producer of the recorder itself, which runs on this thread."""
+        endpoint = self._service.connect_producer(
             connection,
             ProducerIdentity(
                 "stretto record",
                 uid=os.getuid(),
                 pid=os.getpid(),
                 in_process=True,
-                page_size_hint=OWN_PAGE_SIZE,
-                shm_size_hint=OWN_SHM_SIZE,
+                page_size_hint=RECORDER_PAGE_SIZE,
+                shm_size_hint=RECORDER_SHM_SIZE,
             ),
         )
         connection.attach(endpoint)
@@ -194,15 +184,15 @@ class Recording:
         self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
     ) -> RemoteProducerEndpoint:
         self._on_process(identity.pid)
-        return self.service.connect_producer(producer, identity, shm_fd=shm_fd)
+        return self._service.connect_producer(producer, identity, shm_fd=shm_fd)
 
     # --- ports.endpoints.Consumer
 
     def on_connect(self) -> None:
-        """The session's own calls follow."""
+        """Nothing to do: `start` makes the calls."""
 
     def on_disconnect(self) -> None:
-        """Our own doing."""
+        """Nothing to do: only `close` disconnects."""
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error = self.error or error
@@ -214,7 +204,14 @@ class Recording:
 
 
 class SnapshotWriter:
-    """Copies a snapshot into a file, a piece at a time: the service is needed meanwhile."""
+    """Copies a snapshot into a file, one piece per task, so that the service runs in between.
+
+    Args:
+        runner: runs the steps.
+        pieces: the trace.
+        file: closed at the end.
+        on_done: called with an error message, or "".
+    """
 
     def __init__(
         self,
@@ -229,7 +226,7 @@ class SnapshotWriter:
         self._on_done = on_done
 
     def step(self) -> None:
-        """Write one piece, and come back for the next."""
+        """Write one piece, and post the next step."""
         try:
             data = next(self._pieces, None)
             if data is not None:

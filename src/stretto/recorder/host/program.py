@@ -1,63 +1,68 @@
-"""The recorded program: a child process in our process group, on the same terminal.
+"""The recorded program: a child process in the recorder's process group, on the same terminal.
 
     shell --waits for--> recorder --waits for--> program
       stop, exit          <-- repeats what the program does
 
 Rules
-- The program starts with the signal mask, the descriptors and the terminal that we were
-  given; nothing of its input or output passes through us.
-- Every signal is blocked in the recorder, so that it can't die before the trace is written.
-  One thread takes them (`sigwaitinfo`) and hands them to the loop.
-- What the terminal sends reaches the whole group: the program has it already. What somebody
-  sends to us alone is passed on. See `witness` for how the two are told apart.
-- If the program stops (Ctrl-Z) we stop as well, so that the shell sees its job stopped.
+- The program starts with the signal mask, the descriptors and the terminal that the recorder was
+  started with; nothing of its input or output passes through the recorder.
+- Every signal is blocked in the recorder, so that it can't end before the trace is written. One
+  thread receives signals (`sigwaitinfo`) and posts them to the task runner.
+- A signal from the terminal reaches the whole group, so the program has it already. A signal to
+  the recorder alone is forwarded. `group_signals` distinguishes the two.
+- If the program stops (Ctrl-Z) the recorder stops too, so that the shell sees a stopped job.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import signal
-from _thread import get_ident, start_new_thread
+from _thread import start_new_thread
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
-from stretto.recorder.host.group_signals import Witness
+from stretto.recorder.host.group_signals import GroupSignalDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
 
-_NOT_OURS = {
+_NEVER_BLOCKED = {
     signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL,
     signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS,
 }  # fmt: skip
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-_LOCAL = {signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, *_IGNORED_BY_PYTHON}
-"""Taken, but never passed on."""
+_NEVER_FORWARDED = {signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, *_IGNORED_BY_PYTHON}
+"""Received, but not forwarded."""
 _SI_KERNEL = 0x80
+"""siginfo's si_code of a signal that the kernel sent, like one from the terminal."""
 
-_RUNNING_NOT = 126
+NOT_EXECUTABLE_EXIT_CODE = 126
 
 
 class Program:
-    """The child, and the signals between it and the world.
+    """The child process, and the signals that are forwarded to it.
 
     Args:
         runner: runs the callbacks.
         on_snapshot: called for SIGUSR2.
+
+    Attributes:
+        pid: of the child.
+        ended: the child has ended, with `status`.
+        status: the exit status, or minus the signal that killed it.
+        interrupted: a signal to end came after the child's end: the user doesn't want to wait.
     """
 
     def __init__(self, runner: SelectorTaskRunner, on_snapshot: Callable[[], object]) -> None:
         self._runner = runner
         self._on_snapshot = on_snapshot
-        self._witness: Witness | None = None
+        self._detector: GroupSignalDetector | None = None
         self.pid = 0
         self.ended = False
         self.status = 0
         self.interrupted = False
-        """A signal came after the program's end: the user is impatient."""
 
     def start(
         self, path: str, arguments: Sequence[str], environment: Mapping[str, str], stdout: int = -1
@@ -67,13 +72,13 @@ class Program:
         Args:
             path: of the executable.
             arguments: its argv.
-            environment: all of it.
-            stdout: a descriptor for its standard output; -1: ours.
+            environment: its whole environment.
+            stdout: a descriptor for its standard output; -1: that of the recorder.
 
         Raises:
-            CommandError: the kernel won't execute it.
+            CommandError: the kernel can't execute it.
         """
-        caught = signal.valid_signals() - _NOT_OURS
+        caught = signal.valid_signals() - _NEVER_BLOCKED
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, caught)
         actions = [(os.POSIX_SPAWN_DUP2, stdout, 1)] if stdout >= 0 else []
         try:
@@ -88,12 +93,12 @@ class Program:
         except OSError as error:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             raise CommandError(
-                f"record: {path!r} can't be executed: {error.strerror}.", _RUNNING_NOT
+                f"record: {path!r} can't be executed: {error.strerror}.", NOT_EXECUTABLE_EXIT_CODE
             ) from error
-        self._witness = Witness(self._runner)
-        start_new_thread(self._take_signals, (caught,))
+        self._detector = GroupSignalDetector(self._runner)
+        start_new_thread(self._receive_signals, (caught,))
 
-    def _take_signals(self, caught: set[signal.Signals]) -> None:
+    def _receive_signals(self, caught: set[signal.Signals]) -> None:
         while True:
             info = signal.sigwaitinfo(caught)
             self._runner.post(lambda i=info: self._on_signal(i))  # type: ignore[misc]
@@ -101,25 +106,26 @@ class Program:
     def _on_signal(self, info: signal.struct_siginfo) -> None:
         number = info.si_signo
         if number == signal.SIGCHLD:
-            self._look_at_children()
+            self._check_children()
         elif number == signal.SIGUSR2:
             self._on_snapshot()
         elif self.ended:
             self.interrupted = True
         elif number == signal.SIGCONT:
             self._continue()
-        elif number not in _LOCAL and info.si_code != _SI_KERNEL and self._witness is not None:
-            self._witness.ask(number, lambda: self._send(number))
+        elif number not in _NEVER_FORWARDED and info.si_code != _SI_KERNEL:
+            assert self._detector is not None
+            self._detector.if_not_for_group(number, lambda: self._send(number))
 
     def _send(self, number: int) -> None:
         if not self.ended:
             os.kill(self.pid, number)
 
-    # --- the child's fate
+    # --- the child's state
 
-    def _look_at_children(self) -> None:
-        if self._witness is not None:
-            self._witness.look()
+    def _check_children(self) -> None:
+        if self._detector is not None:
+            self._detector.check()
         if self.ended:
             return
         flags = os.WEXITED | os.WSTOPPED | os.WNOHANG
@@ -134,7 +140,7 @@ class Program:
             self.ended = True
 
     def _stop(self) -> None:
-        """Stop as the program did; we come back with SIGCONT."""
+        """Stop as the program did; SIGCONT continues both."""
         os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
@@ -143,9 +149,9 @@ class Program:
             os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """The program needs us no more."""
-        if self._witness is not None:
-            self._witness.close()
+        """Free what forwards signals; the program has ended, or was never started."""
+        if self._detector is not None:
+            self._detector.close()
 
 
 def _is_stopped(pid: int) -> bool:
@@ -154,23 +160,3 @@ def _is_stopped(pid: int) -> bool:
             return stat.read().rpartition(b")")[2].split()[0] == b"T"
     except (OSError, IndexError):
         return False
-
-
-def end_like(status: int) -> int:
-    """End this process as the program ended.
-
-    Args:
-        status: its exit status, or minus the signal that killed it.
-
-    Returns:
-        The exit status; for a signal it doesn't return.
-    """
-    if status >= 0:
-        return status
-    number = -status
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    signal.pthread_kill(get_ident(), number)
-    return 128 + number

@@ -1,13 +1,13 @@
-"""Notices at once when a Python starts: some live too short for a look now and then.
+"""Detects starts of Python interpreters at once, as some end before the next periodic scan.
 
-The kernel tells (inotify) when somebody on this machine opens an interpreter's file, as
-execve does. That costs the program nothing, and says not who: so the process tree is looked
-at soon afterwards, a few times, for an execve takes its time.
+inotify reports when any process of this machine opens an interpreter's file, as execve does. That
+costs the program nothing, but doesn't name the process. So the process tree is scanned soon
+afterwards, several times, since an execve takes time to complete.
 
-    execve --> inotify --> look . look . look . . .     for WINDOW_MS after the last start
+    execve --> inotify --> scan . scan . scan . . .     for WINDOW_MS after the last start
 
-The gap between looks is GAP_MS, and at least GAP_RATIO times what a look costs. Without
-inotify there are only the looks now and then.
+The gap between scans is GAP_MS, and at least GAP_RATIO times the duration of a scan. Without
+inotify there are only the periodic scans.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PYTHON = re.compile(r"(python|pypy)[0-9.]*t?$")
 
 
 def interpreters() -> Iterator[str]:
-    """Pythons that a program may start: ours, and those on PATH."""
+    """Yield the Pythons that a program may start: this one, and those on PATH."""
     yield sys.executable
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         try:
@@ -46,30 +46,30 @@ def interpreters() -> Iterator[str]:
 
 
 class PythonStarts:
-    """Calls back when a Python may have started.
+    """Runs scans when a Python may have started.
 
     Args:
-        runner: runs it.
-        look: called soon after each start, several times.
+        runner: runs the scans.
+        scan: called several times soon after each start.
     """
 
-    def __init__(self, runner: SelectorTaskRunner, look: Callable[[], object]) -> None:
+    def __init__(self, runner: SelectorTaskRunner, scan: Callable[[], object]) -> None:
         self._runner = runner
-        self._look = look
+        self._scan = scan
         self._watched: set[str] = set()
         self._until = 0.0
         self._scheduled = False
         self._fd = -1
         try:
             self._fd = _native.open_watch()
-        except OSError:  # the user has too many
+        except OSError:  # the user has too many inotify instances
             return
         runner.watch(self._fd, self._on_event)
         for path in interpreters():
             self.add(path)
 
     def add(self, path: str) -> None:
-        """Watch one more interpreter; links lead to the file that is executed."""
+        """Watch one more interpreter; symbolic links are resolved to the file that is executed."""
         path = os.path.realpath(path)
         if self._fd < 0 or path in self._watched or len(self._watched) >= MAX_WATCHES:
             return
@@ -77,7 +77,7 @@ class PythonStarts:
         try:
             _native.watch_opens(self._fd, path)
         except OSError:
-            pass  # it has gone, or isn't ours to look at
+            pass  # it was removed, or isn't readable
 
     def _on_event(self) -> None:
         try:
@@ -97,13 +97,13 @@ class PythonStarts:
         if self._fd < 0:
             return
         before = time.monotonic()
-        self._look()
+        self._scan()
         after = time.monotonic()
         if after < self._until:
             self._schedule(max(GAP_MS, GAP_RATIO * (after - before) * 1000))
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._fd >= 0:
             self._runner.unwatch(self._fd)
             os.close(self._fd)

@@ -1,8 +1,8 @@
-"""SIGUSR2: a copy of what is recorded so far, as a trace of its own, while recording goes on.
+"""Snapshots by SIGUSR2: the trace so far, in a file of its own, while the recording continues.
 
     OUT.pftrace  ->  OUT.snapshot-1.pftrace, OUT.snapshot-2.pftrace, ...
 
-A snapshot of a ring holds what the ring holds; one of a stream all that is in the file.
+A snapshot of a ring holds what the ring holds; a snapshot of a stream is a copy of its file.
 """
 
 from __future__ import annotations
@@ -18,32 +18,38 @@ from stretto.recorder.host.output import create_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.recorder.host.output import Output
-    from stretto.recorder.host.private_recording import Recording
-    from stretto.recorder.host.system_recording import SystemRecording
+    from stretto.recorder.host.recording import Recording
+    from stretto.recorder.host.reporter import Reporter
 
 
 class Snapshots:
     """Takes snapshots, one at a time.
 
     Args:
+        runner: delays the copy of a stream.
         recording: what is copied.
-        output: names the copies.
-        say: tells the user.
+        output: names the snapshots.
+        reporter: gets the name of each snapshot, or why there is none.
+
+    Attributes:
+        busy: a snapshot is being written.
     """
 
     def __init__(
         self,
-        recording: Recording | SystemRecording,
+        runner: SelectorTaskRunner,
+        recording: Recording,
         output: Output,
-        say: Callable[[str], object],
+        reporter: Reporter,
     ) -> None:
+        self._runner = runner
         self._recording = recording
         self._output = output
-        self._say = say
+        self._reporter = reporter
         self._number = 0
         self.busy = False
-        """One is being written."""
 
     def _name(self) -> str:
         path = "trace.pftrace" if self._output.direct else self._output.path
@@ -51,44 +57,44 @@ class Snapshots:
         return f"{stem}.snapshot-{self._number}{ending}"
 
     def take(self) -> None:
-        """Begin one; a request that comes while one is written is dropped."""
+        """Start a snapshot; does nothing while another one is being written."""
         if self.busy or self._recording.ended:
             return
         if self._output.streams and self._output.direct:
-            self._say("stretto: no snapshot: the trace goes into a pipe")
+            self._reporter.snapshot_failed("the trace goes into a pipe")
             return
         self._number += 1
         name = self._name()
         try:
             fd = create_file(f"{name}.part")
         except CommandError as error:
-            self._say(f"stretto: no snapshot: {error}")
+            self._reporter.snapshot_failed(str(error))
             return
         self.busy = True
 
-        def done(error: str) -> None:
-            self._done(name, error)
+        def finish(error: str) -> None:
+            self._finish(name, error)
 
         if not self._output.streams:
-            self._recording.snapshot(fd, done)
+            self._recording.snapshot(fd, finish)
         else:
-            # The next write into the file brings what is in the buffers now.
-            self._recording.later(lambda: self._copy(fd, done), 2 * STREAM_PERIOD_MS)
+            # The next periodic write brings what is in the buffers now into the file.
+            self._runner.post_delayed(lambda: self._copy(fd, finish), 2 * STREAM_PERIOD_MS)
 
-    def _copy(self, fd: int, done: Callable[[str], object]) -> None:
+    def _copy(self, fd: int, on_done: Callable[[str], object]) -> None:
         try:
-            with open(fd, "wb") as copy, open(self._output.part_path, "rb") as whole:
-                shutil.copyfileobj(whole, copy)
+            with open(fd, "wb") as copy, open(self._output.part_path, "rb") as stream:
+                shutil.copyfileobj(stream, copy)
         except OSError as error:
-            done(error.strerror or str(error))
+            on_done(error.strerror or str(error))
             return
-        done("")
+        on_done("")
 
-    def _done(self, name: str, error: str) -> None:
+    def _finish(self, name: str, error: str) -> None:
         self.busy = False
         if error:
             os.unlink(f"{name}.part")
-            self._say(f"stretto: no snapshot: {error}")
+            self._reporter.snapshot_failed(error)
             return
         os.rename(f"{name}.part", name)
-        self._say(f"stretto: snapshot in {name}")
+        self._reporter.snapshot_written(name)

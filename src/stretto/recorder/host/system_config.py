@@ -1,12 +1,12 @@
-"""The TraceConfig of a recording in which the whole machine takes part (`--system`).
+"""The TraceConfig of a recording by the machine's tracing service (`--system`).
 
     buffer 0    the program: its events, its counters
-    buffer 1    all other producers: their track events of the categories that are on by
-                default, and what --data-source names
-    buffer 2…   those of --config, for its data sources
+    buffer 1    all other producers: track events of the categories that are on by default, and
+                the data sources of --data-source
+    buffer 2…   the buffers of --config, for its data sources
 
-The program's processes are told from others by the name that they give as producers: it
-begins with a character that no other's begins with. So functions are traced in them alone.
+The producers of the program have a name that starts with MARK, which no other producer's does. So
+function calls are recorded in the program only.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 MARK = "@"
 OTHERS = f"[^{MARK}].*"
-"""Producers that no recorder has started. A POSIX expression: the service may be Perfetto's."""
+"""Matches the names of producers that no recorder has started. A POSIX regular expression: the
+service may be Perfetto's."""
 OTHERS_BUFFER = 1
 TRACK_EVENT = "track_event"
 
 
 def make_system_config(options: RecordingOptions, name: str, *, to_file: bool) -> TraceConfig:
-    """The config of a session of the machine's service.
+    """Build the config of a session of the machine's service.
 
     Args:
-        options: the command line's.
+        options: what is recorded.
         name: of the session, and of the program's producers.
         to_file: the trace goes into a file, not into a pipe.
 
@@ -53,7 +54,7 @@ def make_system_config(options: RecordingOptions, name: str, *, to_file: bool) -
         others = _source(TRACK_EVENT)
         others.config.track_event_config = TrackEventConfig()  # type: ignore[union-attr]  # set
         config.data_sources.append(others)
-    _leave_the_program_alone(config.data_sources)
+    _exclude_the_program(config.data_sources)
     return config
 
 
@@ -67,8 +68,8 @@ def _names_track_events(sources: Sequence[TraceConfig.DataSource]) -> bool:
     return any(source.config and source.config.name == TRACK_EVENT for source in sources)
 
 
-def _leave_the_program_alone(sources: Sequence[TraceConfig.DataSource]) -> None:
-    """Its events are recorded once: entries for everybody are for all others."""
+def _exclude_the_program(sources: Sequence[TraceConfig.DataSource]) -> None:
+    """Restrict unfiltered track event sources to other producers: the program has its own."""
     for source in sources:
         filtered = source.producer_name_filter or source.producer_name_regex_filter
         if source.config and source.config.name == TRACK_EVENT and not filtered:
@@ -92,7 +93,7 @@ def _read_config(path: str) -> TraceConfig:
 
 
 def _add(config: TraceConfig, added: TraceConfig) -> None:
-    """Take over data sources, and their buffers if they have any of their own."""
+    """Append the data sources of another config, and its buffers if it has any."""
     first = len(config.buffers) if added.buffers else OTHERS_BUFFER
     config.buffers.extend(added.buffers)
     for source in added.data_sources:

@@ -1,12 +1,12 @@
-"""A recording by the machine's tracing service: what `Recording` is with one of our own.
+"""A recording by the machine's tracing service, with all its producers (`--system`).
 
     program's processes --producers-->  stretto traced  --trace--> recorder, its consumer
-    everybody else      --producers-->        |
-                                              +--lines: who lives--- (program's processes)
+    other processes     --producers-->        |
+                                              +--fork sockets----- (program's processes)
 
-Which processes are the program's is known by the name that they give as producers; the
-recorder asks the service for them from time to time. Everything runs on the runner's thread.
-When the service ends, so does the recording; what it held in memory is gone with it.
+The program's processes are those that connect as producers of the session's name; the recorder
+queries the service's state for them. Everything runs on the task runner's thread. If the service
+ends, the recording ends too, and what the service held in memory is lost.
 """
 
 from __future__ import annotations
@@ -22,113 +22,113 @@ from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.ports.session_lookup import session_named
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
-from stretto.recorder.host.fork_sockets import Lifelines
-from stretto.recorder.host.private_recording import (
+from stretto.recorder.host.fork_sockets import ForkSockets
+from stretto.recorder.host.recording import (
     FLUSH_TIMEOUT_MS,
-    OWN_PAGE_SIZE,
-    OWN_SHM_SIZE,
+    RECORDER_PAGE_SIZE,
+    RECORDER_SHM_SIZE,
     STOP_TIMEOUT_MS,
 )
+from stretto.recorder.host.system_config import MARK, make_system_config
 from stretto.service.output.output_file import OutputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.base.stream_socket import StreamSocket
     from stretto.client.producer_connection import ProducerConnection
-    from stretto.protos.config import TraceConfig
     from stretto.protos.ipc import CloneSessionResponse
     from stretto.protos.trace import TracingServiceState
-    from stretto.recorder.workspace import Workspace
+    from stretto.recorder.host.options import RecordingOptions
+    from stretto.recorder.host.output import Output
+    from stretto.recorder.workspace import Options, Workspace
 
 ANSWER_TIMEOUT_MS = 10_000
-"""For the service to answer a question."""
+"""How long the service may take to answer a request."""
 
 
 class SystemRecording:
     """One session of the machine's tracing service.
 
+    Implements `Recording`, and `ports.endpoints.Consumer` for the connection to the service.
+
     Args:
-        runner: runs all of it.
-        name: of the session, and of the program's producers.
+        runner: runs the connections.
         on_process: called with the pid of each process that connects.
 
     Raises:
-        CommandError: there is no service, or it isn't for us.
+        CommandError: there is no service, or it refuses the connection.
     """
 
-    def __init__(
-        self, runner: SelectorTaskRunner, name: str, on_process: Callable[[int], object]
-    ) -> None:
+    def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
         self._runner = runner
-        self._name = name
+        self._name = f"{MARK}record-{os.getpid()}"
         self._on_process = on_process
-        self._lines: Lifelines | None = None
+        self._fork_sockets: ForkSockets | None = None
         self._pids: set[int] = set()
         self._stats = TraceStats()
         self._on_data: Callable[[bytes], object] = len
-        self._complete = self._gone = False
-        self._counters: ProducerIPCClient | None = None
+        self._complete = self._disconnected = False
+        self._own_producer: ProducerIPCClient | None = None
         self.ended = False
         self.error = ""
-        self.producer_socket = _absolute(producer_sockets()[0])
+        self._producer_socket = _absolute(producer_sockets()[0])
         self._endpoint = _connect(self, runner)
 
     # --- life
 
-    def start(self, workspace: Workspace, config: TraceConfig, fd: int, ring_fd: int) -> None:
-        """Record.
+    @property
+    def target_options(self) -> Options:
+        """The service's socket, and the name that the program's producers give themselves."""
+        return {"service": [self._producer_socket], "name": [self._name]}
 
-        Args:
-            workspace: where the lines go.
-            config: of the session.
-            fd: where a streaming session writes, else -1.
-            ring_fd: none: the buffer is the service's.
+    def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
+        """Start the session; see `Recording`.
 
         Raises:
-            SessionError: the service refuses the session, or hung up.
+            SessionError: the service refuses the session, or has disconnected.
         """
-        del ring_fd
-        self._endpoint.enable_tracing(config.encode(), fd if fd >= 0 else None)
-        self._ask_for_stats()
+        config = make_system_config(options, self._name, to_file=not output.direct)
+        fd = output.fd() if options.stream else None
+        self._endpoint.enable_tracing(config.encode(), fd)
+        self._wait_for_stats()
         if self.ended:
             raise SessionError(self.error)
-        self._lines = Lifelines(
-            workspace.line, self._runner, on_connection=lambda end: end.close(), on_line=self._met
+        self._fork_sockets = ForkSockets(
+            workspace.fork_socket,
+            self._runner,
+            # Producers connect to the service itself, never by the recorder.
+            on_connection=lambda end: end.close(),
+            on_process_socket=self._on_process_socket,
         )
 
-    def offer(self, connection: ProducerConnection) -> None:
-        """Make a producer of the recorder itself: of what it knows about the program.
-
-        Raises:
-            StrettoError: the service isn't for us.
-        """
-        hints = ProducerHints(self._name, page_size=OWN_PAGE_SIZE, shm_size=OWN_SHM_SIZE)
-        client = ProducerIPCClient.connect(self.producer_socket, connection, hints)
+    def add_producer(self, connection: ProducerConnection) -> None:
+        """Connect a producer of the recorder itself; see `Recording`."""
+        hints = ProducerHints(self._name, page_size=RECORDER_PAGE_SIZE, shm_size=RECORDER_SHM_SIZE)
+        client = ProducerIPCClient.connect(self._producer_socket, connection, hints)
         connection.attach(client)
         client.connect_and_wait()
-        self._counters = client
+        self._own_producer = client
 
     @property
-    def expects_more(self) -> bool:
-        """Processes of the program live that have connected, or descend from such by fork."""
-        return bool(self._lines and self._lines.count)
+    def has_descendants(self) -> bool:
+        """Whether a process of the program holds a fork socket."""
+        return bool(self._fork_sockets and self._fork_sockets.count)
 
     @property
-    def without_memory(self) -> dict[int, str]:
-        """The service doesn't tell."""
+    def unrecorded(self) -> Mapping[int, str]:
+        """Empty: the service doesn't report them."""
         return {}
 
+    @property
     def pids(self) -> set[int]:
-        """Those of the recorded processes that lived when the service was last asked."""
-        self._endpoint.query_service_state(self._on_state)
+        """The recorded processes that lived at the last refresh, and those connected since."""
         return self._pids
 
-    @property
-    def connected(self) -> set[int]:
-        """The same, without asking again."""
-        return self._pids
+    def refresh_pids(self) -> None:
+        """Query the service; `pids` changes when it answers."""
+        self._endpoint.query_service_state(self._on_state)
 
     def _on_state(self, state: TracingServiceState) -> None:
         pids = {producer.pid for producer in state.producers if producer.name == self._name}
@@ -138,56 +138,48 @@ class SystemRecording:
         for pid in sorted(new):
             self._on_process(pid)
 
-    def _met(self, line: StreamSocket) -> None:
-        peer = line.peer_credentials()
+    def _on_process_socket(self, end: StreamSocket) -> None:
+        peer = end.peer_credentials()
         if peer is not None and peer.pid not in self._pids:
             self._pids.add(peer.pid)
             self._on_process(peer.pid)
 
-    def later(self, task: Callable[[], object], delay_ms: float) -> None:
-        """Run `task` in a while."""
-        self._runner.post_delayed(task, delay_ms)
-
     def stop(self) -> None:
-        """Collect what is written, and end the session; a stream's file is then complete."""
+        """Flush the producers and end the session; see `Recording`."""
         if not self.ended:
             flushed: list[bool] = []
             self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
             self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
             self._endpoint.disable_tracing()
             self._runner.run_until(lambda: self.ended, STOP_TIMEOUT_MS)
-        if self._lines is not None:
-            self._lines.close()
+        if self._fork_sockets is not None:
+            self._fork_sockets.close()
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
-        """Deliver the ring's trace, piece by piece.
-
-        Raises:
-            SessionError: the service has gone, and the trace with it.
-        """
+        """Deliver the ring's trace, piece by piece; see `Recording`."""
         self._on_data = on_data
         self._complete = False
-        if not self._gone:
+        if not self._disconnected:
             self._endpoint.read_buffers()
-            self._runner.run_until(lambda: self._complete or self._gone)
+            self._runner.run_until(lambda: self._complete or self._disconnected)
         if not self._complete:
             raise SessionError(f"The trace is lost: {self._endpoint.error}.")
 
     def stats(self) -> TraceStats:
-        """What the service has counted: its last word if it has gone."""
+        """Return the last known statistics: while the session runs, those of the last call."""
         if self.ended:
-            self._ask_for_stats()
+            self._wait_for_stats()
         else:
             self._endpoint.get_trace_stats(self._on_stats)
         return self._stats
 
-    def _ask_for_stats(self) -> None:
+    def _wait_for_stats(self) -> None:
         answered: list[bytes | None] = []
         self._endpoint.get_trace_stats(answered.append)
-        self._runner.run_until(lambda: bool(answered) or self._gone, ANSWER_TIMEOUT_MS)
+        self._runner.run_until(lambda: bool(answered) or self._disconnected, ANSWER_TIMEOUT_MS)
         if answered and answered[0] is not None:
             self._on_stats(answered[0])
-        else:  # there is no session: it was refused, and that is on its way
+        else:  # there is no session: the message that refuses it is on its way
             self._runner.run_until(lambda: self.ended, ANSWER_TIMEOUT_MS)
 
     def _on_stats(self, encoded: bytes | None) -> None:
@@ -195,20 +187,15 @@ class SystemRecording:
             self._stats = TraceStats.decode(encoded)
 
     def close(self) -> None:
-        """Hang up."""
-        if self._counters is not None:
-            self._counters.disconnect()
+        """Disconnect from the service."""
+        if self._own_producer is not None:
+            self._own_producer.disconnect()
         self._endpoint.disconnect()
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
-        """Write what the service holds now to `fd`, while recording goes on.
-
-        Args:
-            fd: a new file; closed at the end.
-            on_done: gets an error message, or "".
-        """
+        """Clone the session and write the clone to `fd`; see `Recording`."""
         try:
-            Snapshot(self._runner, self._name, OutputFile(fd), on_done)
+            SessionCloner(self._runner, self._name, OutputFile(fd), on_done)
         except StrettoError as error:
             os.close(fd)
             on_done(str(error))
@@ -216,11 +203,11 @@ class SystemRecording:
     # --- ports.endpoints.Consumer
 
     def on_connect(self) -> None:
-        """The session's own calls follow."""
+        """Nothing to do: `start` makes the calls."""
 
     def on_disconnect(self) -> None:
-        """The service has gone, or we have hung up."""
-        self._gone = True
+        """The service has ended, or `close` was called."""
+        self._disconnected = True
         self.on_tracing_disabled(self._endpoint.error)
 
     def on_tracing_disabled(self, error: str) -> None:
@@ -232,11 +219,17 @@ class SystemRecording:
         self._complete = not has_more
 
 
-class Snapshot:
-    """A consumer of its own that clones the recorder's session, and reads the clone.
+class SessionCloner:
+    """A second consumer, which clones the recorder's session and reads the clone.
+
+    Args:
+        runner: runs the connection.
+        session_name: of the session to clone.
+        file: gets the trace; closed at the end.
+        on_done: called with an error message, or "".
 
     Raises:
-        StrettoError: it can't connect.
+        StrettoError: it can't connect to the service.
     """
 
     def __init__(
@@ -263,13 +256,13 @@ class Snapshot:
             self._finish(response.error or "the service refuses it")
 
     def on_connect(self) -> None:
-        """The request waits for it."""
+        """Nothing to do: requests are queued until then."""
 
     def on_disconnect(self) -> None:
         self._finish(self._endpoint.error)
 
     def on_tracing_disabled(self, error: str) -> None:
-        """A clone runs no more from its beginning."""
+        """Nothing to do: a clone never runs."""
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         if self._on_done is None:
@@ -291,11 +284,13 @@ class Snapshot:
 
 
 def _absolute(address: str) -> str:
-    """The address, for processes that may have changed their folder."""
+    """Return an address that is valid in processes with another working directory."""
     return address if address.startswith("@") else os.path.abspath(address)
 
 
-def _connect(consumer: SystemRecording | Snapshot, runner: SelectorTaskRunner) -> ConsumerIPCClient:
+def _connect(
+    consumer: SystemRecording | SessionCloner, runner: SelectorTaskRunner
+) -> ConsumerIPCClient:
     address = consumer_socket()
     try:
         return ConsumerIPCClient.connect(address, consumer, runner)
@@ -309,7 +304,7 @@ def _connect(consumer: SystemRecording | Snapshot, runner: SelectorTaskRunner) -
 
 
 def _errno(error: BaseException | None) -> int:
-    """That of the system call at the root of an error."""
+    """Return the errno of the system call that caused an error; 0 if there is none."""
     while error is not None:
         if isinstance(error, OSError) and error.errno:
             return error.errno

@@ -1,9 +1,9 @@
-"""Makes and removes the private folder, and the environment that leads to it.
+"""Creates and removes the workspace's folder, and the environment that names it.
 
-A recorder holds a lock on its folder. One that is killed leaves the folder behind, unlocked:
-the next recorder removes it. One that is killed before it has its lock leaves a folder without
-one: that is removed when it is older than any folder in the making. Only folders of the same user
-are removed, and no link is followed.
+A recorder holds a lock on its folder. If it is killed, the folder stays behind, unlocked, and the
+next recorder removes it. If it is killed before it has the lock, the folder has no lock file, and
+is removed once it is older than CREATION_S. Only folders of the same user are removed, and
+symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from stretto.recorder.workspace import VARIABLE, Options, Workspace
 
 PREFIX = "stretto-"
 LOCK = "lock"
-MAKING_S = 60
-"""Far more than it takes from a new folder to its lock."""
+CREATION_S = 60
+"""More than the time from the creation of a folder to its lock."""
 
 
 def _temporary_folder() -> str:
     try:
         return tempfile.gettempdir()
     except OSError:
-        return ""  # nothing can be written to any of them
+        return ""  # no temporary folder is writable
 
 
 def _candidates() -> list[str]:
-    """Folders that may hold ours; the first is the user's own and vanishes with the session."""
+    """Return the folders that may hold workspaces; the first is removed when the user logs out."""
     places = [os.environ.get("XDG_RUNTIME_DIR", ""), _temporary_folder(), "/tmp"]
     room = len("/" + PREFIX + "12345678/producer.sock")
     return [place for place in places if place and len(os.fsencode(place)) + room <= MAX_PATH_BYTES]
 
 
 def _make() -> str:
-    """A new folder that only we can enter.
+    """Create a folder that only this user can enter.
 
     Raises:
-        CommandError: there is no place for it.
+        CommandError: no candidate is writable.
     """
     reasons = []
     for place in _candidates():
@@ -58,7 +58,7 @@ def _make() -> str:
 
 
 def _is_left_behind(folder: str) -> bool:
-    """Whether it is ours, and its recorder is no more."""
+    """Whether the folder is this user's, and its recorder has ended."""
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -78,11 +78,11 @@ def _is_left_behind(folder: str) -> bool:
 
 
 def _is_unfinished(folder: str) -> bool:
-    """Whether it has been without a lock for too long."""
+    """Whether the folder was created long ago and has no lock."""
     try:
-        return time.time() - os.lstat(folder).st_mtime > MAKING_S
+        return time.time() - os.lstat(folder).st_mtime > CREATION_S
     except OSError:
-        return False  # another recorder was faster
+        return False  # another recorder has removed it
 
 
 def sweep() -> None:
@@ -98,7 +98,10 @@ def sweep() -> None:
 
 
 def _lock(folder: str) -> int:
-    """Nobody ever sees the file unlocked: another recorder would take the folder for an old one."""
+    """Create the lock file, and return its descriptor.
+
+    It gets its name only when it is locked: otherwise another recorder could remove the folder.
+    """
     path = os.path.join(folder, LOCK)
     fd = os.open(f"{path}.new", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
@@ -110,13 +113,13 @@ _locks: dict[str, int] = {}
 
 
 def create(options: Options) -> Workspace:
-    """A new workspace.
+    """Create a workspace, after removing those of killed recorders.
 
     Args:
         options: for the recorded processes.
 
     Raises:
-        CommandError: it can't be made.
+        CommandError: the folder can't be created.
     """
     sweep()
     workspace = Workspace(_make())
@@ -135,7 +138,7 @@ def create(options: Options) -> Workspace:
 
 
 def remove(workspace: Workspace) -> None:
-    """Remove it with all that is in it. Processes that live on do without."""
+    """Remove the folder with its files; processes that still run are recorded no longer."""
     shutil.rmtree(workspace.folder, ignore_errors=True)
     lock = _locks.pop(workspace.folder, -1)
     if lock >= 0:
@@ -143,7 +146,7 @@ def remove(workspace: Workspace) -> None:
 
 
 def environment(workspace: Workspace) -> dict[str, str]:
-    """Our environment, changed so that every Python started with it comes to us."""
+    """Return this process's environment, extended so that Pythons started with it are recorded."""
     variables = dict(os.environ)
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{workspace.site}{os.pathsep}{path}" if path else workspace.site

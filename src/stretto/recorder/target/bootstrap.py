@@ -1,7 +1,7 @@
-"""In a recorded process: connects to the recorder before the program's first line runs.
+"""Connects a recorded process to its recorder, before the first line of the program runs.
 
-Everything here is silent: a recorder that has gone, or that doesn't answer, costs the
-program its trace and nothing else.
+If the recorder has ended or doesn't answer, the program runs without being recorded, and sees no
+error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stretto.backends.system import SystemBackend
     from stretto.base.unix_socket import UnixSocket
-    from stretto.recorder.fork_socket import Lifeline
+    from stretto.recorder.fork_socket import ForkSocket
     from stretto.recorder.workspace import Options
 
 BACKEND = "record"
@@ -29,19 +29,19 @@ _backend: SystemBackend | None = None
 _is_system = False
 _service = ""
 _name = ""
-_line: Lifeline | None = None
+_fork_socket: ForkSocket | None = None
 
 
 def start() -> None:
-    """Become a producer of the recorder named in the environment, if there is one.
+    """Connect this process as a producer to the recorder that the environment names, if any.
 
-    In a recorder that is recorded itself, two folders are on the path, and each calls this: the
-    inner recorder has the program.
+    If a recorder is recorded itself, PYTHONPATH names two workspaces, and each one's
+    sitecustomize calls this: the program belongs to the inner recorder.
     """
-    if _line is not None:
+    if _fork_socket is not None:
         return
     workspace = Workspace.from_environment()
-    if workspace is None or not os.path.exists(workspace.line):
+    if workspace is None or not os.path.exists(workspace.fork_socket):
         return
     import stretto
     from stretto import _native
@@ -59,7 +59,7 @@ def start() -> None:
     Spawns(workspace)
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_native.own_work, _end, workspace)
-    _open_line(workspace)
+    _open_fork_socket(workspace)
     if _is_system:
         _replace_always_on()
     _native.own_work(_connect)
@@ -69,7 +69,7 @@ def _configure(options: Options) -> None:
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
 
-    # Now, not in the middle of the first session: our imports are none of its events.
+    # Load them before the first session, which would record the imports as events.
     builtin_categories.load_all()
     functions: dict[str, object] = {
         name: int(options[name][0])
@@ -82,60 +82,60 @@ def _configure(options: Options) -> None:
 
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
-    """The recorder's own service, or the machine's, where processes have a common name."""
+    """Set the socket and the producer name for the recorder's own service, or the machine's."""
     global _service, _name, _is_system
     _is_system = "service" in options
-    _service = options.get("service", [workspace.socket])[0]
+    _service = options.get("service", [workspace.producer_socket])[0]
     _name = options.get("name", [os.path.basename(sys.executable or "python")])[0]
 
 
-def _open_line(workspace: Workspace) -> None:
-    global _line
-    from stretto.recorder.fork_socket import Lifeline
+def _open_fork_socket(workspace: Workspace) -> None:
+    global _fork_socket
+    from stretto.recorder.fork_socket import ForkSocket
 
-    _line = Lifeline(workspace.line, DEADLINE_MS)
+    _fork_socket = ForkSocket(workspace.fork_socket, DEADLINE_MS)
 
 
-def _connect(dial: Callable[[], UnixSocket] | None = None) -> None:
+def _connect(make_connection: Callable[[], UnixSocket] | None = None) -> None:
     global _backend
     from stretto.backends.system import SystemBackend
     from stretto.client.tracing import tracing
 
-    _backend = SystemBackend(_service, _name, DEADLINE_MS, dial, lasting=_is_system)
+    _backend = SystemBackend(_service, _name, DEADLINE_MS, make_connection, lasting=_is_system)
     tracing.connect("system" if _is_system else BACKEND, _backend)
 
 
 def _replace_always_on() -> None:
-    """With a second connection to the same service everything would be recorded twice."""
+    """Disconnect the always-on producer: with two connections all would be recorded twice."""
     always_on = sys.modules.get("stretto.client.connection")
     if always_on is not None:
         always_on.disconnect()
 
 
 def _connect_again(workspace: Workspace) -> None:
-    """In the child of a fork."""
+    """Connect the child of a fork."""
     try:
-        if _line is not None and _line.is_open:
-            # Where the recorder is the service, it lets in whoever has inherited the line.
-            _connect(None if _is_system else _line.dial)
-        elif os.path.exists(workspace.line):  # the program has closed it
-            _open_line(workspace)
+        if _fork_socket is not None and _fork_socket.is_open:
+            # A recorder with its own service accepts connections over the inherited socket.
+            _connect(None if _is_system else _fork_socket.connect)
+        elif os.path.exists(workspace.fork_socket):  # the program has closed the fork socket
+            _open_fork_socket(workspace)
             _connect()
     except StrettoError as error:
         workspace.note([str(error)])
 
 
 def _end(workspace: Workspace) -> None:
-    """At exit, after everything that the program has to do there."""
+    """Disconnect at exit, after the exit handlers of the program."""
     from stretto import profilers
 
     problems = profilers.problems()
     if _backend is not None:
-        if not _backend.connected and os.path.exists(workspace.line):
+        if not _backend.connected and os.path.exists(workspace.fork_socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
         _backend.close()
-    if _line is not None:
-        _line.close()
+    if _fork_socket is not None:
+        _fork_socket.close()
     if lost := _lost_events():
         problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:
@@ -143,7 +143,7 @@ def _end(workspace: Workspace) -> None:
 
 
 def _lost_events() -> int:
-    """Events of this process that found no chunk: a thread's last ones leave no mark."""
+    """Events of this process that found no free chunk; some are counted nowhere else."""
     from stretto.client.track_event.source import TrackEventSource
 
     return TrackEventSource.counts[1]

@@ -1,11 +1,10 @@
-"""The first thing that a recorded Python runs; a copy of it lies in the recorder's folder.
+"""The first code that a recorded Python runs; the recorder copies it into its workspace.
 
-It leaves no trace in `sys.path` and `sys.modules`, and then runs the sitecustomize that would
-have run alone. Whatever goes wrong here is noted for the recorder: the program never hears
-of it. Every Python that a program starts reads this, so it is written in what all of them
-understand, back to Python 2.
+It removes itself from `sys.path` and `sys.modules`, and then imports the sitecustomize that would
+have been imported without a recorder. Errors are written into the workspace, and never reach the
+program. Every Python that a program starts runs this file, so its syntax is valid from Python 2 on.
 """
-# ruff: noqa: I002  # an import of the future that Python 2 has no idea of
+# ruff: noqa: I002  # Python 2 doesn't know this future import
 
 import os
 import sys
@@ -25,7 +24,7 @@ def _fail(folder, reason):  # type: (str, str) -> None
         with open(path, "ab") as file:
             file.write((reason + "\n").encode("utf-8", "replace"))
     except (OSError, ValueError):
-        pass  # the recorder has gone
+        pass  # the recorder has removed its workspace
 
 
 def _start(folder):  # type: (str) -> None
@@ -39,7 +38,7 @@ def _start(folder):  # type: (str) -> None
         bootstrap.start()
     except ImportError:
         _fail(folder, sys.executable + " has no Stretto for Python: install it there")
-    except Exception as error:  # noqa: BLE001  # nothing of ours may reach the program
+    except Exception as error:  # noqa: BLE001  # no error may reach the program
         _fail(folder, type(error).__name__ + ": " + str(error))
 
 
@@ -47,7 +46,7 @@ _folder = os.path.dirname(__file__)
 _leave_path(_folder)
 _start(_folder)
 
-# Ours was the first of its name; now the next one, if there is any. Its errors are the
-# program's own, and so is the ImportError if there is none: site expects it.
+# Now import the next sitecustomize on the path. Its errors are the program's own, and so is the
+# ImportError if there is none: `site` expects it.
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # type: ignore[import-not-found]  # noqa: E402, F401

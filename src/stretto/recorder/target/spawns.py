@@ -1,8 +1,8 @@
-"""In a recorded process: notes the Pythons it starts that can't be recorded.
+"""Finds Pythons that a recorded process starts by `subprocess` and that can't be recorded.
 
-What `subprocess` starts is judged by its command line and environment, for such a Python may
-live too short for the recorder to see it. (Those that come another way, below a shell for
-one, are the recorder's to notice.)
+Their command line and environment are checked when they are started, as they may end before the
+recorder's next scan. Pythons that are started another way, like below a shell, are found by the
+scan only.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from stretto.recorder.workspace import Workspace
 
 SHELL_ARGUMENT = 9
-"""Place of `shell` among the arguments of Popen._execute_child."""
+"""Index of `shell` among the arguments of Popen._execute_child."""
 
 
 def _words(args: Any) -> list[str]:
-    """Empty for an iterator: what we took from it, the program would miss."""
+    """Return the command line; empty for an iterator, which only the program may consume."""
     if isinstance(args, (str, bytes, os.PathLike)):
         args = [args]
     return [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else []
 
 
 def _variables(env: Mapping[Any, Any] | None) -> dict[str, str]:
-    """Those that a recorder sets, out of an environment whose names may be bytes."""
+    """Return the variables that a recorder sets; their names and values may be bytes."""
     if env is None or env is os.environ:
         return dict(os.environ)
     return {
@@ -60,10 +60,10 @@ def reason(arguments: list[str], env: Mapping[Any, Any] | None, folder: str) -> 
 
 
 class Spawns:
-    """Looks at what `subprocess.Popen` starts.
+    """Checks each process that `subprocess.Popen` starts.
 
     Args:
-        workspace: where the notes go.
+        workspace: where the reasons are written.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -72,7 +72,7 @@ class Spawns:
         patch.switch(True)
 
     def _before(self, popen: Popen[Any], args: Any, executable: Any, *rest: Any) -> Any:
-        """The token: (the process, why it can't be recorded); None if it can."""
+        """Return the process and why it can't be recorded; None if it can."""
         shell = rest[SHELL_ARGUMENT - 2]
         words = _words(args)
         if shell or not words:

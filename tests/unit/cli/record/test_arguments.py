@@ -23,11 +23,11 @@ from stretto.cli.record.arguments import RecordOptions, parse_time_ns
         (["-"], ["-"]),
     ],
 )
-def test_where_options_end(arguments, program):
+def test_options_end_at_the_program(arguments, program):
     assert RecordOptions(arguments).program == program
 
 
-def test_defaults():
+def test_default_options():
     options = RecordOptions(["app.py"])
     assert options.output == "trace.pftrace"
     assert options.recording.buffer_bytes == 64 << 20
@@ -47,7 +47,7 @@ def test_defaults():
     assert options.recording.target == {"include": [], "exclude": []}
 
 
-def test_what_recorded_processes_are_told():
+def test_target_options_of_recorded_processes():
     options = RecordOptions(
         "--include a --include b/c --exclude d --min-duration 2us".split()
         + "--max-depth 9 --c-functions x.py".split()
@@ -71,13 +71,13 @@ def test_what_recorded_processes_are_told():
         ("--no-exceptions", "python.exceptions"),
     ],
 )
-def test_categories_are_switched_off(option, category):
+def test_no_option_disables_its_category(option, category):
     everything = set(RecordOptions(["x.py"]).recording.categories)
     assert everything - set(RecordOptions([option, "x.py"]).recording.categories) == {category}
 
 
 @pytest.mark.parametrize(("text", "ms"), [("2s", 2000), ("0.5s", 500), ("1m", 60_000), ("1us", 1)])
-def test_duration(text, ms):
+def test_duration_is_rounded_up_to_milliseconds(text, ms):
     assert RecordOptions(["--duration", text, "x.py"]).recording.duration_ms == ms
 
 
@@ -97,7 +97,7 @@ def test_duration(text, ms):
         (["-o"], "expected one argument"),
     ],
 )
-def test_mistakes(arguments, says):
+def test_invalid_options_are_refused(arguments, says):
     with pytest.raises(CommandError, match=says) as caught:
         RecordOptions(arguments)
     assert caught.value.exit_code == 2
@@ -107,13 +107,13 @@ def test_mistakes(arguments, says):
     ("text", "ns"),
     [("50us", 50_000), (" 1.5ms ", 1_500_000), ("7ns", 7), ("2m", 120_000_000_000)],
 )
-def test_times(text, ns):
+def test_time_with_unit_is_parsed(text, ns):
     assert parse_time_ns(text) == ns
 
 
 @pytest.mark.parametrize(
     "text", ["", "us", "5", "5 years", "1e999s", "0s", "-1s", "nans", "infs", "1.5.1s"]
 )
-def test_no_times(text):
+def test_invalid_time_is_refused(text):
     with pytest.raises(ConfigError, match="is no time: give a number and a unit"):
         parse_time_ns(text)

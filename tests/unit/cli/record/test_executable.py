@@ -34,15 +34,15 @@ def folder(tmp_path, monkeypatch):
         ["-"],
     ],
 )
-def test_what_python_runs(program):
+def test_scripts_modules_and_code_are_run_by_python(program):
     assert resolve(program) == (sys.executable, [sys.executable, *program])
 
 
-def test_commands_on_the_path(folder):
+def test_command_is_found_on_path(folder):
     assert resolve(["cmd", "-c"]) == (str(folder / "bin" / "cmd"), ["cmd", "-c"])
 
 
-def test_commands_by_path():
+def test_command_with_a_path_is_executed_itself():
     assert resolve(["./tool"]) == ("./tool", ["./tool"])
 
 
@@ -58,7 +58,7 @@ def test_commands_by_path():
         (["-c"], 2, "-c needs a code"),
     ],
 )
-def test_what_cannot_be_run(program, status, says):
+def test_error_for_what_cannot_be_run(program, status, says):
     with pytest.raises(CommandError, match=says) as caught:
         resolve(program)
     assert caught.value.exit_code == status

@@ -11,23 +11,23 @@ from stretto.recorder.host.contents import Contents
     ("count", "noun", "text"),
     [(1, "event", "1 event"), (0, "process", "0 processes"), (12345, "event", "12,345 events")],
 )
-def test_plural(count, noun, text):
+def test_plural_of_counts(count, noun, text):
     assert plural(count, noun) == text
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(12, "12 bytes"), (2048, "2.0 KiB"), (3 << 19, "1.5 MiB")]
 )
-def test_sizes(size, text):
+def test_size_has_its_unit(size, text):
     assert size_text(size) == text
 
 
-def test_nothing_lost():
+def test_no_line_if_nothing_is_lost():
     stats = TraceStats(buffer_stats=[TraceStats.BufferStats()])
     assert losses(Contents(), stats, streamed=False) == []
 
 
-def test_every_loss_has_its_line():
+def test_each_kind_of_loss_has_a_line():
     contents = Contents()
     contents.drops = 2
     buffer = TraceStats.BufferStats(
@@ -40,7 +40,7 @@ def test_every_loss_has_its_line():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_stream_is_not_advised_to_stream(streamed):
+def test_advice_to_stream_is_for_rings_only(streamed):
     stats = TraceStats(buffer_stats=[TraceStats.BufferStats(bytes_overwritten=2048)])
     (line,) = losses(None, stats, streamed=streamed)
     assert "2.0 KiB" in line
@@ -48,7 +48,7 @@ def test_a_stream_is_not_advised_to_stream(streamed):
     assert ("--stream" in line) is not streamed
 
 
-def test_the_whole():
+def test_summary_counts_and_truncates_the_list():
     contents = Contents()
     contents.events, contents.processes, contents.threads = 5, {1}, {(1, 1), (1, 2)}
     text = summary(contents, TraceStats(), [f"{n}: reason" for n in range(12)], streamed=False)
@@ -58,7 +58,7 @@ def test_the_whole():
     assert summary(None, TraceStats(), [], streamed=True) == "stretto: done"
 
 
-def test_where():
+def test_whereabouts_name_file_size_and_viewer():
     assert "out.pftrace, 2.0 KiB, 1.5 s" in whereabouts("out.pftrace", 2048, 1.5)
     assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
     assert "stretto view 'a b.pftrace'" in whereabouts("a b.pftrace", 2048, 1.5)

@@ -14,11 +14,11 @@ def config(*arguments: str, to_file: bool = True) -> TraceConfig:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3s")])
-def test_the_service_accepts_it(arguments):
+def test_service_accepts_the_config(arguments):
     check_config(config(*arguments), has_fd="--stream" in arguments)
 
 
-def test_everything_and_the_builtin_categories():
+def test_all_categories_and_the_wanted_builtin_ones_are_enabled():
     (events, _) = config("--no-gc").data_sources
     enabled = events.config.track_event_config.enabled_categories
     assert "*" in enabled
@@ -26,7 +26,7 @@ def test_everything_and_the_builtin_categories():
     assert "python.gc" not in enabled
 
 
-def test_categories_that_are_off_by_default_are_named():
+def test_named_categories_are_enabled_despite_their_tags():
     (events, _) = config("--category", "rpc.transport", "--category", "a.b").data_sources
     track_event = events.config.track_event_config
     assert is_category_enabled(track_event, "rpc.transport", ["slow"])
@@ -34,18 +34,18 @@ def test_categories_that_are_off_by_default_are_named():
     assert not is_category_enabled(track_event, "b.c", ["debug"])
 
 
-def test_counters_are_a_data_source():
+def test_counters_add_a_data_source():
     assert [s.config.name for s in config().data_sources] == ["track_event", "linux.process_stats"]
     assert [s.config.name for s in config("--no-counters").data_sources] == ["track_event"]
 
 
-def test_a_ring_repeats_its_state_before_it_wraps():
+def test_clear_period_follows_the_size_of_the_ring():
     assert config().incremental_state_config.clear_period_ms == 512
     assert clear_period_ms(4096) == 20
     assert clear_period_ms(1 << 30) == 1000
 
 
-def test_a_stream_is_written_all_along():
+def test_stream_is_written_into_the_file_periodically():
     made = config("--stream", "--max-size", "1mb")
     assert made.write_into_file
     assert made.max_file_size_bytes == 1 << 20
@@ -56,6 +56,6 @@ def test_a_stream_is_written_all_along():
     ("arguments", "to_file", "policy"),
     [(("--stream",), True, STALL_THEN_DROP), (("--stream",), False, 0), ((), True, 0)],
 )
-def test_only_a_stream_to_a_file_makes_writers_wait(arguments, to_file, policy):
+def test_writers_wait_only_for_a_stream_to_a_file(arguments, to_file, policy):
     source = config(*arguments, to_file=to_file).data_sources[0].config
     assert source.buffer_exhausted_policy == policy

@@ -24,7 +24,7 @@ THREAD = framed(
 )
 
 
-def test_counts():
+def test_whole_packets_are_counted():
     contents = Contents()
     whole = EVENT * 3 + PROCESS * 2 + THREAD
     assert contents.add(whole + EVENT[:-1]) == len(whole)
@@ -46,13 +46,13 @@ def count_file(tmp_path, data: bytes) -> Contents:
     return contents
 
 
-def test_a_file_in_steps(tmp_path, monkeypatch):
+def test_file_is_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "STEP_BYTES", 3)  # less than a packet
     contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
     assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})
 
 
-def test_a_file_that_is_cut_short(tmp_path):
+def test_incomplete_end_of_a_file_is_ignored(tmp_path):
     assert count_file(tmp_path, EVENT * 2 + EVENT[:-1]).events == 2
     assert count_file(tmp_path, b"").events == 0
     assert count_file(tmp_path, b"no trace").events == 0

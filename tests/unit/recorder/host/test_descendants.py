@@ -44,18 +44,18 @@ class Clock:
         return self.now
 
 
-def named(descendants, pid, **said_why):
-    return [line for line in descendants.not_followed(**said_why) if line.startswith(f"{pid} ")]
+def named(descendants, pid, **explained):
+    return [line for line in descendants.not_followed(**explained) if line.startswith(f"{pid} ")]
 
 
-def test_a_connected_one_is_followed(child):
+def test_connected_python_is_followed(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)
     descendants.on_connected(pid)
     descendants.on_connected(os.getpid())
     for clock.now in range(3):
-        descendants.look(os.getpid())
+        descendants.scan(os.getpid())
     assert not named(descendants, pid)
 
 
@@ -67,52 +67,54 @@ def test_a_connected_one_is_followed(child):
         ([], {**OURS, "PYTHONPATH": "y"}, "a PYTHONPATH of its own"),
     ],
 )
-def test_reasons_that_are_seen_at_once(child, monkeypatch, options, environment, reason):
+def test_reason_in_command_line_or_environment_is_found_at_once(
+    child, monkeypatch, options, environment, reason
+):
     monkeypatch.delenv(VARIABLE, raising=False)
     descendants = Descendants(Clock())
     pid = child(*options, **environment)
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     (line,) = named(descendants, pid)
     assert reason in line
-    assert not named(descendants, pid, said_why={pid})
+    assert not named(descendants, pid, explained={pid})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user")
-def test_another_user(child):
+def test_python_of_another_user_is_reported(child):
     descendants = Descendants(Clock())
     pid = child(code=f"import os; os.setuid(65534); {WAITS}", **OURS)
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     (line,) = named(descendants, pid)
     assert "another user (65534)" in line
 
 
-def test_one_that_starts_late_is_given_time(child):
+def test_python_without_reason_is_reported_after_its_startup_time(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)
     for clock.now in (0.0, 0.5):
-        descendants.look(os.getpid())
+        descendants.scan(os.getpid())
         assert not named(descendants, pid)
     clock.now = 1.0
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     (line,) = named(descendants, pid)
     assert "never connected" in line
     descendants.on_connected(pid)
-    descendants.look(os.getpid(), {pid})
+    descendants.scan(os.getpid(), {pid})
     assert not named(descendants, pid)
 
 
-def test_a_followed_one_that_has_executed_an_isolated_python(child):
+def test_followed_process_that_executes_an_isolated_python_is_reported(child):
     descendants = Descendants(Clock())
     pid = child("-I", **OURS)
     descendants.on_connected(pid)
-    descendants.look(os.getpid(), {pid})
+    descendants.scan(os.getpid(), {pid})
     assert not named(descendants, pid)
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     assert named(descendants, pid)
 
 
-def test_one_that_has_executed_something_else(child, tmp_path):
+def test_python_that_executes_another_program_is_not_reported(child, tmp_path):
     clock = Clock()
     descendants = Descendants(clock)
     gate = tmp_path / "gate"
@@ -123,10 +125,10 @@ while not os.path.exists({str(gate)!r}): time.sleep(0.001)
 os.execv("/bin/cat", ["cat"])
 """
     pid = child(code=code, **OURS)
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     gate.touch()
     while "python" in os.readlink(f"/proc/{pid}/exe"):
         time.sleep(0.001)
     clock.now = 5.0
-    descendants.look(os.getpid())
+    descendants.scan(os.getpid())
     assert not named(descendants, pid)

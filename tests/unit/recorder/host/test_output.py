@@ -14,7 +14,7 @@ def path(tmp_path):
     return tmp_path / "trace"
 
 
-def test_a_stream_has_its_name_at_the_end(path):
+def test_stream_gets_its_name_at_the_end(path):
     output = Output(str(path), ring=False)
     os.write(output.fd(), b"data")
     assert os.listdir(path.parent) == ["trace.part"]
@@ -25,7 +25,7 @@ def test_a_stream_has_its_name_at_the_end(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_ring_goes_when_the_trace_is_there(path):
+def test_ring_is_removed_when_the_trace_is_complete(path):
     output = Output(str(path), ring=True)
     assert os.listdir(path.parent) == ["trace.ring"]
     output.fd()
@@ -35,7 +35,7 @@ def test_a_ring_goes_when_the_trace_is_there(path):
     assert os.listdir(path.parent) == ["trace"]
 
 
-def test_a_ring_stays_when_the_trace_cannot_be_written(path):
+def test_ring_is_kept_when_the_trace_cannot_be_written(path):
     output = Output(str(path), ring=True)
     output.fd()
     output.keep_ring_only()
@@ -43,7 +43,7 @@ def test_a_ring_stays_when_the_trace_cannot_be_written(path):
     assert os.listdir(path.parent) == ["trace.ring"]
 
 
-def test_a_trace_that_cannot_have_its_name_keeps_the_other(path):
+def test_trace_that_cannot_be_renamed_keeps_its_temporary_name(path):
     output = Output(str(path), ring=True)
     output.fd()
     path.mkdir()
@@ -53,7 +53,7 @@ def test_a_trace_that_cannot_have_its_name_keeps_the_other(path):
     assert sorted(os.listdir(path.parent)) == ["trace", "trace.part"]
 
 
-def test_a_trace_that_was_removed_is_still_in_the_ring(path):
+def test_error_for_a_removed_trace_names_the_ring(path):
     output = Output(str(path), ring=True)
     output.fd()
     os.unlink(output.part_path)
@@ -62,18 +62,18 @@ def test_a_trace_that_was_removed_is_still_in_the_ring(path):
     output.close()
     assert os.listdir(path.parent) == ["trace.ring"]
     os.unlink(output.ring_path)
-    assert output.recovery() == ""
+    assert output.recovery_hint() == ""
 
 
 @pytest.mark.parametrize("ring", [True, False])
-def test_nothing_is_left_of_what_never_began(path, ring):
+def test_discard_removes_all_files(path, ring):
     output = Output(str(path), ring=ring)
     output.discard()
     output.close()
     assert os.listdir(path.parent) == []
 
 
-def test_an_old_trace_stays_until_the_new_one_is_whole(path):
+def test_old_trace_is_replaced_when_the_new_one_is_complete(path):
     path.write_bytes(b"old")
     output = Output(str(path), ring=False)
     os.write(output.fd(), b"new")
@@ -84,7 +84,7 @@ def test_an_old_trace_stays_until_the_new_one_is_whole(path):
 
 
 @pytest.mark.parametrize("ring", [True, False])
-def test_one_recorder_at_a_time(path, ring):
+def test_second_recorder_with_the_same_output_is_refused(path, ring):
     output = Output(str(path), ring=ring)
     with pytest.raises(CommandError, match="another recording"):
         Output(str(path), ring=ring)
@@ -94,14 +94,14 @@ def test_one_recorder_at_a_time(path, ring):
     second.close()
 
 
-def test_what_cannot_be_written(path):
+def test_unwritable_path_is_refused(path):
     with pytest.raises(CommandError, match=r"No such file.*-o"):
         Output(str(path / "x"), ring=True)
     with pytest.raises(CommandError, match="folder"):
         Output(str(path.parent), ring=True)
 
 
-def test_devices_are_written_directly():
+def test_device_is_written_directly():
     output = Output(os.devnull, ring=True)
     assert (output.direct, output.ring_fd, output.ring_path) == (True, -1, "")
     os.write(output.fd(), b"x")
@@ -110,6 +110,6 @@ def test_devices_are_written_directly():
     output.close()
 
 
-def test_an_empty_name_is_refused():
+def test_empty_path_is_refused():
     with pytest.raises(CommandError, match="file name"):
         Output("", ring=True)

@@ -1,4 +1,4 @@
-"""Starts of interpreters are noticed at once."""
+"""Starts of interpreters are detected at once."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ def runner():
 
 @pytest.fixture
 def starts(runner, tmp_path, monkeypatch):
-    """Watches one program of ours only, else other processes of the machine disturb."""
+    """Watches one program of this test only: other processes of the machine start Pythons too."""
     python = shutil.copy("/bin/true", tmp_path / "python3")
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setenv("PATH", "")
-    looks: list[bool] = []
-    starts = PythonStarts(runner, lambda: looks.append(True))
-    starts.looks = looks  # type: ignore[attr-defined]
+    scans: list[bool] = []
+    starts = PythonStarts(runner, lambda: scans.append(True))
+    starts.scans = scans  # type: ignore[attr-defined]
     yield starts
     starts.close()
 
 
-def test_looks_several_times_after_a_start(starts, runner):
-    assert not runner.run_until(lambda: bool(starts.looks), 50)
+def test_start_causes_several_scans(starts, runner):
+    assert not runner.run_until(lambda: bool(starts.scans), 50)
     subprocess.run([sys.executable], check=True)
-    assert runner.run_until(lambda: len(starts.looks) >= 3, DEADLINE_MS)
+    assert runner.run_until(lambda: len(starts.scans) >= 3, DEADLINE_MS)
 
 
-def test_looks_end_some_time_after_the_last_start(starts, runner, monkeypatch):
+def test_scans_end_after_the_window(starts, runner, monkeypatch):
     monkeypatch.setattr("stretto.recorder.host.python_starts.WINDOW_MS", 0)
     subprocess.run([sys.executable], check=True)
-    assert runner.run_until(lambda: bool(starts.looks), DEADLINE_MS)
-    assert not runner.run_until(lambda: len(starts.looks) > 1, 10 * GAP_MS)
+    assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
+    assert not runner.run_until(lambda: len(starts.scans) > 1, 10 * GAP_MS)
 
 
-def test_more_can_be_watched(starts, runner, tmp_path):
+def test_added_interpreter_is_watched_by_its_real_path(starts, runner, tmp_path):
     other = shutil.copy("/bin/true", tmp_path / "foreign")
     link = tmp_path / "link"
     link.symlink_to(other)
     subprocess.run([other], check=True)
-    assert not runner.run_until(lambda: bool(starts.looks), 50)
+    assert not runner.run_until(lambda: bool(starts.scans), 50)
     starts.add(str(link))
     starts.add(str(tmp_path / "missing"))
     subprocess.run([other], check=True)
-    assert runner.run_until(lambda: bool(starts.looks), DEADLINE_MS)
+    assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
 
 
-def test_nothing_happens_once_it_is_closed(starts, runner):
+def test_no_scan_after_close(starts, runner):
     subprocess.run([sys.executable], check=True)
     starts.close()
-    assert not runner.run_until(lambda: bool(starts.looks), 50)
+    assert not runner.run_until(lambda: bool(starts.scans), 50)
     starts.close()
     starts.add("/bin/sh")
 
 
-def test_which_interpreters(monkeypatch, tmp_path):
+def test_interpreters_on_path_are_found_by_name(monkeypatch, tmp_path):
     for name in ("python3.12", "python", "pypy3", "pythonista", "xpython", "python3-config"):
         (tmp_path / name).touch()
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{tmp_path / 'missing'}")

@@ -6,84 +6,84 @@ import stat
 import pytest
 
 from stretto.base.errors import CommandError
-from stretto.recorder.host import workspace_folder as folder
+from stretto.recorder.host import workspace_folder
 from stretto.recorder.workspace import VARIABLE, Workspace
 
 
 @pytest.fixture
 def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    made = folder.create({"include": ["a\u00e4", "b c"], "max_depth": ["3"]})
+    made = workspace_folder.create({"include": ["a\u00e4", "b c"], "max_depth": ["3"]})
     yield made
-    folder.remove(made)
+    workspace_folder.remove(made)
 
 
-def test_nobody_else_can_enter(workspace, tmp_path):
+def test_folder_is_accessible_to_its_owner_only(workspace, tmp_path):
     assert os.path.dirname(workspace.folder) == str(tmp_path)
     assert stat.S_IMODE(os.stat(workspace.folder).st_mode) == 0o700
 
 
-def test_options_arrive_as_they_left(workspace):
+def test_options_are_read_as_they_were_written(workspace):
     assert workspace.read_options() == {"include": ["a\u00e4", "b c"], "max_depth": ["3"]}
 
 
-def test_found_by_the_environment(workspace, monkeypatch):
+def test_workspace_is_found_by_the_environment(workspace, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    environment = folder.environment(workspace)
+    environment = workspace_folder.environment(workspace)
     assert environment["PYTHONPATH"] == f"{workspace.site}:/mine"
     monkeypatch.setenv(VARIABLE, environment[VARIABLE])
     found = Workspace.from_environment()
     assert found is not None
-    assert found.socket == workspace.socket
+    assert found.producer_socket == workspace.producer_socket
     monkeypatch.delenv(VARIABLE)
     assert Workspace.from_environment() is None
 
 
-def test_an_empty_pythonpath_stays_out(workspace, monkeypatch):
+def test_empty_pythonpath_is_not_appended(workspace, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "")
-    assert folder.environment(workspace)["PYTHONPATH"] == workspace.site
+    assert workspace_folder.environment(workspace)["PYTHONPATH"] == workspace.site
 
 
-def test_notes(workspace):
+def test_note_lines_are_read_once_each(workspace):
     workspace.note(["one", "two"])
     workspace.note(["one"])
     assert workspace.read_notes() == {os.getpid(): ["one", "two"]}
 
 
-def test_notes_to_a_recorder_that_has_gone(workspace):
-    folder.remove(workspace)
+def test_note_after_removal_is_ignored(workspace):
+    workspace_folder.remove(workspace)
     workspace.note(["one"])
     assert not os.path.exists(workspace.folder)
 
 
-def test_no_place(monkeypatch, tmp_path):
-    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path / "missing")])
+def test_error_names_tmpdir_if_no_folder_is_writable(monkeypatch, tmp_path):
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path / "missing")])
     with pytest.raises(CommandError, match="TMPDIR"):
-        folder.create({})
+        workspace_folder.create({})
 
 
-def test_what_a_killed_recorder_left_is_removed(workspace, tmp_path):
+def test_folder_of_a_killed_recorder_is_removed(workspace, tmp_path):
     left = tmp_path / "stretto-left"
     left.mkdir()
-    folder.sweep()
+    workspace_folder.sweep()
     assert left.exists(), "it may be about to get its lock"
-    (left / folder.LOCK).write_text("")
+    (left / workspace_folder.LOCK).write_text("")
     (tmp_path / "another").mkdir()
-    (tmp_path / "another" / folder.LOCK).write_text("")
-    folder.sweep()
+    (tmp_path / "another" / workspace_folder.LOCK).write_text("")
+    workspace_folder.sweep()
     assert not left.exists()
     assert os.path.exists(workspace.folder), "its recorder lives"
     assert (tmp_path / "another").exists()
 
 
 def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     old, new = tmp_path / "stretto-old", tmp_path / "stretto-new"
     for each in (old, new):
         each.mkdir(mode=0o700)
-        (each / f"{folder.LOCK}.new").write_text("")
+        (each / f"{workspace_folder.LOCK}.new").write_text("")
     os.utime(old, (0, 0))
-    folder.sweep()
+    workspace_folder.sweep()
     assert not old.exists()
     assert new.exists(), "it may be about to get its lock"
 
@@ -91,34 +91,34 @@ def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkey
 def test_sweep_follows_no_link(tmp_path, monkeypatch):
     place, target = tmp_path / "place", tmp_path / "stretto-target"
     place.mkdir()
-    monkeypatch.setattr(folder, "_candidates", lambda: [str(place)])
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(place)])
     target.mkdir()
     (target / "precious").write_text("")
     os.utime(target, (0, 0))
     (place / "stretto-link").symlink_to(target)
     (place / "stretto-locked").mkdir()
-    (place / "stretto-locked" / folder.LOCK).symlink_to(target / "precious")
+    (place / "stretto-locked" / workspace_folder.LOCK).symlink_to(target / "precious")
     os.utime(place / "stretto-locked", (0, 0))
-    folder.sweep()
+    workspace_folder.sweep()
     assert (target / "precious").exists()
     assert (place / "stretto-link").is_symlink()
     assert (place / "stretto-locked").exists()
 
 
 def test_folder_of_another_user_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     left = tmp_path / "stretto-left"
     left.mkdir()
     os.utime(left, (0, 0))
     mine = os.geteuid()
-    monkeypatch.setattr(folder.os, "geteuid", lambda: mine + 1)
-    folder.sweep()
+    monkeypatch.setattr(workspace_folder.os, "geteuid", lambda: mine + 1)
+    workspace_folder.sweep()
     assert left.exists()
 
 
-def test_one_in_the_making_is_left_alone(tmp_path, monkeypatch):
-    """At each step of its making another recorder looks what to remove."""
-    monkeypatch.setattr(folder, "_candidates", lambda: [str(tmp_path)])
+def test_folder_that_is_being_created_is_not_swept(tmp_path, monkeypatch):
+    """Another recorder sweeps before each step of the creation."""
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     steps, sweeping = [], []
 
     def sweep_before(module, name):
@@ -128,20 +128,25 @@ def test_one_in_the_making_is_left_alone(tmp_path, monkeypatch):
             if not sweeping:
                 steps.append(name)
                 sweeping.append(name)
-                folder.sweep()
+                workspace_folder.sweep()
                 sweeping.clear()
             return function(*arguments, **named)
 
         monkeypatch.setattr(module, name, step)
 
-    for module, name in ((os, "open"), (os, "mkdir"), (os, "rename"), (folder.fcntl, "flock")):
+    for module, name in (
+        (os, "open"),
+        (os, "mkdir"),
+        (os, "rename"),
+        (workspace_folder.fcntl, "flock"),
+    ):
         sweep_before(module, name)
-    made = folder.create({})
+    made = workspace_folder.create({})
     assert {"open", "flock", "rename", "mkdir"} <= set(steps)
     assert os.path.isdir(made.site)
-    folder.remove(made)
+    workspace_folder.remove(made)
 
 
-def test_a_long_folder_is_passed_over(monkeypatch, tmp_path):
+def test_candidate_that_is_too_long_for_a_socket_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
-    assert all(len(place) < 80 for place in folder._candidates())
+    assert all(len(place) < 80 for place in workspace_folder._candidates())

@@ -1,4 +1,4 @@
-"""The sitecustomize of recorded Pythons: others read it, too, whatever their age."""
+"""The sitecustomize of recorded Pythons: Pythons of every version run it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stretto.recorder import target
 SOURCE = Path(target.__file__).with_name("sitecustomize.py").read_text(encoding="ascii")
 
 
-def test_python_2_understands_it() -> None:
+def test_syntax_is_valid_for_python_2() -> None:
     tree = ast.parse(SOURCE)
     too_new = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal)
     for node in ast.walk(tree):

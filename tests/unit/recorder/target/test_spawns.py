@@ -1,4 +1,4 @@
-"""Which of the Pythons that a process starts can't be recorded."""
+"""Pythons that a process starts by `subprocess`, and that can't be recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from stretto.recorder.host import workspace_folder as folder
+from stretto.recorder.host import workspace_folder
 from stretto.recorder.target.spawns import Spawns, reason
 from stretto.recorder.workspace import VARIABLE
 
@@ -29,7 +29,7 @@ OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{FOLDER}/site:/y"}
         ("python -c x", None, "environment"),
     ],
 )
-def test_reasons(monkeypatch, command, env, why):
+def test_reason_by_option_and_environment(monkeypatch, command, env, why):
     monkeypatch.delenv(VARIABLE, raising=False)
     found = reason(command.split(), env, FOLDER)
     assert why in found
@@ -38,14 +38,14 @@ def test_reasons(monkeypatch, command, env, why):
 
 @pytest.fixture
 def workspace(monkeypatch):
-    """Of a recorder that watches this process; whatever it starts can't be recorded."""
+    """A workspace that is not in the environment: no started Python can be recorded."""
     monkeypatch.delenv(VARIABLE, raising=False)
     original = subprocess.Popen._execute_child  # type: ignore[attr-defined]
-    workspace = folder.create({})
+    workspace = workspace_folder.create({})
     Spawns(workspace)
     yield workspace
     subprocess.Popen._execute_child = original  # type: ignore[attr-defined]
-    folder.remove(workspace)
+    workspace_folder.remove(workspace)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def workspace(monkeypatch):
         (["whatever", "-c", ""], {"executable": sys.executable}),
     ],
 )
-def test_pythons_are_noted_by_their_pid(workspace, command, options):
+def test_unrecordable_python_is_noted_by_its_pid(workspace, command, options):
     with subprocess.Popen(command, **options) as process:
         process.wait()
     (line,) = workspace.read_failures()[process.pid]
@@ -72,13 +72,13 @@ def test_pythons_are_noted_by_their_pid(workspace, command, options):
         (["whatever"], {"executable": "/bin/true"}),
     ],
 )
-def test_nothing_else_is_noted(workspace, command, options):
+def test_other_programs_are_not_noted(workspace, command, options):
     subprocess.run(command, **options, check=True)
     assert workspace.read_failures() == {}
 
 
 @pytest.mark.parametrize("command", [[], ["python-that-is-not-there"], [object()], 7])
-def test_what_fails_fails_as_ever(workspace, command):
+def test_failed_start_raises_the_same_error_as_without_a_recorder(workspace, command):
     with pytest.raises(Exception) as watched:  # noqa: PT011  # whatever it is
         subprocess.Popen(command)
     program = f"import subprocess\ntry: subprocess.Popen({command!r})\n"
@@ -92,7 +92,7 @@ def test_what_fails_fails_as_ever(workspace, command):
         assert repr(watched.value) == alone.stdout.strip()
 
 
-def test_an_iterator_stays_whole(workspace):
+def test_iterator_of_arguments_is_not_consumed(workspace):
     command = iter([sys.executable, "-c", "print('whole')"])
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.communicate()[0] == "whole\n"

@@ -1,0 +1,73 @@
+"""Reports a recording on standard error: progress, errors and the summary."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from stretto.cli.record.progress import Progress
+from stretto.cli.record.summary import summary, whereabouts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from stretto.recorder.host.reporter import RecordingResult
+
+
+class TerminalReporter:
+    """Implements `Reporter` for the command line.
+
+    Args:
+        quiet: print errors only.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._progress = Progress(quiet=quiet)
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether standard error is a terminal, and progress is wanted."""
+        return self._progress.on
+
+    def progress(self, program: int, pids: Collection[int], seconds: float, collected: int) -> None:
+        """Update the progress line."""
+        self._progress.update(program, pids, seconds, collected)
+
+    def stopped(self) -> None:
+        """Remove the progress line."""
+        self._progress.clear()
+
+    def snapshot_written(self, path: str) -> None:
+        """Print where the snapshot is."""
+        self._say(f"stretto: snapshot in {path}")
+
+    def snapshot_failed(self, reason: str) -> None:
+        """Print why there is no snapshot."""
+        self._say(f"stretto: no snapshot: {reason}")
+
+    def error(self, message: str) -> None:
+        """Print an error, even if quiet."""
+        self._progress.clear()
+        _print(f"stretto: {message}")
+
+    def finished(self, result: RecordingResult) -> None:
+        """Print the summary."""
+        text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
+        if result.size is not None:  # otherwise `error` said where the events are
+            text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self._progress.clear()
+            _print(text)
+
+
+def _print(text: str) -> None:
+    if sys.stderr is None:
+        return  # it is closed; print would write to standard output instead
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass  # the reader has gone; the trace is complete without the message

@@ -1,0 +1,237 @@
+"""The recorder: runs a program and records it, from its start to the written trace."""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import TYPE_CHECKING
+
+from stretto.base.errors import StrettoError
+from stretto.base.selector_task_runner import SelectorTaskRunner
+from stretto.recorder.host import workspace_folder
+from stretto.recorder.host.contents import Contents
+from stretto.recorder.host.counters import Counters
+from stretto.recorder.host.descendants import Descendants, has_living_processes
+from stretto.recorder.host.private_recording import PrivateRecording
+from stretto.recorder.host.program import Program
+from stretto.recorder.host.python_starts import PythonStarts
+from stretto.recorder.host.reporter import RecordingResult
+from stretto.recorder.host.saving import save_trace
+from stretto.recorder.host.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.recorder.host.options import RecordingOptions
+    from stretto.recorder.host.output import Output
+    from stretto.recorder.host.recording import Recording
+    from stretto.recorder.host.reporter import Reporter
+    from stretto.recorder.workspace import Workspace
+
+LINGER_MS = 2000
+"""How long the recorder waits for processes that outlive the program."""
+
+SCAN_PERIOD_MS = 50
+"""Time between two scans for such processes."""
+
+SNAPSHOT_TIMEOUT_MS = 5000
+TICK_MS = 1000
+STDERR = 2
+
+
+class Recorder:
+    """Runs one program and records it with its descendants.
+
+    Args:
+        options: what is recorded.
+        output: where the trace goes; the caller closes it, and discards it if `start` fails.
+        reporter: informs the user.
+
+    Raises:
+        StrettoError: the tracing service of a system recording can't be reached.
+    """
+
+    def __init__(self, options: RecordingOptions, output: Output, reporter: Reporter) -> None:
+        self._options = options
+        self._output = output
+        self._reporter = reporter
+        self._runner = SelectorTaskRunner()
+        self._descendants = Descendants()
+        self._python_starts: PythonStarts | None = None
+        self._workspace: Workspace | None = None
+        self._recording = self._make_recording()
+        self._counters: Counters | None = None
+        if options.counters:
+            self._counters = Counters(self._runner, self._recording.add_producer)
+        self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
+        self._program = Program(self._runner, self._snapshots.take)
+        self._contents = Contents()
+        self._waits_for_descendants = True
+        self._started = time.monotonic()
+
+    def _make_recording(self) -> Recording:
+        if not self._options.system:
+            return PrivateRecording(self._runner, self._on_process)
+        # Imported only if wanted: an own service needs none of it.
+        from stretto.recorder.host.system_recording import SystemRecording
+
+        return SystemRecording(self._runner, self._on_process)
+
+    # --- start
+
+    def start(self, path: str, arguments: Sequence[str]) -> None:
+        """Start the recording, and then the program.
+
+        Args:
+            path: of the executable.
+            arguments: its argv.
+
+        Raises:
+            StrettoError, OSError: the program was not started; nothing is left behind but the
+                output.
+        """
+        try:
+            options = {**self._options.target, **self._recording.target_options}
+            self._workspace = workspace_folder.create(options)
+            self._recording.start(self._workspace, self._options, self._output)
+            self._python_starts = PythonStarts(self._runner, self._scan)
+            self._program.start(
+                path,
+                arguments,
+                workspace_folder.environment(self._workspace),
+                stdout=STDERR if self._output.to_stdout else -1,
+            )
+        except (StrettoError, OSError):
+            self._recording.close()
+            self._close()
+            raise
+        _raise_descriptor_limit()
+        self._tick()
+
+    def _close(self) -> None:
+        self._program.close()
+        if self._python_starts is not None:
+            self._python_starts.close()
+        if self._workspace is not None:
+            workspace_folder.remove(self._workspace)
+
+    # --- while the program runs
+
+    def run(self) -> int:
+        """Record until both the program and the recording have ended, and write the trace.
+
+        Returns:
+            The program's exit status, or minus the signal that killed it.
+        """
+        assert self._workspace is not None, "start() comes first"
+        try:
+            self._wait(self._workspace)
+            self._finish(self._workspace)
+            self._runner.run_until(lambda: self._program.ended)
+        finally:
+            self._close()
+        return self._program.status
+
+    def _wait(self, workspace: Workspace) -> None:
+        """Run until the recording has ended, or the program and the processes it leaves behind."""
+        program, recording = self._program, self._recording
+        self._runner.run_until(lambda: program.ended or recording.ended)
+        if program.ended and not recording.ended:
+            self._check_descendants(workspace)
+            self._runner.run_until(
+                lambda: not self._waits_for_descendants or recording.ended or program.interrupted,
+                LINGER_MS,
+            )
+
+    def _check_descendants(self, workspace: Workspace) -> None:
+        # Some may not have connected yet: they have just started, or will be started by a
+        # process that isn't a Python. The environment tells these.
+        lives = self._recording.has_descendants or has_living_processes(workspace.folder)
+        self._waits_for_descendants = lives
+        if lives and not self._recording.ended:
+            self._runner.post_delayed(lambda: self._check_descendants(workspace), SCAN_PERIOD_MS)
+
+    def _on_process(self, pid: int) -> None:
+        self._descendants.on_connected(pid)
+        if self._counters is not None:
+            self._counters.follow(pid)
+
+    def _tick(self) -> None:
+        if self._program.ended or self._recording.ended:
+            return
+        self._scan()
+        self._recording.refresh_pids()
+        if self._counters is not None:
+            self._counters.sample(self._recording.pids)
+        if self._reporter.shows_progress:
+            stats = self._recording.stats()
+            collected = sum(buffer.bytes_written for buffer in stats.buffer_stats)
+            pids = self._recording.pids
+            self._reporter.progress(self._program.pid, pids, self._seconds(), collected)
+        self._runner.post_delayed(self._tick, TICK_MS)
+
+    def _scan(self) -> None:
+        self._descendants.scan(self._program.pid, self._recording.pids)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    # --- the end
+
+    def _finish(self, workspace: Workspace) -> None:
+        if not self._program.ended:
+            self._scan()
+        seconds = self._seconds()
+        self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
+        if self._counters is not None:
+            self._counters.close()
+        self._recording.stop()
+        self._reporter.stopped()
+        size = self._save()
+        stats = self._recording.stats()
+        self._recording.close()
+        if self._recording.error:
+            self._reporter.error(f"the recording ended early: {self._recording.error}")
+        # What was streamed into a pipe can't be read again.
+        counted = not (self._options.stream and self._output.direct)
+        self._reporter.finished(
+            RecordingResult(
+                contents=self._contents if counted else None,
+                stats=stats,
+                not_followed=self._not_followed(workspace),
+                streamed=self._options.stream,
+                path="" if self._output.direct else self._output.path,
+                size=size,
+                seconds=seconds,
+            )
+        )
+
+    def _save(self) -> int | None:
+        """Bring the trace to its place; returns its bytes, None if that failed."""
+        try:
+            return save_trace(self._recording, self._output, self._contents)
+        except StrettoError as error:
+            self._reporter.error(str(error))
+            self._output.discard_if_empty()
+            return None
+
+    def _not_followed(self, workspace: Workspace) -> list[str]:
+        for pid in self._contents.processes:
+            self._descendants.on_connected(pid)
+        followed = self._descendants.followed
+        failures = workspace.read_failures()
+        reasons = list(workspace.read_notes().items())
+        # A sub-interpreter of a recorded process can't be recorded, and writes a failure too.
+        reasons += [(pid, lines) for pid, lines in failures.items() if pid not in followed]
+        reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
+        lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]
+        lines += self._descendants.not_followed(explained=failures)
+        if not lines and not followed:
+            lines.append("the program: it is no Python, and started none")
+        return lines
+
+
+def _raise_descriptor_limit() -> None:
+    """Each recorded process takes descriptors here; the program has started with its own limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
