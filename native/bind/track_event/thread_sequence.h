@@ -16,7 +16,7 @@
 #include "core/track_event.h"
 
 enum {
-  MAX_PLAIN_ARGUMENTS = 6,
+  MAX_PLAIN_ARGUMENTS = 8,
   KEYWORD_ENTRIES = 32,
 };
 
