@@ -141,7 +141,7 @@ class TestConnection:
                 end.sendall(b"\xff" * 64)
                 end.close()
             program.wait_for("connection.problem")
-            assert "hung up" in program.run("connection.problem")
+            assert "disconnected" in program.run("connection.problem")
             assert program.finish() == ""
 
 

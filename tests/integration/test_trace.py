@@ -334,7 +334,7 @@ def test_a_service_that_dies_is_said(place: Place) -> None:
     place.daemon.signal(signal.SIGKILL)
     assert process.wait() == 1
     assert process.popen.stderr is not None
-    assert b"hung up" in process.popen.stderr.read()
+    assert b"disconnected" in process.popen.stderr.read()
     assert not (place.folder / "out").exists()
 
 

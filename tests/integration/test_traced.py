@@ -249,7 +249,7 @@ class TestLog:
             peer = UnixSocket.connect(path)
             peer.send(b"\xff" * 4)
             line = daemon.log()
-            assert f"hung up on a {kind}, process {os.getpid()}: the peer announced" in line
+            assert f"disconnected a {kind}, process {os.getpid()}: the peer announced" in line
             peer.close()
 
 

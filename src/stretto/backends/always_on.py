@@ -253,7 +253,7 @@ class AlwaysOnBackend:
     def _on_gone(self) -> None:
         self._joined = False
         if not self._closed:
-            self.problem = self.problem or "the tracing service hung up: its log may say why"
+            self.problem = self.problem or "the tracing service disconnected: its log may say why"
             self._timer.start()
 
     # --- around forks: first the timer, which makes the other thread

@@ -1,9 +1,9 @@
-"""Calls something once a time has come, on a thread that is there only meanwhile.
+"""A timer that calls a function on its own thread, which exists only while the timer is set.
 
-    set(ms)     in so many ms; again: instead of before
-    on_time()   how many ms until the next time, or None: the thread ends
+    set(ms)     call in `ms` milliseconds; a second call replaces the time
+    on_time()   returns the ms until the next call, or None: the thread ends
 
-The thread is native, and sleeps without the interpreter.
+The thread is native, and sleeps without holding the GIL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Alarm:
     """A timer with a thread.
 
     Args:
-        on_time: raises nothing; may call anything here.
+        on_time: Must not raise; may call every method here.
     """
 
     __slots__ = ("_fd", "_is_set", "_lock", "_on_time", "_own_ident", "_suspended", "_thread")
@@ -35,10 +35,10 @@ class Alarm:
         self._thread: _native.IpcThread | None = None
         self._own_ident = 0
         self._is_set = self._suspended = False
-        self._lock = allocate_lock()  # never held while the thread is waited for
+        self._lock = allocate_lock()  # never held while joining the thread
 
     def set(self, ms: float) -> None:
-        """Have the time come in so many ms."""
+        """Call in `ms` milliseconds."""
         if get_ident() == self._own_ident:
             self._arm(ms)
             return
@@ -46,31 +46,31 @@ class Alarm:
         with self._lock:
             try:
                 self._arm(ms)
-            except OSError:  # it is the first time, or the program has closed the timer
+            except OSError:  # not open yet, or closed by the program
                 self._open()
                 self._arm(ms)
             if self._thread is not None and not self._suspended:
                 self._thread.start()
 
     def suspend(self) -> None:
-        """Have no thread until `resume`: for a fork."""
+        """Stop the thread until `resume`, for a fork."""
         self._suspended = True
         self._join()
 
     def resume(self) -> None:
-        """Go on after `suspend`."""
+        """Continue after `suspend`."""
         with self._lock:
             self._suspended = False
             if self._thread is not None and self._is_set:
                 self._thread.start()
 
     def close(self) -> None:
-        """The time never comes."""
+        """Cancel the timer and free its descriptor."""
         self.suspend()
         self.abandon()
 
     def abandon(self) -> None:
-        """In the child of a fork: the thread was the parent's."""
+        """In the child of a fork: close this process's copy of the timer."""
         self._is_set = False
         if get_ident() != self._own_ident:
             self._thread = None
@@ -78,10 +78,10 @@ class Alarm:
         try:
             os.close(fd)
         except OSError:
-            pass  # it was never set, or the program has closed it
+            pass  # never set, or closed by the program
 
     def _open(self) -> None:
-        self._thread = None  # before its numbers are another's
+        self._thread = None  # before its descriptor numbers are reused
         self._fd = _native.timer_fd()
         self._thread = _native.IpcThread(self._fd, None, self._ring)
 

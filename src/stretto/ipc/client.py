@@ -1,4 +1,4 @@
-"""The client's half of the conversation: binds services, sends requests, sorts the replies.
+"""The client's half of the conversation: binds services, sends requests, dispatches replies.
 
     proxy.invoke("Sync", SyncRequest(), on_reply) --> frame out
     frame in --> Client --> on_reply(reply, has_more) | on_reply(None, False)
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     OnBound = Callable[["ServiceProxy | None"], object]
 
 MAX_ARGS_BYTES = MAX_PAYLOAD_BYTES - 48
-"""Of a request's encoded argument: the frame around it needs the rest."""
+"""Largest encoded argument of a request; the frame around it takes the rest."""
 
 
 class ServiceProxy:
@@ -68,7 +68,7 @@ class ServiceProxy:
             request: Its argument.
             on_reply: Called with each reply and whether more follow, or with None
                 when it is rejected. Without it the host sends no reply at all.
-            fd: Goes with the request; stays the caller's.
+            fd: A descriptor to send with the request, which stays the caller's; -1: none.
 
         Returns:
             False: it was not sent (and `on_reply` has been called with None).
@@ -80,7 +80,7 @@ class ServiceProxy:
 
 
 class _Request:
-    """Who waits for an answer, and to what."""
+    """A request that expects a reply."""
 
     __slots__ = ("answers", "descriptor", "name", "on_reply")
 
@@ -100,7 +100,7 @@ class Client:
 
     Args:
         outbox: Takes the frames to the host.
-        end: The socket, where flows may derive the connection's name from it.
+        end: The socket, from which flows may derive the connection's key.
     """
 
     __slots__ = ("_bindings", "_lock", "_outbox", "_parked_fd", "_requests", "channel")
@@ -108,7 +108,7 @@ class Client:
     def __init__(self, outbox: Outbox, end: End | None = None) -> None:
         self._outbox = outbox
         self.channel = RpcChannel(end, is_server=False, numbered=True)
-        # A reply may arrive on another thread before `invoke` knows its id; and a
+        # A reply may arrive on another thread before `invoke` knows its id. Reentrant: a
         # signal handler may send while its thread does.
         self._lock = RLock()
         self._bindings: dict[int, tuple[ServiceDescriptor, OnBound]] = {}
@@ -119,7 +119,7 @@ class Client:
         """Ask for a service by name.
 
         Args:
-            descriptor: What we know of it.
+            descriptor: The service and its methods.
             on_bound: Called with a proxy, or with None if the host has no such
                 service or has gone.
             flow_key: If not 0, names the connection for flow ids, and is sent along: for
@@ -177,21 +177,21 @@ class Client:
                 )  # fmt: skip
                 if span is not None:
                     with span:
-                        pass  # nobody waits here
+                        pass  # the span of a request that is only sent
         if not request_id and on_reply is not None:
             on_reply(None, False)
         return request_id != 0
 
     def park_fd(self, fd: int) -> None:
-        """A descriptor arrived (-1: none)."""
+        """Keep a descriptor that arrived (-1: none)."""
         self._parked_fd.park(fd)
 
     def take_fd(self) -> int:
-        """The last descriptor that arrived, the caller's from now on; -1: none."""
+        """Return the last descriptor that arrived, owned by the caller from now on; -1: none."""
         return self._parked_fd.take()
 
     def receive(self, payload: bytes) -> None:
-        """Handle the payload of one frame. What isn't understood is dropped."""
+        """Handle the payload of one frame. Unknown frames are dropped."""
         frame = decode_payload(payload)
         if frame is None:
             return
@@ -203,7 +203,7 @@ class Client:
             self._forget(frame.request_id)
 
     def close(self) -> None:
-        """The host has gone: reject everything that waits."""
+        """Reject all pending binds and requests: the host has disconnected."""
         with self._lock:
             waiting = sorted(self._bindings.keys() | self._requests.keys())
         for request_id in waiting:
@@ -255,7 +255,7 @@ class Client:
         request.answers += 1
 
     def _forget(self, request_id: int) -> None:
-        """Reject a request or a bind, whichever has the id."""
+        """Reject the request or bind with this id."""
         with self._lock:
             request = self._requests.pop(request_id, None)
             _, on_bound = self._bindings.pop(request_id, (None, None))

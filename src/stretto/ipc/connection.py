@@ -2,13 +2,13 @@
 
 Rules
 - Nothing blocks: what the socket doesn't take waits in the outbox, which is
-  bounded; a peer that makes it overflow is hung up on.
+  bounded; a peer that makes it overflow is disconnected.
 - A frame whose handling fails (a bug) delays none of those behind it: they are handled first,
   and the exception leaves the task runner from a task of its own.
 - A turn is limited (`BYTES_PER_TURN`): a peer that has sent much waits for the others' turns
   (`Turns`), and nothing more is received from it meanwhile.
-- A callback of the machine may call anything here, `close` too; the machine
-  hears of the end exactly once, and afterwards nothing is sent.
+- A callback of the machine may call every method here, `close` too. The machine is closed
+  exactly once, and afterwards nothing is sent.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Connection:
     """One connected socket. Itself the outbox of its machine.
 
     Args:
-        end: Belongs to this object from now on.
-        runner: Where everything runs.
-        queue: On the same socket.
-        on_closed: Called once, when the connection has ended from whatever side.
-        on_cut_off: Called with the reason before we hang up on a peer that doesn't keep to the
+        end: The socket; owned by this object from now on.
+        runner: The task runner of the connection.
+        queue: The outgoing queue on the same socket.
+        on_closed: Called once, when either side has ended the connection.
+        on_cut_off: Called with the reason before a peer is disconnected because it breaks the
             protocol, or doesn't read.
         turns: Shared with the connections that this one takes turns with.
         urgent: This connection is served before those that are not urgent.

@@ -3,11 +3,10 @@
     frame in --> HostConnection --> handler(request, deferred)
     frame out <-- deferred.resolve(reply) | deferred.reject()
 
-A handler may answer later, or (a stream) several times; it owes exactly one
-last answer. Whatever a client sends that makes no sense gets an error, if it
-waits for an answer at all, and changes nothing; the host's log is told once per
-method and connection. A handler that fails for a reason of its own is a bug:
-its request is rejected, and the exception goes on to the caller of `receive`.
+A handler may reply later, or several times (a stream); its last reply must be sent exactly
+once. A malformed request has no effect; it is answered with an error if it wants a reply, and
+reported once per method and connection. An unexpected exception of a handler is a bug: its
+request is rejected, and the exception is raised to the caller of `receive`.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
@@ -45,7 +44,7 @@ def _nothing(_reason: str) -> None:
 
 
 class Deferred:
-    """The answer that a handler owes."""
+    """The pending reply to a request."""
 
     __slots__ = ("_answers", "_connection", "_request_id", "_traced")
 
@@ -62,23 +61,23 @@ class Deferred:
 
     @property
     def pending(self) -> bool:
-        """Someone waits for it."""
+        """Whether the client still expects a reply."""
         return self._connection is not None
 
     def resolve(self, reply: Message, *, has_more: bool = False, fd: int = -1) -> None:
-        """Answer.
+        """Send a reply.
 
         Args:
-            reply: Dropped if nobody waits for it.
-            has_more: Further answers follow.
-            fd: Goes with it; stays the caller's.
+            reply: Dropped if the client expects none.
+            has_more: Whether further replies follow.
+            fd: A descriptor to send with it, which stays the caller's.
         """
         self._send(reply.encode(), fd, has_more=has_more)
         if not has_more:
             self._connection = None
 
     def reject(self) -> None:
-        """Answer that it failed; the last answer."""
+        """Reply that the request failed; no further reply follows."""
         self._send(b"", -1, success=False)
         self._connection = None
 
@@ -105,7 +104,7 @@ class HostedService:
 
     Args:
         descriptor: Its methods and their ids.
-        handlers: By method name; what is missing is rejected.
+        handlers: Handlers by method name; requests of other methods are rejected.
     """
 
     __slots__ = ("descriptor", "handlers")
@@ -119,17 +118,17 @@ class HostConnection:
     """The state of one client's connection.
 
     Args:
-        services: What the socket offers; their ids count from 1 in this order.
+        services: The services of the socket; their ids count from 1 in this order.
         outbox: Takes the frames to the client.
-        on_refused: The outbox took a frame no more; the connection should end.
-        on_identity: Gets what a client says of itself (SetPeerIdentity).
-        end: The socket, where flows may derive the connection's name from it.
-        on_senseless: Called with the reason, for the first request of each method that is
+        on_refused: Called when the outbox refuses a frame; the connection should end.
+        on_identity: Gets the identity that a client sends (SetPeerIdentity).
+        end: The socket, from which flows may derive the connection's key.
+        on_malformed: Called with the reason, for the first request of each method that is
             rejected because it can't be decoded or breaks the protocol.
     """
 
     __slots__ = (
-        "_on_identity", "_on_refused", "_on_senseless", "_outbox", "_parked_fd", "_reported",
+        "_on_identity", "_on_malformed", "_on_refused", "_outbox", "_parked_fd", "_reported",
         "_services", "channel",
     )  # fmt: skip
 
@@ -141,7 +140,7 @@ class HostConnection:
         on_identity: Callable[[IPCFrame.SetPeerIdentity], object] | None = None,
         end: End | None = None,
         *,
-        on_senseless: Callable[[str], object] = _nothing,
+        on_malformed: Callable[[str], object] = _nothing,
     ) -> None:
         self.channel = RpcChannel(end, is_server=True, numbered=True)
         self._services: tuple[HostedService, ...] = tuple(services)
@@ -149,7 +148,7 @@ class HostConnection:
         self._on_refused = on_refused
         self._parked_fd = ParkedFd()
         self._on_identity = on_identity
-        self._on_senseless = on_senseless
+        self._on_malformed = on_malformed
         self._reported: set[str] = set()
 
     def park_fd(self, fd: int) -> None:
@@ -248,17 +247,17 @@ class HostConnection:
         except (DecodeError, RemoteProtocolError) as error:
             deferred.reject()
             self._report(method.name, str(error))
-        except StrettoError:  # The service refuses it, which is its to say.
+        except StrettoError:  # refused by the service
             deferred.reject()
         except Exception:
             deferred.reject()
             raise
 
     def _report(self, what: str, reason: str) -> None:
-        """Say why something was rejected: once, for a peer may send it for ever."""
+        """Report why a request was rejected, once: a peer may repeat it endlessly."""
         if what not in self._reported:
             self._reported.add(what)
-            self._on_senseless(f"{what}: {reason}")
+            self._on_malformed(f"{what}: {reason}")
 
     def _find(self, service_id: int, method_id: int) -> tuple[HostedService, Method] | None:
         if not 1 <= service_id <= len(self._services):

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 ACCEPTS_PER_TURN = 8
 """Then others get their turn."""
 RETRY_MS = 100
-"""How long a listener rests when the process has no descriptor left."""
+"""Pause of a listener when the process has no descriptor left."""
 
 
 def ignore(_error: StrettoError) -> None:
-    """Who doesn't listen hears nothing."""
+    """Ignore an error: the default of `on_error`."""
 
 
 class Listener:
-    """Hands each new connection on.
+    """Accepts connections and passes them to a callback.
 
     Args:
-        socket: Belongs to this object from now on.
-        runner: Where everything runs.
-        on_connection: Gets each connected socket, to own.
-        on_error: Told when nobody can be accepted, once until somebody is.
+        socket: Owned by this object from now on.
+        runner: The task runner of the listener.
+        on_connection: Gets each connected socket, and owns it.
+        on_error: Called when accepting fails; again only after a success.
     """
 
     __slots__ = ("_failing", "_on_connection", "_on_error", "_runner", "_socket")
@@ -50,7 +50,7 @@ class Listener:
         self._watch()
 
     def close(self) -> None:
-        """Accept nothing more. Connections that exist go on."""
+        """Stop accepting. Existing connections stay open."""
         if self._socket is not None:
             self._runner.unwatch(self._socket.fileno())
             self._socket.close()
@@ -75,7 +75,7 @@ class Listener:
             self._on_connection(end)
 
     def _rest(self, socket: StreamListener, error: TransportError) -> None:
-        """The connection stays in the queue: without a rest this would spin."""
+        """Pause: the connection stays in the backlog, and its descriptor readable."""
         self._runner.unwatch(socket.fileno())
         self._runner.post_delayed(self._watch, RETRY_MS)
         if not self._failing:

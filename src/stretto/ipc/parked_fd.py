@@ -1,7 +1,7 @@
-"""The one place of a connection for a descriptor that arrived and nobody took yet.
+"""Keeps the last descriptor that arrived on a connection until a handler takes it.
 
-As in Perfetto the last one counts: a handler that expects a descriptor takes
-it, and one that a peer sends for nothing is closed when the next one comes.
+As in Perfetto only the last one is kept: an unexpected descriptor is closed when the next one
+arrives.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ParkedFd:
         self._parked: OwnFd | None = None
 
     def park(self, fd: int) -> None:
-        """Own `fd` (-1: none came, nothing changes) in place of an earlier one."""
+        """Own `fd`, and close an earlier one. -1: no descriptor arrived, nothing changes."""
         if fd >= 0:
             self.close()
             self._parked = OwnFd(fd)
@@ -29,7 +29,7 @@ class ParkedFd:
         return parked.fd if parked is not None and parked.is_ours else -1
 
     def close(self) -> None:
-        """Close what nobody took."""
+        """Close the descriptor, if there is one."""
         parked, self._parked = self._parked, None
         if parked is not None:
             parked.close()

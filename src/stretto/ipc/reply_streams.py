@@ -1,13 +1,14 @@
-"""Answers in many parts, sent as fast as the client reads and no faster.
+"""Replies in many parts, sent as fast as the client reads.
 
     handler --add--> | stream | stream | --one part--> outgoing queue --> socket
                          ^                                  |
                          +------ while little waits --------+
 
 Rules
-- One after the other, each part a task of its own: other connections get their turn.
-- Parts are made when there is room for them. A client that doesn't read costs
-  what its queue may hold, and is not hung up on for that.
+- Streams are sent one after the other, each part in its own task, so that other connections
+  get their turns.
+- A part is made when the queue has room. A client that doesn't read keeps its connection, and
+  uses the memory of one queue.
 - An empty reply, without `has_more`, ends a stream.
 """
 
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
     from stretto.ipc.service import Message
 
 MAX_QUEUED_BYTES = 256 << 10
-"""No further part is made while more than this waits for the client."""
+"""No further part is made while more bytes are queued for the client."""
 
 MAX_STREAMS = 16
-"""Of one connection, unfinished."""
+"""Largest number of unfinished streams of a connection."""
 
 
 class ReplyStreams:
-    """What one client is still to be sent.
+    """The unfinished streams of one client.
 
     Args:
-        runner: The connection's.
+        runner: The task runner of the connection.
         connection: To the client; `resume` is its `on_drained`.
     """
 
@@ -51,7 +52,7 @@ class ReplyStreams:
         self._posted = False
 
     def add(self, parts: Iterator[Message], deferred: Deferred) -> None:
-        """Answer with each of `parts`; reject if too many streams wait already."""
+        """Reply with each of `parts`; reject if there are too many streams already."""
         if len(self._streams) >= MAX_STREAMS:
             deferred.reject()
         elif deferred.pending:
@@ -59,14 +60,14 @@ class ReplyStreams:
             self.resume()
 
     def resume(self) -> None:
-        """Go on if there is something to send, and room for it."""
+        """Continue if there is a part to send and room for it."""
         has_room = self._connection.pending_bytes <= MAX_QUEUED_BYTES
         if self._streams and has_room and not self._posted:
             self._posted = True
             self._runner.post(self._send_part)
 
     def close(self) -> None:
-        """Forget everything: the client has gone."""
+        """Drop all streams: the client has disconnected."""
         self._streams.clear()
 
     def _send_part(self) -> None:

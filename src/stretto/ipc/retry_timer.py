@@ -1,12 +1,12 @@
-"""Tries something again and again, ever more slowly, on a thread of its own.
+"""Repeats an attempt with growing pauses, on its own thread.
 
-    start()      now; then after 100 ms, 200 ms, 400 ms ... 2 s, 2 s ...  until it succeeds
-    succeeded    no thread is left
-    start()      goes on with the pauses where it was
-    reset()      what was tried has proved to work: the next pause is 100 ms
+    start()      attempts now; then after 100 ms, 200 ms, 400 ms ... 2 s, 2 s ...
+    success      the thread ends
+    start()      continues with the pause where it was
+    reset()      the next pause is 100 ms again
 
-The thread is native, and sleeps without the interpreter. Not every success lasts: who is let in
-and thrown out at once must not `reset`, or would try without a pause.
+The thread is native, and sleeps without holding the GIL. Call `reset` only when the success
+has lasted: after a connection that is closed at once it would retry without a pause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RetryTimer:
     """Calls `attempt` until it returns True.
 
     Args:
-        attempt: quick, and raises nothing.
+        attempt: Must be quick, and must not raise.
     """
 
     __slots__ = ("_attempt", "_fd", "_lock", "_pause_ms", "_suspended", "_thread", "_wanted")
@@ -37,12 +37,12 @@ class RetryTimer:
         self._attempt = attempt
         self._fd = -1
         self._pause_ms = 0
-        self._lock = allocate_lock()  # never taken by the timer's own thread
+        self._lock = allocate_lock()  # never taken by the timer's thread
         self._suspended = self._wanted = False
         self._open()
 
     def start(self) -> None:
-        """Begin to try, unless that goes on already. Not for the attempt itself."""
+        """Start the attempts, unless they run already. Must not be called by the attempt."""
         with self._lock:
             if not self._wanted and self._fd >= 0:
                 self._wanted = True
@@ -50,34 +50,34 @@ class RetryTimer:
                 self._run()
 
     def reset(self) -> None:
-        """Begin the pauses anew."""
+        """Set the next pause to the first one."""
         self._pause_ms = FIRST_MS
 
     def suspend(self) -> None:
-        """Have no thread until `resume`: for a fork."""
+        """Stop the thread until `resume`, for a fork."""
         with self._lock:
             self._suspended = True
         self._thread.stop()
 
     def resume(self) -> None:
-        """Go on after `suspend`."""
+        """Continue after `suspend`."""
         with self._lock:
             self._suspended = False
             if self._wanted and self._fd >= 0:
                 self._run()
 
     def close(self) -> None:
-        """Try no more."""
+        """End the attempts."""
         self.suspend()
         self.abandon()
 
     def abandon(self) -> None:
-        """In the child of a fork: the thread was the parent's, and nothing is tried."""
+        """In the child of a fork: close this process's copy of the timer."""
         fd, self._fd = self._fd, -1
         try:
             os.close(fd)
         except OSError:
-            pass  # the program has closed it, or we have
+            pass  # closed already
 
     def _open(self) -> None:
         self._fd = _native.timer_fd()
@@ -85,18 +85,18 @@ class RetryTimer:
 
     def _run(self) -> None:
         if not self._suspended:
-            self._thread.stop()  # joins one that has succeeded
+            self._thread.stop()  # joins a thread that has ended
             self._thread.start()
 
     def _set(self) -> bool:
-        """Set the timer; False if that took a new one, which its thread doesn't watch yet."""
+        """Set the timer; False if a new one was made, which the thread doesn't watch yet."""
         pause_ms = self._pause_ms
         self._pause_ms = min(max(FIRST_MS, 2 * pause_ms), LONGEST_MS)
         try:
             _native.set_timer_fd(self._fd, pause_ms)
         except OSError:
-            # The program has closed every descriptor that it didn't know. The old thread must
-            # not close numbers that are the new one's.
+            # The program has closed all descriptors. The old thread must not close numbers
+            # that the new timer reuses.
             del self._thread
             self._open()
             _native.set_timer_fd(self._fd, pause_ms)
@@ -104,7 +104,7 @@ class RetryTimer:
         return True
 
     def _on_time(self) -> bool:
-        # Before the attempt: what it made may break, and want the next `start`, meanwhile.
+        # Set before the attempt: its connection may break at once and call `start`.
         self._wanted = False
         if self._attempt():
             return False

@@ -1,4 +1,4 @@
-"""What a service looks like to the protocol: a name, and methods in order."""
+"""Descriptors of services: a name, and methods in the order of their ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         def encode(self) -> bytes: ...
 
     class Outbox(Protocol):
-        """Where frames leave: `_native.SendQueue`, or one in memory."""
+        """A queue of outgoing frames: `_native.SendQueue`, or one in memory."""
 
         def push(self, frame: bytes, fd: int = -1) -> bool:
             """Send a frame; False: refused whole, the connection is full or broken."""
@@ -48,7 +48,7 @@ class Raw:
 
 
 class Method:
-    """A method: its name, and the types of what goes in and comes out."""
+    """A method: its name, and the types of request and reply."""
 
     __slots__ = ("name", "reply", "request")
 
@@ -62,10 +62,10 @@ class ServiceDescriptor:
     """A service.
 
     Args:
-        name: By which clients bind it.
-        methods: In the order of their ids, which count from 1.
-        trace: The categories of methods that may be traced, by name: `NAME_TRACE` of generated
-            modules.
+        name: The name by which clients bind it.
+        methods: The methods, in the order of their ids, which count from 1.
+        trace: Category by method name, for methods that may be traced: `NAME_TRACE` of
+            generated modules.
     """
 
     __slots__ = ("by_name", "methods", "name", "traced")
@@ -84,7 +84,7 @@ class ServiceDescriptor:
         }
 
     def method_id(self, name: str) -> int:
-        """The id under which a host offers a method."""
+        """The id of a method, which counts from 1."""
         return self.methods.index(self.by_name[name]) + 1
 
 
@@ -93,7 +93,7 @@ def _describer(method: Method) -> Callable[[int, bytes, int], object]:
 
     def describe(kind: int, data: bytes, handles: int) -> object:
         del handles  # not in the bytes
-        # Few ask for it: not on the way of a program that is just traced.
+        # Imported here: rarely needed, and not in a program that is only traced.
         from stretto.protozero.excerpts import excerpt_of
         from stretto.protozero.message import Message
 

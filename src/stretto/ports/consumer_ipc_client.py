@@ -1,21 +1,21 @@
-"""ConsumerPort, the consumer's side: the service behind a socket, as an endpoint.
+"""The consumer's side of ConsumerPort: a service behind a socket, as an endpoint.
 
     caller --requests--> SendQueue --> socket
     Consumer's callbacks, answers <-- task runner <-- socket
 
 Life cycle
-    connect       the socket; requests may be made at once, and wait for the bind
-    on_connect    the service offers ConsumerPort; what waited is sent
-    disconnect    the end; the session with it, unless it is detached
-    abandon       in the child of a fork: the connection is the parent's
+    connect       opens the socket; requests may be made at once, and are kept until the bind
+    on_connect    the service offers ConsumerPort; kept requests are sent
+    disconnect    ends the connection, and the session unless it is detached
+    abandon       in the child of a fork: closes the child's copy of the socket
 
 Rules
 - Everything runs on the task runner's thread.
-- The service must run as our own user or as root: nobody else may have us trust
-  what they call a trace.
-- When the connection ends, requests that wait are not answered: `on_disconnect`
-  is the answer to all of them, and `error` says why.
-- A service that is too old for a request answers as one that has refused it.
+- The service must run as root or as this process's user: traces of other users' services are
+  not trusted.
+- When the connection ends, `on_disconnect` is called instead of the callbacks of pending
+  requests, and `error` holds the reason.
+- A request unknown to an older service counts as refused.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     OnReply = Callable[[Any, bool], object]
 
 MAX_STATE_BYTES = 64 << 20
-"""Of a service's state; a larger one is nonsense."""
+"""Largest accepted state of a service."""
 
 _CONFIG = _STATS = _STATE = 1
-"""Numbers of the only field of their messages."""
+"""Number of the only field in the messages that carry a config, statistics or a state."""
 
-_HUNG_UP = "the tracing service hung up: it was stopped, or its log says why"
+_HUNG_UP = "the tracing service disconnected: it was stopped, or its log says why"
 _REFUSED = (
-    "the tracing service hung up at once: it lets in its own user, root, and the members of "
-    "the group that it was given; be one of them, or run as its user"
+    "the tracing service disconnected at once: it accepts its own user, root, and the members of "
+    "its consumer group; use one of these users, or run the service as yours"
 )
 
 _Capabilities = ipc.TracingServiceCapabilities
@@ -69,12 +69,12 @@ class ConsumerIPCClient:
     Args:
         end: Connected to a service; belongs to this object from now on.
         consumer: Gets the callbacks.
-        runner: Where everything runs.
-        timeout_ms: How long the service may take to offer its ConsumerPort.
+        runner: The task runner of the connection.
+        timeout_ms: Limit for the service's offer of ConsumerPort, in ms.
 
     Attributes:
-        error: Why the connection has ended, and what to do; empty while it lives, and
-            when we have ended it.
+        error: Why the connection has ended, and what to do; empty while it stands, and after
+            `disconnect`.
     """
 
     __slots__ = (
@@ -109,17 +109,17 @@ class ConsumerIPCClient:
             address: A path or `@name`.
             consumer: See the class.
             runner: See the class.
-            timeout_ms: For the connection, and again for the service's first answer.
+            timeout_ms: Limit for the connection, and again for the first answer, in ms.
 
         Raises:
-            TransportError: There is no service, it lets us not in, or it is another user's.
+            TransportError: There is no service, it refuses this user, or it runs as another user.
         """
         try:
             end = UnixSocket.connect(address, timeout_ms)
         except TransportError as error:
             raise TransportError(
                 f"{error} Start it (`stretto traced`), or say in PERFETTO_CONSUMER_SOCK_NAME "
-                "where it listens; a service of root's lets the members of one group in"
+                "where it listens; a service run by root accepts the members of one group"
             ) from error
         uid = end.peer_credentials().uid
         if uid not in (0, os.geteuid()):
@@ -134,21 +134,21 @@ class ConsumerIPCClient:
 
     @property
     def connected(self) -> bool:
-        """The service offers its ConsumerPort, and neither side has hung up."""
+        """Whether the service offers ConsumerPort and the connection stands."""
         return self._proxy is not None and not self._connection.closed
 
     @property
     def closed(self) -> bool:
-        """Either side has hung up."""
+        """Whether either side has closed the connection."""
         return self._connection.closed
 
     def disconnect(self) -> None:
-        """Hang up. Harmless if it has ended."""
+        """Close the connection. Idempotent."""
         self._leaving = True
         self._connection.close()
 
     def abandon(self) -> None:
-        """In the child of a fork: close our copy of the socket, which is the parent's."""
+        """In the child of a fork: close this process's copy of the parent's socket."""
         self._connection.abandon()
         self._drop_waiting()
 
@@ -189,7 +189,7 @@ class ConsumerIPCClient:
     # --- requests
 
     def _invoke(self, name: str, request: Message, on_reply: OnReply, fd: int = -1) -> None:
-        """Send a request, or keep it until the service is bound.
+        """Send a request, now or once the service is bound.
 
         Raises:
             LocalProtocolError: It is too large for a frame.
@@ -212,11 +212,11 @@ class ConsumerIPCClient:
         self, proxy: ServiceProxy, name: str, request: Raw, on_reply: OnReply, fd: int
     ) -> None:
         def on_open_reply(reply: Any, has_more: bool) -> None:
-            # What is rejected because the connection has ended isn't answered.
+            # Requests rejected by the end of the connection get no answer.
             if not self._connection.closed:
                 self._guarded(on_reply, reply, has_more)
 
-        if not proxy.method_id(name):  # Too old to know it.
+        if not proxy.method_id(name):  # unknown to this older service
             self._runner.post(lambda: on_open_reply(None, False))
         elif not proxy.invoke(name, request, on_open_reply, fd):
             self._fail("the tracing service reads no more requests: is it stopped?")
@@ -227,7 +227,7 @@ class ConsumerIPCClient:
         except DecodeError as error:
             self._fail(f"the tracing service sent what can't be read ({error}): is it damaged?")
 
-    def _tell(self, name: str, request: Message) -> None:
+    def _send_without_answer(self, name: str, request: Message) -> None:
         self._invoke(name, request, lambda _reply, _has_more: None)
 
     # --- ConsumerEndpoint: the session
@@ -254,32 +254,32 @@ class ConsumerIPCClient:
 
     def start_tracing(self) -> None:
         """Start a session that was deferred."""
-        self._tell("StartTracing", ipc.StartTracingRequest())
+        self._send_without_answer("StartTracing", ipc.StartTracingRequest())
 
     def change_trace_config(self, config: bytes) -> None:
         """Replace the producer filters of the running session's data sources."""
-        self._tell("ChangeTraceConfig", Raw(bytes_field(_CONFIG, config)))
+        self._send_without_answer("ChangeTraceConfig", Raw(bytes_field(_CONFIG, config)))
 
     def disable_tracing(self) -> None:
-        """End the session without a flush; what was written can be read."""
-        self._tell("DisableTracing", ipc.DisableTracingRequest())
+        """End the session without a flush; its data can be read."""
+        self._send_without_answer("DisableTracing", ipc.DisableTracingRequest())
 
     def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
-        """Have the producers commit what they hold; the answer is whether all did in time."""
+        """Flush the producers; the answer is whether all of them finished in time."""
         request = ipc.FlushRequest(timeout_ms=timeout_ms, flags=flags)
         self._invoke("Flush", request, lambda reply, _has_more: callback(reply is not None))
 
     def free_buffers(self) -> None:
-        """End the session if it runs, and forget it and its data."""
-        self._tell("FreeBuffers", ipc.FreeBuffersRequest())
+        """End the session and free its buffers."""
+        self._send_without_answer("FreeBuffers", ipc.FreeBuffersRequest())
 
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
-        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+        """Keep the session without this consumer, until one of the same uid attaches by `key`."""
         request = ipc.DetachRequest(key=key)
         self._invoke("Detach", request, lambda reply, _has_more: callback(reply is not None))
 
     def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
-        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+        """Attach to a detached session; the answer is its encoded TraceConfig, or None."""
 
         def on_attached(reply: Raw | None, _has_more: bool) -> None:
             if reply is not None:
@@ -295,7 +295,7 @@ class ConsumerIPCClient:
         fd: int | None,
         callback: Callable[[ipc.CloneSessionResponse], None],
     ) -> None:
-        """Make a copy of another session this consumer's own; `fd` stays the caller's."""
+        """Clone another session for this consumer; `fd` stays the caller's."""
 
         def on_cloned(reply: ipc.CloneSessionResponse | None, _has_more: bool) -> None:
             refused = ipc.CloneSessionResponse(
@@ -305,10 +305,10 @@ class ConsumerIPCClient:
 
         self._invoke("CloneSession", request, on_cloned, -1 if fd is None else fd)
 
-    # --- ConsumerEndpoint: its trace, and questions
+    # --- ConsumerEndpoint: reading and queries
 
     def read_buffers(self) -> None:
-        """Have what the trace has got since the last read delivered, as it arrives."""
+        """Read the data added since the last read; it is delivered as it arrives."""
         joiner = SliceJoiner()
 
         def on_slices(reply: Raw | None, has_more: bool) -> None:
@@ -319,12 +319,12 @@ class ConsumerIPCClient:
         self._invoke("ReadBuffers", ipc.ReadBuffersRequest(), on_slices)
 
     def observe_events(self, types: int, callback: Callable[[ipc.ObservableEvents], None]) -> None:
-        """Tell about the session from now on.
+        """Observe events of the session.
 
         Args:
-            types: Bits of ObservableEvents.Type; 0 for no more.
-            callback: Gets the events; it replaces the one before. A service that is too
-                old for this tells one event with nothing in it.
+            types: Bits of ObservableEvents.Type; 0 ends the observation.
+            callback: Gets the events, instead of an earlier callback. From a service without
+                this request it gets one empty event.
         """
         observer = self._observer = object()
 
@@ -350,7 +350,7 @@ class ConsumerIPCClient:
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Who is connected and what runs; `sessions_only` leaves producers out."""
+        """Query producers, data sources and sessions; `sessions_only` leaves producers out."""
         state = bytearray()
 
         def on_part(reply: Raw | None, has_more: bool) -> None:
@@ -364,12 +364,12 @@ class ConsumerIPCClient:
         self._invoke("QueryServiceState", request, on_part)
 
     def query_capabilities(self, callback: Callable[[_Capabilities], None]) -> None:
-        """What this service can do; one that can't say so answers with nothing set."""
+        """Query the capabilities of the service; empty for a service without this request."""
 
-        def on_told(reply: ipc.QueryCapabilitiesResponse | None, _has_more: bool) -> None:
+        def on_capabilities(reply: ipc.QueryCapabilitiesResponse | None, _has_more: bool) -> None:
             callback((reply and reply.capabilities) or _Capabilities())
 
-        self._invoke("QueryCapabilities", ipc.QueryCapabilitiesRequest(), on_told)
+        self._invoke("QueryCapabilities", ipc.QueryCapabilitiesRequest(), on_capabilities)
 
 
 def _close(fd: int) -> None:

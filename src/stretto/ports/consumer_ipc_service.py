@@ -38,12 +38,12 @@ class ConsumerIPCService(IPCService):
     """Accepts consumers.
 
     Args:
-        runner: The service's.
+        runner: The task runner of the service.
         connect: Makes the service's endpoint for a consumer.
-        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
-        may_connect: Says who may be a consumer: by default root and this process's user.
-        allow_network: Whoever reaches a TCP or vsock listener may be one, too.
-        on_error: Told when nobody can be accepted for a while, and why.
+        make_queue: Makes the outgoing queue on a socket; by default `_native.SendQueue`.
+        may_connect: Whether a peer may be a consumer; by default root and this process's user.
+        allow_network: Whether every peer of a TCP or vsock listener may be a consumer, too.
+        on_error: Called when accepting fails, and when a consumer is disconnected.
     """
 
     __slots__ = ("_allow_network", "_connect", "_may_connect")
@@ -64,11 +64,11 @@ class ConsumerIPCService(IPCService):
         self._allow_network = allow_network
 
     def listen(self, socket: StreamListener) -> None:
-        """Accept consumers on one more socket, which belongs to this object from now on."""
+        """Accept consumers on another socket, which is owned by this object from now on."""
         self._accept_from(socket, self.add_connection)
 
     def add_connection(self, end: StreamSocket) -> None:
-        """Serve a consumer on a connected socket, which belongs to this object from now on."""
+        """Serve a consumer on a connected socket, which is owned by this object from now on."""
         peer = end.peer_credentials()
         if not (self._may_connect(peer) if peer else self._allow_network):
             end.close()
@@ -89,7 +89,7 @@ class ConsumerIPCService(IPCService):
             connection,
             connection.give_up,
             end=connection,
-            on_senseless=self._on_senseless("consumer", pid),
+            on_malformed=self._on_rejected("consumer", pid),
         )
         consumer.take_fd = machine.take_fd
         connection.start(machine, on_drained=streams.resume)

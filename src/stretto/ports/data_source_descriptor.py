@@ -1,7 +1,7 @@
-"""DataSourceDescriptor as the service sees it: some flags, and bytes that are not its own.
+"""The fields of a DataSourceDescriptor that the service reads.
 
-What a data source says of itself (categories, counters, what later versions add) is between
-its producer and those who ask for the service's state: the service hands the bytes on.
+All other fields (categories, counters, fields of later versions) are meant for consumers that
+query the service's state: the service passes the encoded descriptor on unchanged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _HEADER_FIELDS: Final = (
 
 
 class DescriptorHeader:
-    """What the service reads of a descriptor; see DataSourceDescriptor for each field.
+    """The fields of a descriptor that the service reads, as in DataSourceDescriptor.
 
     Raises:
-        DecodeError: The descriptor isn't made of fields. What is in those that aren't read
-            here is not looked at.
+        DecodeError: The descriptor isn't a sequence of fields. The contents of other fields
+            are not checked.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class DescriptorHeader:
 
 
 def without_details(descriptor: bytes) -> bytes:
-    """A descriptor that says no more than its header. Raises DecodeError."""
+    """Return the descriptor reduced to the fields of its header. Raises DecodeError."""
     return b"".join(field for raw, field in _fields(descriptor) if raw[0] in _HEADER_FIELDS)
 
 

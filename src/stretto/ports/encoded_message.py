@@ -1,4 +1,4 @@
-"""Encoded messages, taken apart without being decoded: they are large, or not ours to change."""
+"""Edits encoded messages without decoding them: they are large, or must stay unchanged."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ if TYPE_CHECKING:
 
 
 def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
-    """Parts of a message, of at most `limit` bytes each; at least one, which may be empty.
+    """Split a message into parts of at most `limit` bytes; yields at least one, maybe empty.
 
-    Together they mean the same: messages that follow each other are one message, with their
-    repeated fields one after the other.
+    The concatenated parts are the message again (protobuf merges repeated fields).
 
     Args:
-        encoded: Well-formed. A field that is larger than `limit` by itself is left out.
-        limit: At least 1.
+        encoded: A well-formed message. Fields larger than `limit` are left out.
+        limit: Largest size of a part in bytes, at least 1.
     """
     part = bytearray()
     at, end = 0, len(encoded)
@@ -34,7 +33,7 @@ def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
 
 
 def without_field(encoded: bytes, number: int) -> bytes:
-    """A well-formed message without one of its fields."""
+    """Return a well-formed message without the fields of one number."""
     kept = bytearray()
     at, end = 0, len(encoded)
     while at < end:
@@ -46,7 +45,7 @@ def without_field(encoded: bytes, number: int) -> bytes:
 
 
 def field_bytes(encoded: bytes, number: int) -> bytes:
-    """The message in a field: what all its occurrences say together; empty if it isn't there.
+    """Return the message in a field, all occurrences merged; empty if there is none.
 
     Raises:
         DecodeError: `encoded` is malformed.

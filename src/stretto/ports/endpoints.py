@@ -9,11 +9,11 @@ socket an adapter with the same methods stands on each side::
     client  --ProducerEndpoint-->  frames  -->  service    over a socket
     client  <--Producer----------  frames  <--  service
 
-Callbacks arrive on the task runner of whoever owns the object, in the order
+Callbacks arrive on the task runner of the object's owner, in the order
 `on_connect`, `on_tracing_setup`, `setup_data_source`, `start_data_source`,
 (`flush` | `clear_incremental_state`)*, `stop_data_source`, `on_disconnect`.
-A producer must bear a start without a setup, and a stop for an instance it
-doesn't know.
+A producer must accept a start without a setup, and a stop of an unknown
+instance.
 
 Trace data itself does not pass through these objects: see `stretto._native`.
 """
@@ -70,7 +70,7 @@ class ProducerEndpoint(Protocol):
 
 
 class OutOfProcessProducer(Producer, Protocol):
-    """A producer in another process, as the service sees it (the port's host side)."""
+    """A producer in another process, as the service sees it (the service's side of the port)."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
         """Called instead of `on_tracing_setup`: pass the memory on. `fd` stays the service's;
@@ -78,11 +78,11 @@ class OutOfProcessProducer(Producer, Protocol):
 
 
 class RemoteProducerEndpoint(ProducerEndpoint, Protocol):
-    """The service's endpoint for a producer behind a socket: what the port's host calls."""
+    """The service's endpoint for a producer behind a socket: as the port calls it."""
 
     core: _native.ProducerEndpointCore
     producer_provided_shm: bool
-    """Whether the memory that it brought was taken."""
+    """Whether the memory offered by the producer is used."""
 
     def register_encoded_data_source(self, descriptor: bytes) -> None:
         """`register_data_source` with a DataSourceDescriptor as its producer has encoded it.
@@ -116,11 +116,11 @@ class Consumer(Protocol):
 class ConsumerEndpoint(Protocol):
     """What a consumer calls on the service. One consumer, at most one session.
 
-    What has to be answered takes a callback; it is called as a task, once, and never after
+    Requests with an answer take a callback; it is called as a task, once, and never after
     `on_disconnect`.
 
     Attributes:
-        error: Why the connection has ended, if it wasn't this consumer that ended it.
+        error: Why the connection has ended; empty if this consumer ended it.
     """
 
     error: str
@@ -138,14 +138,14 @@ class ConsumerEndpoint(Protocol):
     def read_buffers(self) -> None: ...
     def free_buffers(self) -> None: ...
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
-        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+        """Keep the session without this consumer, until one of the same uid attaches by `key`."""
 
     def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
-        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+        """Attach to a detached session; the answer is its encoded TraceConfig, or None."""
 
     def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
-        """Tell about the session from now on: `types` are bits of ObservableEvents.Type,
-        0 for no more. It replaces what was observed before."""
+        """Report events of the session: `types` are bits of ObservableEvents.Type, 0 ends the
+        observation. Replaces an earlier observation."""
 
     def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
         """The answer is the encoded TraceStats, or None without a session."""
@@ -153,10 +153,10 @@ class ConsumerEndpoint(Protocol):
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Who is connected and what runs; `sessions_only` leaves producers out."""
+        """The producers, data sources and sessions; `sessions_only` leaves producers out."""
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
-        """What this service can do; a service that can't say so answers with nothing set."""
+        """The capabilities of the service; empty for a service without this request."""
 
     def clone_session(
         self,
@@ -172,14 +172,13 @@ class ConsumerEndpoint(Protocol):
 
 
 class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
-    """The service's endpoint for a consumer behind a socket: what the port's host calls."""
+    """The service's endpoint for a consumer behind a socket: as the port calls it."""
 
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
-        """What `read_buffers` would deliver, at the caller's pace: trace bytes, and whether
-        there are more; at least one such pair."""
+        """Yield the trace at the caller's pace, at least once: (trace bytes, whether more follow)."""
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """What `query_service_state` tells, encoded: descriptors are as they came."""
+        """The result of `query_service_state`, encoded; descriptors are passed on unchanged."""
 
 
 class RelayEndpoint(Protocol):
@@ -189,7 +188,7 @@ class RelayEndpoint(Protocol):
         """`system_info`: the other machine's, encoded."""
 
     def sync_clock(self, clocks: Sequence[tuple[int, int]], *, update: bool) -> None:
-        """The other machine's clocks as (id, ns): first a ping, then an update, by which
-        the time on the way can be told."""
+        """The other machine's clocks as (id, ns): first a ping, then an update, which gives
+        the round-trip time."""
 
     def disconnect(self) -> None: ...

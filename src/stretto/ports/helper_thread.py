@@ -1,7 +1,7 @@
-"""Threads of our own that the traced program doesn't notice.
+"""Helper threads, invisible to the traced program.
 
-They are none of `threading`'s: the program's own list of threads stays as it was. All
-signals are blocked in them: a signal has to interrupt the program.
+They are started without `threading`, so they are not in the program's list of threads. They
+block all signals: signals must interrupt the program's own threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def start_helper_thread(function: Callable[[], object]) -> int:
     """Run `function` on a new thread; returns the thread's identifier.
 
     Raises:
-        RuntimeError: The system gives no thread.
+        RuntimeError: The system can't start another thread.
     """
     thread: int = _native.own_work(_start_without_signals, function)
     return thread
@@ -39,7 +39,10 @@ def _start_without_signals(function: Callable[[], object]) -> int:
 
 
 def wait_for_thread_exit(native_id: int) -> None:
-    """CPython counts the system's threads at a fork: one that is about to end still counts."""
+    """Wait until the system has removed a thread that has ended.
+
+    CPython counts the system's threads at a fork, and warns if there is more than one.
+    """
     deadline = monotonic() + END_TIMEOUT_S
     while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:
         sleep(0.0001)

@@ -1,6 +1,6 @@
-"""What accepts the connections of a port: its listeners, the connections, who is hung up on.
+"""The service's side of a port: its listeners, and the connections accepted by them.
 
-`ProducerIPCService` and `ConsumerIPCService` say what becomes of a connection that is accepted.
+`ProducerIPCService` and `ConsumerIPCService` are the ports; this is their common base.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class IPCService:
-    """Listeners, and the connections that came from them.
+    """Listeners, and the connections accepted by them.
 
     Args:
-        runner: The service's.
+        runner: The task runner of the service.
         make_queue: Makes the outgoing queue on a socket: by default `_native.SendQueue`.
-        on_error: Told when nobody can be accepted for a while, and who is hung up on, and why.
+        on_error: Called when accepting fails, and with the reason when a peer is disconnected
+            or its requests are rejected.
     """
 
     __slots__ = ("_connections", "_listeners", "_make_queue", "_on_error", "_runner", "_turns")
@@ -59,13 +60,13 @@ class IPCService:
         *,
         urgent: bool = False,
     ) -> Connection:
-        """A connection that is ours until it closes.
+        """Make a connection, which is kept until it closes.
 
         Args:
-            end: Its socket.
-            kind: What the peer is: a producer, a consumer.
-            pid: The peer's process; 0: it comes over a network.
-            on_closed: Called when it has closed.
+            end: The connected socket.
+            kind: "producer" or "consumer", for messages.
+            pid: The peer's process id; 0 over a network.
+            on_closed: Called once the connection is closed.
             urgent: It is served before those that are not urgent.
         """
 
@@ -74,7 +75,7 @@ class IPCService:
             on_closed()
 
         def on_cut_off(reason: str) -> None:
-            self._on_error(RemoteProtocolError(f"hung up on a {kind}, {_who(pid)}: {reason}"))
+            self._on_error(RemoteProtocolError(f"disconnected a {kind}, {_who(pid)}: {reason}"))
 
         made = Connection(
             end,
@@ -88,15 +89,15 @@ class IPCService:
         self._connections.add(made)
         return made
 
-    def _on_senseless(self, kind: str, pid: int) -> Callable[[str], object]:
-        """What to call with the reason why a request of such a peer was rejected."""
+    def _on_rejected(self, kind: str, pid: int) -> Callable[[str], object]:
+        """A callback that reports why a request of this peer was rejected."""
 
-        def on_senseless(reason: str) -> None:
+        def on_malformed(reason: str) -> None:
             self._on_error(
                 RemoteProtocolError(f"rejected requests of a {kind}, {_who(pid)}: {reason}")
             )
 
-        return on_senseless
+        return on_malformed
 
     @property
     def connection_count(self) -> int:
@@ -104,7 +105,7 @@ class IPCService:
         return len(self._connections)
 
     def close(self) -> None:
-        """Accept nobody any more, and hang up on everybody."""
+        """Close all listeners and connections."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()

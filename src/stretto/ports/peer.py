@@ -1,8 +1,8 @@
-"""Who is at the other end of a connection, and on which machine.
+"""The identity of a connection's peer: its user, process and machine.
 
-Of a unix socket the kernel says it. Over TCP and vsock a peer says it itself, with one
-SetPeerIdentity frame: the first one counts, and until then it is nobody in particular. What
-it says there is a claim. It goes into the trace, and opens nothing.
+On a unix socket the kernel reports it. Over TCP and vsock a peer sends it in a SetPeerIdentity
+frame; the first one counts, and before it the identity is empty. Such an identity is
+unverified: it is written into the trace and grants no permission.
 
 Source: docs/formats/ipc.md, "Peer identity".
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MACHINE_NAME_VARIABLE = "PERFETTO_MACHINE_NAME"
 MAX_NAME_CHARACTERS = 256
-"""Of a machine's name; the rest is cut off."""
+"""Longest name of a machine; longer ones are cut off."""
 
 _U32 = (1 << 32) - 1
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -30,14 +30,16 @@ class Peer:
     """The peer of one connection.
 
     Args:
-        uid: Its user.
-        pid: Its process; 0: unknown.
-        address: Our end of a connection over a network; "": the kernel vouches for the peer.
+        uid: User id.
+        pid: Process id; 0: unknown.
+        address: Local address of a network connection; "" for unix sockets, whose credentials
+            are verified.
 
     Attributes:
-        machine_id: Its machine, 0 for this one (and for a peer that didn't introduce itself).
-        machine_name: What that is called.
-        is_remote: No memory can be shared with it, and nobody vouches for it.
+        machine_id: Id of its machine; 0 for this one, and before a SetPeerIdentity frame.
+        machine_name: Name of its machine.
+        is_remote: Whether it is connected over a network: no memory can be shared with it, and
+            its identity is unverified.
     """
 
     __slots__ = ("_address", "_introduced", "machine_id", "machine_name", "pid", "uid")
@@ -55,7 +57,7 @@ class Peer:
         return bool(self._address)
 
     def introduce(self, identity: IPCFrame.SetPeerIdentity) -> None:
-        """It says who it is. Ignored where the kernel does, and the second time."""
+        """Set the identity of a remote peer. Ignored for unix sockets, and the second time."""
         if not self.is_remote or self._introduced:
             return
         self._introduced = True
@@ -74,18 +76,18 @@ def peer_of(end: StreamSocket) -> Peer:
 
 
 def machine_id(hint: str, address: str) -> int:
-    """A machine's id: a hash of what it says it is, or of where its connection arrived.
+    """The id of a machine: a hash of its hint, or of the local address of its connection.
 
     Args:
-        hint: The same for every connection of a machine; "" if it says nothing.
-        address: Our end of the connection, whose port doesn't count.
+        hint: The same for every connection of a machine; "" if unknown.
+        address: Local address of the connection; its port is left out.
     """
     seed = hint or address.rpartition(":")[0]
     return fnv1a(seed.encode("utf-8", "surrogateescape")) & _U32 or 1
 
 
 def machine_hint() -> str:
-    """What tells this machine, since it was started, from every other one; "" if nothing does."""
+    """The boot id, which is unique to this machine since its start; "" if unknown."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
             return file.read().strip()
@@ -94,7 +96,7 @@ def machine_hint() -> str:
 
 
 def own_identity() -> IPCFrame.SetPeerIdentity:
-    """What this process says of itself to a service over a network."""
+    """The identity that this process sends to a service over a network."""
     return IPCFrame.SetPeerIdentity(
         pid=os.getpid(),
         uid=os.geteuid(),
@@ -104,5 +106,5 @@ def own_identity() -> IPCFrame.SetPeerIdentity:
 
 
 def machine_name() -> str:
-    """What this machine is called in traces of others."""
+    """The name of this machine in traces of other machines."""
     return os.environ.get(MACHINE_NAME_VARIABLE) or os.uname().sysname

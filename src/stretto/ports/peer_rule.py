@@ -1,7 +1,7 @@
-"""Who may be a consumer: it starts sessions, and reads what every producer wrote.
+"""Which peers may be consumers, who can start sessions and read every producer's data.
 
-By default the service's own user, and root; the members of one group, if the
-service is given one. The kernel says who is at the other end.
+By default root and the service's own user; in addition the members of one group, if
+configured. The credentials are those reported by the kernel.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ROOT = 0
 
 
 class PeerRule:
-    """Says whether a peer may connect.
+    """A rule for peers: calling it returns whether the peer may connect.
 
     Args:
-        group: Its members may, too.
-        uid: The service's user, by default this process's.
+        group: Id of a group whose members may connect, too.
+        uid: The service's user; by default the user of this process.
     """
 
     __slots__ = ("_group", "_uid")

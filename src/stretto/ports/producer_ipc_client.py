@@ -1,29 +1,29 @@
-"""ProducerPort, the producer's side: the service behind a socket, as an endpoint.
+"""The producer's side of ProducerPort: a service behind a socket, as an endpoint.
 
     calling threads  --requests-->  SendQueue  -->  socket
     writing threads  --CommitData-->   "
     IPC thread       <--replies, commands--  socket  --> Producer's callbacks
 
 Life cycle
-    ProducerIPCClient(...)   nothing happens yet
+    ProducerIPCClient(...)   sends nothing yet
     connect_and_wait()    the handshake and every command that follows from it,
                           on the calling thread; then the IPC thread takes over
-    connect_soon()        the same on the IPC thread, while the caller goes on
-    suspend / resume      around a fork in the parent: no thread meanwhile
-    abandon               in the child of a fork: forget, and touch nothing
-    disconnect            the end
+    connect_soon()        the same on the IPC thread; returns at once
+    suspend / resume      around a fork in the parent: stops the IPC thread meanwhile
+    abandon               in the child of a fork: closes the descriptor, sends nothing
+    disconnect            ends the connection
 
 Rules
 - Callbacks run on the IPC thread, or inside `connect_and_wait` on its caller's.
-  They may call anything here. One that raises ends the connection.
-- Trace data never passes through Python: the arbiter sends it.
-- The service must run as our own user or as root: nobody else may hand us
-  memory or switch tracing on. Over a network nobody can say who it is; who names
-  such an address trusts whoever is there.
-- Memory that was written to before (`startup_memory`) is offered with the handshake. The
-  service that takes it has no other; `on_tracing_setup` comes with the handshake then.
-- Over a network there is no shared memory: we say who we are (`peer`), and trace
-  data goes inside of messages, from memory of our own.
+  They may call every method here. An exception in one ends the connection.
+- Trace data doesn't pass through Python: the arbiter sends it.
+- The service must run as root or as this process's user: no other user may provide memory or
+  start tracing. Over a network the service's user is unknown; choosing such an address means
+  to trust it.
+- Memory filled earlier (`startup_memory`) is offered with the handshake. If the service
+  accepts it, `on_tracing_setup` is called during the handshake.
+- Over a network no memory is shared: this process sends its identity (`peer`), and trace data
+  inside messages.
 - The socket is shut down before its number is free again, so a late commit can
   never reach another file.
 """
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceDescriptor
 
 RECEIVES_PER_CALL = 8
-"""Then the IPC thread lets go of the GIL, and looks again."""
+"""After so many the IPC thread releases the GIL, then continues."""
 
 DRAIN_INTERVAL_MS = 10
-"""How often the handshake, which waits for input only, tries to get rid of its output."""
+"""How often the handshake, which waits for input only, retries to send its output."""
 
 EMULATED_SHM_BYTES = 1 << 20
-"""Memory of a producer that shares none, unless it asks for another size."""
+"""Memory of a producer that shares none; `ProducerHints.shm_size` overrides it."""
 
 MIN_PAGE_BYTES = 4096
 
@@ -75,11 +75,11 @@ class ProducerHints:
     """What a producer tells the service about itself.
 
     Args:
-        name: Of the producer, by default of the process.
-        page_size: Bytes of a page of shared memory; 0: the service decides.
-        shm_size: Bytes of shared memory; 0: the service decides.
+        name: Name of the producer.
+        page_size: Size of a page of shared memory in bytes; 0: the service decides.
+        shm_size: Size of the shared memory in bytes; 0: the service decides.
         sdk_version: Shown in the state of the service.
-        smb_scraping: The service may read chunks that aren't complete yet.
+        smb_scraping: Whether the service may read chunks that aren't complete yet.
     """
 
     __slots__ = ("name", "page_size", "sdk_version", "shm_size", "smb_scraping")
@@ -106,8 +106,8 @@ class ProducerIPCClient:
     Args:
         end: Connected to a service; belongs to this object from now on.
         producer: Gets the callbacks; registers its data sources in `on_connect`.
-        hints: See there.
-        memory: What was written to before there was a connection, if anything.
+        hints: Sent with InitializeConnection.
+        memory: Memory that writers have filled before this connection, if any.
     """
 
     __slots__ = (
@@ -155,11 +155,11 @@ class ProducerIPCClient:
             address: A path, `@name`, or one of a network (`base.socket_address`).
             producer: See the class.
             hints: See the class.
-            timeout_ms: For the connection alone; the handshake has its own.
+            timeout_ms: Limit for the connection, in ms; the handshake has its own.
             memory: See the class.
 
         Raises:
-            TransportError: There is no service, or it is another user's.
+            TransportError: There is no service, or it runs as another user.
         """
         end = connect(address, timeout_ms)
         peer = end.peer_credentials()
@@ -173,23 +173,23 @@ class ProducerIPCClient:
 
     @property
     def connected(self) -> bool:
-        """The handshake is done, and neither side has hung up."""
+        """Whether the handshake is done and the connection stands."""
         return self._proxy is not None and not self._gone and not self._queue.broken
 
     # --- life cycle
 
     def connect_and_wait(self, deadline_ms: float = 5000) -> None:
-        """Shake hands, and deliver every command that follows from the registrations.
+        """Perform the handshake and every command that follows from the registrations.
 
-        When it returns, the data sources that the running sessions want are set
-        up and started, and the IPC thread runs.
+        When it returns, the data sources of the running sessions are set up and started, and
+        the IPC thread runs.
 
         Args:
-            deadline_ms: For all of it.
+            deadline_ms: Limit for all of it, in ms.
 
         Raises:
-            TransportError: The service didn't answer in time, or hung up.
-            RemoteProtocolError: What answers is no service for producers.
+            TransportError: The service didn't answer in time, or disconnected.
+            RemoteProtocolError: The peer offers no ProducerPort.
         """
         deadline = time.monotonic() + deadline_ms / 1000
         try:
@@ -202,20 +202,19 @@ class ProducerIPCClient:
             self._wait(self._sync, deadline)
             self.resume()
         except BaseException:
-            # Ctrl-C and a callback's mistake leave nothing half open either.
+            # After Ctrl-C or an exception of a callback, too.
             self.disconnect()
             raise
 
     def connect_soon(self, on_connected: Callable[[], None]) -> None:
-        """Shake hands on the IPC thread; returns at once.
+        """Perform the handshake on the IPC thread; returns at once.
 
         Args:
-            on_connected: Called there once every command that follows from the
-                registrations is delivered. What goes wrong before that
-                disconnects the producer.
+            on_connected: Called there once every command that follows from the registrations
+                is delivered. A failure before that disconnects the producer.
 
         Raises:
-            TransportError: The service has hung up already.
+            TransportError: The service has disconnected already.
         """
 
         def on_bound() -> None:
@@ -227,13 +226,13 @@ class ProducerIPCClient:
 
         self._bind(on_bound)
         if self._gone:
-            raise TransportError("the tracing service hung up: its log may say why")
+            raise TransportError("the tracing service disconnected: its log may say why")
         self.resume()
 
     def suspend(self) -> None:
-        """Stop the IPC thread before a fork. Commands wait in the socket meanwhile.
+        """Stop the IPC thread before a fork. Commands stay in the socket meanwhile.
 
-        Within a callback nothing is stopped: the thread that forks is the IPC thread.
+        Within a callback it has no effect: the thread that forks is the IPC thread.
         """
         thread = self._thread
         if thread is not None and not self._within_callback():
@@ -246,9 +245,9 @@ class ProducerIPCClient:
             thread.start()
 
     def abandon(self) -> None:
-        """In the child of a fork: close our copy of the socket, which is the parent's.
+        """In the child of a fork: close this process's copy of the parent's socket.
 
-        Nothing is sent, nobody is called back. Only `disconnect` may follow.
+        Sends nothing and calls no callback. Only `disconnect` may follow.
         """
         self._gone = True
         self._ipc_thread_ident = 0
@@ -257,10 +256,10 @@ class ProducerIPCClient:
         self._end.close()
 
     def disconnect(self) -> None:
-        """Hang up. Harmless if it has ended. The producer gets no callback.
+        """End the connection, without a callback to the producer. Idempotent.
 
-        What is batched is sent if the socket takes it. Within a callback the
-        descriptor stays open until that returns: the IPC thread needs its number.
+        Batched commits are sent if the socket accepts them. Within a callback the descriptor
+        stays open until the callback returns: the IPC thread needs its number.
         """
         if self._arbiter is not None and not self._gone:
             self._arbiter.flush()
@@ -273,23 +272,22 @@ class ProducerIPCClient:
             self._end.close()
 
     def _within_callback(self) -> bool:
-        # `get_ident` may be gone when Python ends; callbacks are by then.
+        # `get_ident` may be None when Python ends; no callback runs by then.
         return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
     def __del__(self) -> None:
-        # Forgotten, as a socket may be (and with its ResourceWarning). Writers may
-        # still have the arbiter: its queue must not outlive our descriptor.
+        # Writers may still hold the arbiter: its queue must not outlive the descriptor.
         self.disconnect()
 
     def _end_connection(self) -> None:
-        """No byte is sent or read from now on."""
+        """Stop all sending and reading."""
         if self._gone:
             return
         self._gone = True
         if self._arbiter is not None:
             self._arbiter.disable()
         self._end.shutdown()
-        # The queue finds out by trying to send; an empty frame means nothing.
+        # Sending an empty frame, which has no meaning, marks the queue as broken.
         self._queue.push(b"\0\0\0\0")
         self._queue.drain()
         self._client.close()
@@ -298,7 +296,7 @@ class ProducerIPCClient:
 
     def _bind(self, done: Callable[[], None]) -> None:
         if self._end.peer_credentials() is None:
-            self._say_who_we_are()
+            self._send_identity()
 
         def on_bound(proxy: ServiceProxy | None) -> None:
             self._proxy = proxy
@@ -306,7 +304,7 @@ class ProducerIPCClient:
 
         self._client.bind(PRODUCER_PORT, on_bound)
 
-    def _say_who_we_are(self) -> None:
+    def _send_identity(self) -> None:
         from stretto.ports.peer import own_identity
 
         self._queue.push(encode_frame(ipc.IPCFrame(set_peer_identity=own_identity())))
@@ -326,7 +324,7 @@ class ProducerIPCClient:
         self._producer.on_connect()
 
     def _offer(self, request: _Request) -> int:
-        """Put our own memory into the request; its descriptor, or -1."""
+        """Offer the startup memory in the request; return its descriptor, or -1."""
         memory = self._memory
         if memory is None or self._end.peer_credentials() is None:
             return -1
@@ -340,7 +338,7 @@ class ProducerIPCClient:
     ) -> None:
         if reply is None:
             if self._gone:
-                return  # it hung up
+                return  # the service disconnected
             raise RemoteProtocolError(
                 "the service refuses this producer: it is locked down, or has too many"
             )
@@ -348,7 +346,7 @@ class ProducerIPCClient:
         self._patches_directly = reply.direct_smb_patching_supported
         memory, self._memory = self._memory, None
         if memory is not None and memory.settle(
-            reply, self._way(), scrapable=self._hints.smb_scraping
+            reply, self._commit_channel(), scrapable=self._hints.smb_scraping
         ):
             self._arbiter = memory.arbiter
             self._producer.on_tracing_setup(self._arbiter)
@@ -357,13 +355,13 @@ class ProducerIPCClient:
         self.sync(done)
 
     def _wait(self, ask: Callable[[Callable[[], None]], None], deadline: float) -> None:
-        """Ask something, and handle input until the answer has come."""
+        """Call `ask`, and handle input until its callback is called."""
         answers: list[bool] = []
         ask(lambda: answers.append(True))
         while True:
             self._queue.drain()
             if self._gone or self._queue.broken:
-                raise TransportError("the tracing service hung up: its log may say why")
+                raise TransportError("the tracing service disconnected: its log may say why")
             if answers:
                 return
             remaining_ms = (deadline - time.monotonic()) * 1000
@@ -390,21 +388,21 @@ class ProducerIPCClient:
         self._invoke("UnregisterDataSource", ipc.UnregisterDataSourceRequest(data_source_name=name))
 
     def notify_flush_complete(self, request_id: int) -> None:
-        """Everything that was written is committed; the answer goes behind it."""
+        """Commit everything written so far, then answer the flush request."""
         if self._arbiter is not None:
             self._arbiter.notify_flush_complete(request_id)
         else:
             self._invoke("CommitData", ipc.CommitDataRequest(flush_request_id=request_id))
 
     def notify_data_source_started(self, instance_id: int) -> None:
-        """The instance runs."""
+        """Report that the instance runs."""
         self._invoke(
             "NotifyDataSourceStarted",
             ipc.NotifyDataSourceStartedRequest(data_source_id=instance_id),
         )
 
     def notify_data_source_stopped(self, instance_id: int) -> None:
-        """The instance has ended; what it wrote goes before."""
+        """Report that the instance has ended, after committing its data."""
         if self._arbiter is not None:
             self._arbiter.flush()
         self._invoke(
@@ -413,11 +411,11 @@ class ProducerIPCClient:
         )
 
     def activate_triggers(self, names: Sequence[str]) -> None:
-        """Pull triggers."""
+        """Activate triggers."""
         self._invoke("ActivateTriggers", ipc.ActivateTriggersRequest(trigger_names=list(names)))
 
     def sync(self, callback: Callable[[], None]) -> None:
-        """Call back once the service has handled everything sent before, or can't any more."""
+        """Call back once the service has handled all earlier requests, or the connection ended."""
         self._invoke("Sync", ipc.SyncRequest(), lambda _reply, _has_more: callback())
 
     def _invoke(
@@ -431,13 +429,13 @@ class ProducerIPCClient:
             return
         known = self._proxy.method_id(name) != 0
         if not self._proxy.invoke(name, request, on_reply, fd) and known:
-            # A service that has let a mebibyte of requests pile up is no service.
+            # The queue of a mebibyte is full: the service has stopped reading.
             self._end_connection()
 
     # --- input
 
     def _on_readable(self) -> bool:
-        """The IPC thread's callback; False: read no more."""
+        """Handle input on the IPC thread; False: stop reading."""
         self._ipc_thread_ident = get_ident()
         was_gone = self._gone
         try:
@@ -445,7 +443,7 @@ class ProducerIPCClient:
         except RemoteProtocolError:
             self._end_connection()
         except BaseException:
-            # A callback's mistake: what it left is unknown, so nothing goes on.
+            # An exception of a callback: the state is unknown, so the connection ends.
             self._end_connection()
             raise
         finally:
@@ -453,7 +451,7 @@ class ProducerIPCClient:
                 self._producer.on_disconnect()
             self._ipc_thread_ident = 0
             if self._left_within_callback:
-                self._thread = None  # which ends when this returns
+                self._thread = None  # it ends when this method returns
                 self._end.close()
         return not self._gone
 
@@ -466,7 +464,7 @@ class ProducerIPCClient:
             self._end_connection()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; False: nothing more now."""
+        """Receive once and dispatch; False: there is no more input now."""
         received = self._end.recv_into(self._reader.space())
         if received is None:
             return False
@@ -482,7 +480,7 @@ class ProducerIPCClient:
 
     def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
         if command is None:
-            return  # rejected: the connection ends, or never was initialized
+            return  # rejected: the connection has ended, or was never initialized
         producer = self._producer
         if (setup := command.setup_data_source) is not None:
             producer.setup_data_source(setup.new_instance_id, _config(setup))
@@ -514,7 +512,7 @@ class ProducerIPCClient:
                 os.close(fd)
         self._producer.on_tracing_setup(self._arbiter)
 
-    def _way(self) -> tuple[_native.SendQueue, int, int, int, int]:
+    def _commit_channel(self) -> tuple[_native.SendQueue, int, int, int, int]:
         assert self._proxy is not None
         return (
             self._queue,
@@ -525,16 +523,16 @@ class ProducerIPCClient:
         )
 
     def _make_arbiter(self, fd: int, page_size: int) -> _native.Arbiter:
-        way = self._way()
+        channel = self._commit_channel()
         if self._emulates:
             hints = self._hints
             size = hints.shm_size or EMULATED_SHM_BYTES
             page_size = page_size or MIN_PAGE_BYTES
             size -= size % page_size
-            return _native.Arbiter.emulated(size, page_size, *way, hints.smb_scraping)
+            return _native.Arbiter.emulated(size, page_size, *channel, hints.smb_scraping)
         if fd < 0:
             raise RemoteProtocolError("the service set up tracing without shared memory")
-        return _native.Arbiter.over_ipc(fd, page_size, *way, self._patches_directly)
+        return _native.Arbiter.over_ipc(fd, page_size, *channel, self._patches_directly)
 
 
 def _config(

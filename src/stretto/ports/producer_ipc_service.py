@@ -30,13 +30,13 @@ class ProducerIPCService(IPCService):
     """Accepts producers.
 
     Args:
-        runner: The service's.
+        runner: The task runner of the service.
         connect: Makes the service's endpoint for a producer.
-        make_queue: Makes the outgoing queue on a socket: `_native.SendQueue`.
-        scrape_by_default: Scrape the memory of producers that don't say whether
-            it may be.
-        connect_relay: Makes the service's endpoint for a relay, on sockets that are for them.
-        on_error: Told when nobody can be accepted for a while, and why.
+        make_queue: Makes the outgoing queue on a socket; by default `_native.SendQueue`.
+        scrape_by_default: Whether to scrape the memory of producers whose request leaves
+            the scraping mode open.
+        connect_relay: Makes the service's endpoint for a relay; None: relays are refused.
+        on_error: Called when accepting fails, and when a producer is disconnected.
     """
 
     __slots__ = ("_connect", "_connect_relay", "_scrape_by_default")
@@ -57,11 +57,11 @@ class ProducerIPCService(IPCService):
         self._scrape_by_default = scrape_by_default
 
     def listen(self, socket: StreamListener, *, relays: bool = False) -> None:
-        """Accept producers on one more socket, which belongs to this object from now on.
+        """Accept producers on another socket.
 
         Args:
-            socket: Of any kind.
-            relays: Accept relays of other machines, too.
+            socket: A listener of any kind; belongs to this object from now on.
+            relays: Whether to accept relays of other machines, too.
         """
 
         def accept(end: StreamSocket) -> None:
@@ -70,7 +70,7 @@ class ProducerIPCService(IPCService):
         self._accept_from(socket, accept)
 
     def add_connection(self, end: StreamSocket, *, relays: bool = False) -> None:
-        """Serve a producer on a connected socket, which belongs to this object from now on."""
+        """Serve a producer on a connected socket, which is owned by this object from now on."""
         peer = peer_of(end)
         producer = RemoteProducer(self._connect, peer, self._scrape_by_default)
         hosted: list[RemoteProducer | RemoteRelay] = [producer]
@@ -89,7 +89,7 @@ class ProducerIPCService(IPCService):
             connection.give_up,
             peer.introduce,
             connection,
-            on_senseless=self._on_senseless("producer", peer.pid),
+            on_malformed=self._on_rejected("producer", peer.pid),
         )
         producer.take_fd = machine.take_fd
         connection.start(machine, producer.commit_frames)

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 MAX_PART_BYTES = MAX_FRAME_BYTES - 128
-"""Of an encoded message inside a reply."""
+"""Largest encoded message inside a reply."""
 
 _TRACE_CONFIG = 1
 """Of EnableTracingRequest and ChangeTraceConfigRequest."""
 _CONFIG = _STATS = _STATE = 1
-"""Numbers of the only field of their replies."""
+"""Number of the only field in the replies that carry a config, statistics or a state."""
 _WRITER_STATS = 18
 
 SHOWN_NAME = 60
@@ -61,16 +61,16 @@ _NO_BUGREPORTS = (
 
 
 class RemoteConsumer:
-    """A consumer at the other end of a connection; what the service calls `Consumer`.
+    """A consumer at the other end of a connection: the service's `Consumer`.
 
     Args:
         connect: Makes the service's endpoint.
-        uid: Whose process it is.
-        streams: Send it what is large.
-        on_error: Told what can't be sent to it.
+        uid: The user of the consumer.
+        streams: Sends large replies.
+        on_error: Called with errors about data that can't be sent.
 
     Attributes:
-        take_fd: Gives the descriptor that came with a request, or -1.
+        take_fd: Returns the descriptor that came with a request, or -1.
     """
 
     __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_on_error", "_streams", "take_fd")
@@ -85,14 +85,14 @@ class RemoteConsumer:
         self._streams = streams
         self._on_error = on_error
         self._enabling: Deferred | None = None
-        self._ended: str | None = None  # An end that nobody has asked for yet.
+        self._ended: str | None = None  # The session ended before an EnableTracing waited for it.
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
         self._endpoint = connect(self, uid)
 
     @property
     def service(self) -> HostedService:
-        """Its requests, for its connection to hold: what holds them holds this object."""
+        """The handlers of its requests. The connection that holds them keeps this object alive."""
         return HostedService(CONSUMER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
@@ -125,7 +125,7 @@ class RemoteConsumer:
         config = _config_in(request)
         other = ipc.EnableTracingRequest.decode(without_field(request.data, _TRACE_CONFIG))
         if self._enabling is not None:
-            self._enabling.reject()  # As in Perfetto, the last one is told.
+            self._enabling.reject()  # As in Perfetto, only the last one is answered.
         self._enabling = deferred
         if other.attach_notification_only:
             if self._ended is not None:
@@ -204,7 +204,9 @@ class RemoteConsumer:
             if stats is None:
                 deferred.reject()
                 return
-            if len(stats) > MAX_PART_BYTES:  # Thousands of writers; all else is small.
+            if (
+                len(stats) > MAX_PART_BYTES
+            ):  # only the statistics of thousands of writers are that large
                 stats = without_field(stats, _WRITER_STATS)
             deferred.resolve(Raw(bytes_field(_STATS, stats)))
 
@@ -221,7 +223,7 @@ class RemoteConsumer:
         self._on_error(
             RemoteProtocolError(
                 f"the descriptor of data source {name[:SHOWN_NAME]!r} has {size} bytes, which "
-                "don't fit into a frame: a consumer that asks gets only its name and flags"
+                "don't fit into a frame: consumers get only its name and flags"
             )
         )
 
@@ -229,7 +231,7 @@ class RemoteConsumer:
         self, _request: ipc.QueryCapabilitiesRequest, deferred: Deferred
     ) -> None:
         self._endpoint.query_capabilities(
-            lambda told: deferred.resolve(ipc.QueryCapabilitiesResponse(capabilities=told))
+            lambda found: deferred.resolve(ipc.QueryCapabilitiesResponse(capabilities=found))
         )
 
     def _save_trace_for_bugreport(
@@ -253,16 +255,16 @@ class RemoteConsumer:
         if self._events is None:
             return
         for part in split_message(events.encode(), MAX_PART_BYTES):
-            told = ipc.ObserveEventsResponse(events=ipc.ObservableEvents.decode(part))
-            self._events.resolve(told, has_more=True)
+            response = ipc.ObserveEventsResponse(events=ipc.ObservableEvents.decode(part))
+            self._events.resolve(response, has_more=True)
 
     # --- calls of the service (Consumer)
 
     def on_connect(self) -> None:
-        """Nothing goes over the wire: the consumer knows by the reply to its bind."""
+        """Send nothing: the reply to its bind tells the consumer."""
 
     def on_disconnect(self) -> None:
-        """Nothing goes over the wire: the consumer knows by our hanging up."""
+        """Send nothing: the end of the connection tells the consumer."""
 
     def on_tracing_disabled(self, error: str) -> None:
         deferred, self._enabling = self._enabling, None
@@ -275,7 +277,7 @@ class RemoteConsumer:
         deferred.resolve(response)
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
-        """Never called: the trace is pulled."""
+        """Never called: the trace is read with `trace_pieces`."""
 
 
 def _config_in(request: Raw) -> bytes:

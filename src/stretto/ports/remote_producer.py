@@ -5,17 +5,17 @@
     commands   <-- the service, as the GetAsyncCommand stream
 
 Rules
-- A producer exists from its InitializeConnection on; whatever comes before is
-  rejected, and so is a second one.
-- Who it is says the kernel, never the producer; over a network, where nobody
-  knows, it says so itself (`peer`).
-- A producer may bring its memory with InitializeConnection; it is taken if it is
-  sealed and of a legal size, else it gets ours. Over a network there is none, and
-  chunks come inside CommitData.
-- Commands that come before GetAsyncCommand are lost as in Perfetto, except the
-  shared memory: it is announced as soon as the stream exists.
-- A producer that doesn't read until its queue is full is hung up on: the
-  service never waits.
+- A producer exists from its InitializeConnection on. Requests before it are rejected, and so
+  is a second InitializeConnection.
+- The identity of a producer is that reported by the kernel. Over a network it is what the
+  producer itself claims (`peer`).
+- A producer may offer its memory with InitializeConnection. It is used if it is sealed and of
+  a legal size; otherwise the service provides memory. Over a network no memory is shared:
+  chunks arrive inside CommitData.
+- Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is announced
+  later, as soon as the stream exists.
+- A producer that doesn't read until its queue is full is disconnected: the service never
+  waits.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ if TYPE_CHECKING:
 
 
 SERVICE_ID = 1
-"""ProducerPort's, being the first service of its socket."""
+"""The id of ProducerPort: it is the first service of its socket."""
 COMMIT_DATA_ID = PRODUCER_PORT.method_id("CommitData")
 COMMIT_BYTES = 1024
-"""Of frames that are handled at a time: some twenty, which move a chunk each."""
+"""Size of the frames handled at a time: about twenty, each with one chunk."""
 
 _DESCRIPTOR = 1
-"""Of RegisterDataSourceRequest and UpdateDataSourceRequest."""
+"""Field of RegisterDataSourceRequest and UpdateDataSourceRequest."""
 
 _Command = ipc.GetAsyncCommandResponse
 _SETUP_DATA_SOURCE = _Command.LAYOUT.field("setup_data_source").number
 _START_DATA_SOURCE = _Command.LAYOUT.field("start_data_source").number
 _INSTANCE_ID = 1
-"""Of both commands, like the next."""
+"""Field of both commands, as is the next."""
 _CONFIG = 2
 _SCRAPING = {
     ipc.InitializeConnectionRequest.SMB_SCRAPING_ENABLED: True,
@@ -78,15 +78,15 @@ _SCRAPING = {
 
 
 class RemoteProducer:
-    """A producer at the other end of a connection; what the service calls `OutOfProcessProducer`.
+    """A producer at the other end of a connection: the service's `OutOfProcessProducer`.
 
     Args:
         connect: Makes the service's endpoint.
-        peer: Who it is.
-        scrape_by_default: Where it doesn't say whether its memory may be scraped.
+        peer: The identity of the producer.
+        scrape_by_default: Whether to scrape its memory if its request leaves that open.
 
     Attributes:
-        take_fd: Gives the descriptor that came last, -1 if none did; the connection's.
+        take_fd: Returns the last descriptor received on the connection, or -1.
     """
 
     __slots__ = (
@@ -101,15 +101,15 @@ class RemoteProducer:
         self._endpoint: RemoteProducerEndpoint | None = None
         self._commands: Deferred | None = None
         self._has_memory = False
-        # The last one that was sent, and what it is encoded.
+        # The last config sent, and its encoding.
         self._config: tuple[DataSourceConfig, bytes] | None = None
-        # Memory that waits for the stream: (our descriptor, page size).
+        # Memory to announce once the stream exists: (our descriptor, page size).
         self._setup: tuple[int, int] | None = None
         self.take_fd: Callable[[], int] = lambda: -1
 
     @property
     def service(self) -> HostedService:
-        """Its requests, for its connection to hold: what holds them holds this object."""
+        """The handlers of its requests. The connection that holds them keeps this object alive."""
         return HostedService(PRODUCER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
@@ -224,8 +224,8 @@ class RemoteProducer:
         deferred.resolve(ipc.UnregisterDataSourceResponse())
 
     def _commit_data(self, request: Raw, deferred: Deferred) -> None:
-        # Only here if a reply is wanted, or before there is memory: the rest takes
-        # the fast path.
+        # Only commits that want a reply, or come before there is memory, arrive here: all others
+        # take the fast path.
         endpoint = self._connected()
         if self._has_memory:
             endpoint.on_commit(endpoint.core.commit(request.data))
@@ -270,23 +270,28 @@ class RemoteProducer:
     # --- calls of the service (OutOfProcessProducer)
 
     def on_connect(self) -> None:
-        """Nothing goes over the wire: the producer knows by its reply."""
+        """Send nothing: the reply to InitializeConnection tells the producer."""
 
     def on_disconnect(self) -> None:
-        """Nothing goes over the wire: the producer knows by our hanging up."""
+        """Send nothing: the end of the connection tells the producer."""
 
     def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
-        """Nothing goes over the wire: a remote producer gets memory, not an arbiter."""
+        """Send nothing: a remote producer gets memory instead of an arbiter."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        """Pass the memory on; its size is the descriptor's. `fd` stays the service's, -1 if
-        the producer has memory of its own."""
+        """Send the memory to the producer.
+
+        Args:
+            fd: Its descriptor, which stays the service's; -1: the memory is the producer's.
+            size_bytes: Not sent: the producer reads it from the descriptor.
+            page_size_bytes: Size of a page.
+        """
         del size_bytes
         self._drop_setup()
         try:
             self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
         except OSError:
-            return  # no descriptor is left: it takes no part
+            return  # no descriptor is left: the producer gets no memory and writes nothing
         self._has_memory = True
         self._send_setup()
 
@@ -297,7 +302,7 @@ class RemoteProducer:
         self._command(self._about_instance(_START_DATA_SOURCE, instance_id, config))
 
     def _about_instance(self, command: int, instance_id: int, config: DataSourceConfig) -> Raw:
-        """A command to set up or start. Many in a row may have the same, long config."""
+        """A command to set up or start; consecutive ones often share a long config."""
         if self._config is None or self._config[0] is not config:
             self._config = config, config.encode()
         fields = varint_field(_INSTANCE_ID, instance_id) + bytes_field(_CONFIG, self._config[1])
@@ -335,7 +340,7 @@ class RemoteProducer:
 
 
 def _descriptor_in(request: Raw) -> bytes:
-    """The DataSourceDescriptor in a request to register or to update."""
+    """The encoded DataSourceDescriptor in a request to register or update."""
     descriptor = field_bytes(request.data, _DESCRIPTOR)
     if not descriptor:
         raise RemoteProtocolError("a data source without a descriptor")

@@ -1,11 +1,11 @@
-"""RelayPort, the service's side: what the relay of another machine says of its machine.
+"""The service's side of RelayPort: one relay of another machine.
 
     relay --SetPeerIdentity-->  its machine's id and name       (`peer`)
           --InitRelay-------->  its system's description
-          --SyncClock-------->  its clocks; ours are read at once, then it is answered
+          --SyncClock-------->  its clocks; ours are read at once, then the reply is sent
 
-It is the second service of those producer sockets where it is switched on. A relay exists
-from its first request on, until its connection ends.
+RelayPort is the second service of producer sockets that accept relays. A relay exists from its
+first request until its connection ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """`TracingService.connect_relay`: makes the endpoint for the relay of a machine."""
 
 MAX_CLOCKS = 64
-"""Of one snapshot. Machines have ten; the rest is left out."""
+"""Largest number of clocks in a snapshot; machines have ten. Further ones are left out."""
 
 
 class RemoteRelay:
@@ -35,7 +35,7 @@ class RemoteRelay:
 
     Args:
         connect: Makes the service's endpoint.
-        peer: Who it is.
+        peer: The identity of the relay.
     """
 
     __slots__ = ("_connect", "_endpoint", "_peer")
@@ -47,7 +47,7 @@ class RemoteRelay:
 
     @property
     def service(self) -> HostedService:
-        """Its requests, for its connection to hold: what holds them holds this object."""
+        """The handlers of its requests. The connection that holds them keeps this object alive."""
         handlers: dict[str, Handler] = {
             "InitRelay": self._init_relay,
             "SyncClock": self._sync_clock,

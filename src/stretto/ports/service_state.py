@@ -1,7 +1,7 @@
-"""TracingServiceState on the wire: parts that fit into frames, descriptors as they came.
+"""TracingServiceState in parts that fit into frames; descriptors are passed on unchanged.
 
-The descriptor of a data source is its producer's: it may be larger than a frame, or no
-message of ours. Then its name and flags remain, and nobody's view of the service is lost.
+A producer's descriptor may be larger than a frame, or undecodable. Such a descriptor is reduced
+to its name and flags, so that the rest of the state can be sent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DATA_SOURCES: Final = 2
-"""Of TracingServiceState."""
+"""Field of TracingServiceState."""
 _DESCRIPTOR: Final = 1
-"""Of TracingServiceState.DataSource, like the next."""
+"""Field of TracingServiceState.DataSource, as is the next."""
 _PRODUCER_ID: Final = 2
 
 
 def encoded_data_source(descriptor: bytes, producer_id: int) -> bytes:
-    """A data source as a field of the state."""
+    """Encode a data source as a field of the state."""
     source = bytes_field(_DESCRIPTOR, descriptor) + varint_field(_PRODUCER_ID, producer_id)
     return bytes_field(_DATA_SOURCES, source)
 
@@ -33,13 +33,13 @@ def encoded_data_source(descriptor: bytes, producer_id: int) -> bytes:
 def split_state(
     encoded: bytes, limit: int, on_shortened: Callable[[str, int], object]
 ) -> Iterator[bytes]:
-    """Parts of a state of at most `limit` bytes each, which are one state if joined.
+    """Split a state into parts of at most `limit` bytes, which form the state when joined.
 
     Args:
-        encoded: The state.
-        limit: In bytes.
-        on_shortened: Called with the name of a data source whose descriptor is left out but
-            for its header, and with the size that it has.
+        encoded: The encoded state.
+        limit: Largest size of a part, in bytes.
+        on_shortened: Called with the name of each data source whose descriptor is reduced to
+            its header, and with the size of the descriptor in bytes.
     """
     fitting = bytearray()
     for number, field, content in _fields(encoded):
@@ -56,7 +56,7 @@ def decode_state(encoded: bytes) -> TracingServiceState:
     """Decode a state.
 
     Raises:
-        DecodeError: It is malformed, elsewhere than in what descriptors carry.
+        DecodeError: It is malformed outside of its descriptors.
     """
     rest = bytearray()
     sources = []
@@ -83,7 +83,7 @@ def _without_details(source: bytes) -> bytes:
 
 
 def _fields(encoded: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """(number, field as it is encoded, content of a delimited one) of each field."""
+    """Yield (number, encoded field, content if delimited) of each field."""
     at, end = 0, len(encoded)
     while at < end:
         start = at

@@ -1,9 +1,9 @@
-"""Shared memory of the producer's own, which is written to before any service has answered.
+"""Shared memory of the producer, which its writers fill before a service has answered.
 
-StartupMemory(...)      writers fill it; their chunks wait
-offer, with a request   a `ProducerIPCClient` that is given it hands it to its service
-`settle`                taken: chunks flow. Not shared (network): chunks go inside of
-                        messages. Refused: what was written is lost, and said to be.
+StartupMemory(...)      writers fill chunks, which are kept
+offered to the service  by a `ProducerIPCClient`, with InitializeConnection
+`settle`                accepted: chunks are committed. Not shared (network): chunks are sent
+                        inside messages. Refused: their data is lost, and counted as lost.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class StartupMemory:
-    """A sealed memfd, and the arbiter over it.
+    """A sealed memfd, and the arbiter of its chunks.
 
     Args:
         size: Bytes; a multiple of `page_size`.
         page_size: Bytes of a page.
 
     Raises:
-        TransportError: The kernel has no such memory.
+        TransportError: The memory could not be allocated.
     """
 
     __slots__ = ("_fd", "arbiter", "on_refused", "page_size", "size")
@@ -39,35 +39,35 @@ class StartupMemory:
         self._fd = create_sealed_memfd(size)
         self.arbiter = _native.Arbiter.unbound(self._fd, page_size)
         self.on_refused: Callable[[_native.Arbiter], object] = lambda _arbiter: None
-        """Called when a service doesn't take it: from then on nothing can be written."""
+        """Called when a service refuses it: from then on nothing can be written."""
 
     def fileno(self) -> int:
-        """Its descriptor, which stays this object's."""
+        """Its descriptor, owned by this object."""
         return self._fd
 
     def settle(
         self,
         reply: InitializeConnectionResponse,
-        way: tuple[_native.SendQueue, int, int, int, int],
+        commit_channel: tuple[_native.SendQueue, int, int, int, int],
         *,
         scrapable: bool,
     ) -> bool:
-        """Do what the service wants with it.
+        """Use the memory as the service's reply says.
 
         Args:
-            reply: What the service says.
-            way: The queue to it, and its ids: service, CommitData, RegisterTraceWriter,
-                UnregisterTraceWriter.
+            reply: The service's.
+            commit_channel: The queue to the service, and the ids of the service, CommitData,
+                RegisterTraceWriter and UnregisterTraceWriter.
             scrapable: See `_native.Arbiter.emulate`.
 
         Returns:
-            False: it is of no more use.
+            Whether the memory is used; False: the service has refused it.
         """
         if reply.use_shmem_emulation:
             self.arbiter.emulate(scrapable)
-            self.arbiter.bind(*way)
+            self.arbiter.bind(*commit_channel)
         elif reply.using_shmem_provided_by_producer:
-            self.arbiter.bind(*way, reply.direct_smb_patching_supported)
+            self.arbiter.bind(*commit_channel, reply.direct_smb_patching_supported)
         else:
             self.arbiter.disable()
             self.on_refused(self.arbiter)

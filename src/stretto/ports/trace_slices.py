@@ -1,12 +1,12 @@
-"""Trace bytes on their way through ReadBuffers.
+"""Packs trace packets into ReadBuffers replies, and joins them again.
 
     a trace                0a n packet                 Trace.packet, again and again
     ReadBuffersResponse    12 m 0a n packet 10 01      slices { data, last_slice_for_packet }
 
-So a whole packet is a slice as it stands, between a length and a mark. One that is too
-large for a frame goes in several slices, each in a reply of its own; only the last has
-the mark. Slices of different packets never mix. Perfetto's service sends each packet in two
-slices or more. Packets that are whole in a reply are native code's.
+So a whole packet is one slice: its encoding between a length and a mark. A packet too large for
+a frame is sent in several slices, each in its own reply; only the last has the mark. Slices
+of different packets never interleave. Perfetto's service sends each packet in two or more
+slices. Native code handles the packets that are complete in one reply.
 
 Source: docs/formats/ipc.md, "ConsumerPort".
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_REPLY_BYTES = MAX_FRAME_BYTES - 512
-"""Of all slices in a reply, each with its overhead."""
+"""Largest size of all slices in a reply, their overhead included."""
 SLICE_OVERHEAD_BYTES = 16
 MAX_SLICE_BYTES = MAX_REPLY_BYTES - SLICE_OVERHEAD_BYTES
 MAX_PACKET_BYTES = (1 << 28) - 1
-"""Nobody can write a longer one: its length field has four bytes."""
+"""Largest packet: its length field has four bytes."""
 
 _DATA, _LAST = 1, 2
 _SLICES = 2
@@ -35,7 +35,7 @@ _LAST_MARK = b"\x10\x01"
 
 
 def pack_slices(trace: bytes) -> Iterator[bytes]:
-    """Encoded ReadBuffersResponses that carry a trace.
+    """Yield the encoded ReadBuffersResponses that carry a trace.
 
     Args:
         trace: Whole packets, each with its `0a` and length.
@@ -45,7 +45,7 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
         reply, next_start = _native.pack_slices(trace, start, MAX_REPLY_BYTES)
         if next_start > start:
             yield reply
-        else:  # One that doesn't fit in a reply.
+        else:  # a packet larger than a reply
             size, packet = read_varint(trace, start + 1, end)
             next_start = packet + size
             yield from _pack_large(trace, packet, next_start)
@@ -60,22 +60,22 @@ def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 class SliceJoiner:
-    """Makes a trace of replies again."""
+    """Joins the slices of replies to packets."""
 
     __slots__ = ("_begun", "_in_packet")
 
     def __init__(self) -> None:
-        self._begun = bytearray()  # of a packet that isn't complete
+        self._begun = bytearray()  # the first slices of an incomplete packet
         self._in_packet = False
 
     def add(self, reply: bytes) -> bytes:
-        """The packets that `reply` completes, each with its `0a` and length.
+        """Return the packets completed by `reply`, each with its `0a` and length.
 
         Args:
             reply: An encoded ReadBuffersResponse.
 
         Raises:
-            DecodeError: It isn't one, or the packet gets too large.
+            DecodeError: It is malformed, or the packet is too large.
         """
         trace = bytearray()
         at, end = 0, len(reply)
@@ -83,7 +83,7 @@ class SliceJoiner:
             if not self._in_packet:
                 packets, at = _native.join_slices(reply, at)
                 trace += packets
-            if at < end:  # A part of a packet, or something that isn't a slice.
+            if at < end:  # a part of a packet, or another field
                 number, wire_type, start, at = read_field(reply, at, end)
                 if number == _SLICES and wire_type == DELIMITED:
                     trace += self._add_slice(reply[start:at])

@@ -21,12 +21,12 @@ class Host:
         self.greeter = Greeter()
         self.outbox = MemoryOutbox(FakeTaskRunner())
         self.refused = 0
-        self.senseless: list[str] = []
+        self.malformed: list[str] = []
         self.connection = HostConnection(
             [self.greeter.hosted],
             self.outbox,
             self._on_refused,
-            on_senseless=self.senseless.append,
+            on_malformed=self.malformed.append,
         )
         self.greeter.take_fd = self.connection.take_fd
 
@@ -181,21 +181,21 @@ class TestLog:
     def test_undecodable_requests_are_reported_once_per_method(self, host: Host) -> None:
         for _ in range(3):
             assert host.invoke("Strict", b"\xff") == [REJECTED]
-        (line,) = host.senseless
+        (line,) = host.malformed
         assert line.startswith("Strict: ")
 
     def test_undecodable_requests_without_a_reply_are_reported_too(self, host: Host) -> None:
         assert host.invoke("Strict", b"\xff", drop_reply=True) == []
-        assert len(host.senseless) == 1
+        assert len(host.malformed) == 1
 
     def test_frames_that_are_no_message_are_reported_once(self, host: Host) -> None:
         for _ in range(3):
             host.connection.receive(b"\xff\xff")
-        assert host.senseless == ["frame: 2 bytes that are no message"]
+        assert host.malformed == ["frame: 2 bytes that are no message"]
 
     def test_requests_refused_by_the_service_are_not_reported(self, host: Host) -> None:
         assert host.invoke("Refuse") == [REJECTED]
-        assert host.senseless == []
+        assert host.malformed == []
 
 
 class TestBugs:
