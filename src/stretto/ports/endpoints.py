@@ -175,7 +175,7 @@ class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
     """The service's endpoint for a consumer behind a socket: as the port calls it."""
 
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield the trace at the caller's pace, at least once: (trace bytes, whether more follow)."""
+        """Yield (trace bytes, whether more follow) at the pace of the caller, at least once."""
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
         """The result of `query_service_state`, encoded; descriptors are passed on unchanged."""

@@ -258,7 +258,7 @@ class TestEnd:
         world.host.close()
         world.run()
         assert not consumer.connected
-        assert "hung up" in client_of(consumer).error
+        assert "disconnected" in client_of(consumer).error
         assert consumer.flushes == []
         consumer.flush()  # harmless, and not answered
         world.run()
