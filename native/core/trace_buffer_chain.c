@@ -98,8 +98,13 @@ void st_erase_first(struct st_trace_buffer* b, struct st_sequence* s) {
   s->flags = ST_SEQUENCE_BEGUN;
   if (r->flags & ST_RECORD_INCOMPLETE)
     s->flags |= ST_SEQUENCE_MAY_GROW;
-  st_record_bytes(b, r)[offsetof(struct st_record_header, flags)] |=
-      ST_RECORD_PADDING;
   r->flags = ST_RECORD_PADDING;
   st_sequence_unlink(&b->index, s->first);
+}
+
+void st_erase_first_in_ring(struct st_trace_buffer* b, struct st_sequence* s) {
+  const struct st_record* r = st_record_at(&b->index, s->first);
+  st_record_bytes(b, r)[offsetof(struct st_record_header, flags)] |=
+      ST_RECORD_PADDING;
+  st_erase_first(b, s);
 }

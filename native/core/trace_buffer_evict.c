@@ -58,7 +58,7 @@ static void evict_first(struct st_trace_buffer* b, struct st_sequence* s,
     evict_chain(b, s, gap);
   if (r->flags & ST_RECORD_CORRUPTED)
     s->loss |= ST_LOSS_CHUNK_CORRUPTED;
-  st_erase_first(b, s);
+  st_erase_first_in_ring(b, s);
 }
 
 /* Gives up a sequence's records up to this one. */

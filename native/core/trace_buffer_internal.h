@@ -360,8 +360,12 @@ void st_consume_chain(struct st_trace_buffer* b, const struct st_chain* chain,
 /* Skips a continuation of what nobody has. */
 void st_skip_orphan(struct st_trace_buffer* b, struct st_sequence* s,
                     struct st_record* r, enum st_consumer consumer);
-/* Takes the first record out of its sequence, whatever is left in it. */
+/* Takes the first record out of its sequence, whatever is left in it.  The
+ * memory of the ring keeps a record that was read, so that a ring in a file can
+ * be recovered when its trace couldn't be written. */
 void st_erase_first(struct st_trace_buffer* b, struct st_sequence* s);
+/* The same, and marks the memory as padding: recovery skips the record. */
+void st_erase_first_in_ring(struct st_trace_buffer* b, struct st_sequence* s);
 
 /* --- trace_buffer_evict.c --- */
 

@@ -214,7 +214,7 @@ static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
     return rewrite(b, r, c, copy, f);
   uint32_t skip = r->end;
   st_stats(b)->chunks_relocated++;
-  st_erase_first(b, s);
+  st_erase_first_in_ring(b, s);
   return add_chunk(b, c, copy, f, skip);
 }
 

@@ -51,6 +51,25 @@ static void survives_its_process(void) {
   close(fd);
 }
 
+/* As after a trace that was read, but couldn't be written. */
+static void records_that_were_read_are_recovered(void) {
+  int fd = new_file();
+  struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
+  CHECK(commit_one(b, 1, 0, 10, 'a'));
+  CHECK(commit_one(b, 1, 1, 10, 'b'));
+  begin_read(b);
+  expect(b, 10, 'a');
+  expect(b, 10, 'b');
+  expect_nothing(b);
+  struct st_trace_buffer* r = recovered(fd);
+  expect(r, 10, 'a');
+  expect(r, 10, 'b');
+  expect_nothing(r);
+  st_trace_buffer_destroy(r);
+  st_trace_buffer_destroy(b);
+  close(fd);
+}
+
 static void after_many_wraps(void) {
   for (size_t size = 100; size < 3000; size += 377) {
     int fd = new_file();
@@ -425,6 +444,7 @@ static void threads(void) {
 
 int main(void) {
   RUN(survives_its_process);
+  RUN(records_that_were_read_are_recovered);
   RUN(after_many_wraps);
   RUN(what_still_waited);
   RUN(empty_packets_at_the_end);
