@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BufferPool:
-    """Makes, copies and frees buffers. What fails leaves nothing behind."""
+    """Creates, copies and frees buffers. A call that fails frees what it allocated."""
 
     __slots__ = ("_ids", "table")
 
@@ -24,14 +24,14 @@ class BufferPool:
         self._ids = IdAllocator(MAX_BUFFER_ID)
 
     def create_all(self, config: TraceConfig, ring_fds: Mapping[int, int]) -> list[int]:
-        """Make the buffers of a session.
+        """Create the buffers of a session.
 
         Args:
             config: The session's.
-            ring_fds: Files in which buffers are kept, by index; they stay the caller's.
+            ring_fds: Files that hold the memory of buffers, by buffer index; owned by the caller.
 
         Raises:
-            SessionError: There is no memory for them.
+            SessionError: Not enough memory.
         """
         made: list[int] = []
         for index, buffer in enumerate(config.buffers):
@@ -43,10 +43,10 @@ class BufferPool:
         return made
 
     def create(self, buffer: TraceConfig.BufferConfig, fd: int = -1) -> int:
-        """Make one buffer and return its id.
+        """Create a buffer and return its id.
 
         Raises:
-            SessionError: There is no memory for it.
+            SessionError: Not enough memory.
         """
         policy = buffer.fill_policy or _native.RING
 
@@ -59,7 +59,7 @@ class BufferPool:
         """Copy a buffer, with its read position, and return the id of the copy.
 
         Raises:
-            SessionError: There is no memory for it.
+            SessionError: Not enough memory.
         """
         return self._new(lambda ident: self.table.clone(original, ident), "A copy can't be made")
 
@@ -75,12 +75,12 @@ class BufferPool:
         return ident
 
     def free(self, idents: Iterable[int]) -> None:
-        """Give buffers and their ids back."""
+        """Free buffers and their ids."""
         for ident in idents:
             self.table.remove(ident)
             self._ids.free(ident)
 
     @property
     def ids_in_use(self) -> frozenset[int]:
-        """Ids of all buffers there are."""
+        """Ids of all existing buffers."""
         return self._ids.in_use

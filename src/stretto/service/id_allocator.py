@@ -1,10 +1,10 @@
-"""Allocates ids of 16 bits: the next after the last, wrapping, skipping those in use."""
+"""Allocates 16-bit ids in ascending order, with wrap-around, skipping those in use."""
 
 from __future__ import annotations
 
 
 class IdAllocator:
-    """Ids from 1 to `maximum`; an id comes back into use as late as possible."""
+    """Ids from 1 to `maximum`; a freed id is reused as late as possible."""
 
     __slots__ = ("_in_use", "_last", "_maximum")
 
@@ -29,5 +29,5 @@ class IdAllocator:
                 return self._last
 
     def free(self, ident: int) -> None:
-        """Give an id back."""
+        """Free an id."""
         self._in_use.discard(ident)

@@ -83,7 +83,7 @@ class PriorityBoosts:
         try:
             self._apply()
         except OSError:
-            pass  # Whoever could raise the priority but not lower it keeps it: no harm.
+            pass  # If lowering is not permitted, the raised priority stays.
 
     def _apply(self) -> None:
         assert self._scheduler is not None  # made with the first boost

@@ -1,4 +1,4 @@
-"""What the service tells about itself: who is connected, what runs, what it can do."""
+"""The service's state and capabilities, as consumers query them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _producer(producer: ProducerEndpoint) -> TracingServiceState.Producer:
 
 def _session(session: TracingSession) -> TracingServiceState.TracingSession:
     config = session.config
-    told = TracingServiceState.TracingSession(
+    state = TracingServiceState.TracingSession(
         id=session.session_id,
         consumer_uid=session.uid,
         state=session.state,
@@ -82,16 +82,16 @@ def _session(session: TracingSession) -> TracingServiceState.TracingSession:
     )
     started_at = dict(session.clocks.initial or ()).get(_REALTIME)
     if started_at is not None:
-        told.start_realtime_ns = started_at
+        state.start_realtime_ns = started_at
     if config.bugreport_score > 0:
-        told.bugreport_score = config.bugreport_score
+        state.bugreport_score = config.bugreport_score
     if config.bugreport_filename:
-        told.bugreport_filename = config.bugreport_filename
-    return told
+        state.bugreport_filename = config.bugreport_filename
+    return state
 
 
 def service_capabilities() -> TracingServiceCapabilities:
-    """What this service can do."""
+    """Return the capabilities of this service."""
     return TracingServiceCapabilities(
         has_query_capabilities=True,
         observable_events=[

@@ -1,4 +1,4 @@
-"""The timers of one session: named, so that each exists once and all end together."""
+"""Named timers of one session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
 
 SUSPEND_CHECK_MS: Final = 1000
-"""How long a timer that counts suspended time may sleep before it looks at the clock."""
+"""Period in ms at which a timer that counts suspended time reads the clock."""
 
 
 class Timers:
@@ -35,9 +35,9 @@ class Timers:
         self._tokens[name] = self._runner.post_delayed(run, delay_ms)
 
     def once_counting_suspend(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
-        """Run `task` once, in `delay_ms`; time for which the machine is suspended counts.
+        """Run `task` once, in `delay_ms`, counting time for which the machine is suspended.
 
-        The task runner's clock stands still meanwhile, so the trace clock is read each second.
+        The task runner's clock stops during a suspend, so the trace clock is read each second.
         """
         due_ns = self._clock.boottime_ns() + int(delay_ms * 1_000_000)
 
@@ -60,16 +60,16 @@ class Timers:
         self.once(name, self._to_next_multiple(period_ms), run)
 
     def _to_next_multiple(self, period_ms: int) -> int:
-        # All sessions and machines act at the same moments: one wake-up instead of many.
+        # All sessions and machines act at the same times, for fewer wake-ups.
         return period_ms - self._clock.walltime_ns() // 1_000_000 % period_ms
 
     def cancel(self, name: str) -> None:
-        """Forget a task. Harmless if there is none."""
+        """Cancel a task. No effect if there is none."""
         token = self._tokens.pop(name, None)
         if token is not None:
             self._runner.cancel(token)
 
     def cancel_all(self) -> None:
-        """Forget every task."""
+        """Cancel every task."""
         for name in list(self._tokens):
             self.cancel(name)

@@ -1,9 +1,8 @@
-"""The tracing service: who is connected, what they offer, which sessions run.
+"""The tracing service: connected producers, consumers and relays, data sources, sessions.
 
-It is one state machine without sockets, threads, time or randomness of its own: all come
-from outside, so that it runs inside a program, in a daemon and under a test alike. Every
-method is called on the task runner's thread; only trace data moves on other threads, in
-native code.
+It is one state machine without sockets, threads, time or randomness of its own: the caller
+provides them, so that it runs inside a program, in a daemon and in a test. Every method is
+called on the task runner's thread; only trace data moves on other threads, in native code.
 """
 
 from __future__ import annotations
@@ -55,27 +54,27 @@ class TracingService:
     """Registry of producers, data sources, buffers and sessions.
 
     Args:
-        task_runner: Runs everything that happens later.
-        clock: The time.
-        random_bytes: Where trace uuids come from, and the dice of triggers.
-        version: How the service calls itself in a trace.
-        default_shm_size: Bytes of shared memory of a producer that asks for none.
-        default_page_size: Bytes of its pages.
-        file_step_bytes: What a session that writes a file reads at a time; other tasks wait
+        task_runner: Runs all tasks of the service.
+        clock: Reads the trace clocks.
+        random_bytes: Random source for trace uuids and for `skip_probability` of triggers.
+        version: Version string of the service in a trace.
+        default_shm_size: Bytes of shared memory for a producer without a hint.
+        default_page_size: Bytes of a page for a producer without a hint.
+        file_step_bytes: Bytes that a session with a file reads per step; other tasks wait
             meanwhile.
-        uid: Whom the service's own packets name as their writer.
-        machine_name: What this machine is called by others, for filters of a config.
-        extension_descriptors: (file name, FileDescriptorSet, by gzip or not) of extensions
-            to TracePacket that every trace shall describe.
-        scheduler: What `priority_boost` acts on; by default the kernel's.
-        pipe_patience_ms: How long the reader of a pipe that a session is written to may read
-            nothing; then that session ends. None: as long as it likes.
-        file_threads: Run what writes the sessions' files.
-        waits_for_disk: A session that writes a file faster than the disk takes it makes
-            everybody wait, and loses nothing: for a service that has no other session.
-        on_error: Told what nobody else can be told.
-        adopt_writers: Scrape what dead producers' writers wrote that never registered, too:
-            for a producer that may write to one buffer only. Perfetto's service doesn't.
+        uid: The service's user: `trusted_uid` of its own packets.
+        machine_name: Name of this machine, for machine filters of a config.
+        extension_descriptors: (file name, FileDescriptorSet, gzipped or not) of extensions
+            to TracePacket, written into every trace.
+        scheduler: Scheduler that `priority_boost` changes; by default the kernel's.
+        pipe_patience_ms: Time in ms after which a session ends if the reader of its pipe reads
+            nothing. None for no limit.
+        file_threads: The threads that write the sessions' files.
+        waits_for_disk: If the disk is slower than a session, block the service until the disk
+            catches up, so that nothing is lost: for a service with a single session.
+        on_error: Called with errors that no consumer can receive.
+        adopt_writers: Also scrape unregistered writers of a disconnected producer that may
+            write into one buffer only. Perfetto's service doesn't.
     """
 
     def __init__(
@@ -171,7 +170,7 @@ class TracingService:
         return endpoint
 
     def _admits(self, identity: ProducerIdentity) -> bool:
-        """Whether a lockdown, if there is one, leaves this producer in.
+        """Whether a lockdown, if there is one, admits this producer.
 
         The user id of a remote producer is only its own claim.
         """
@@ -180,12 +179,12 @@ class TracingService:
         )
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
-        """A producer takes no part in a session: there is no memory for it."""
+        """Note that a producer joins no session, because it got no shared memory."""
         if len(self.without_memory) < MAX_WITHOUT_MEMORY:
             self.without_memory[pid] = reason
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
-        """Keep what the producer has written, then forget it (called by its endpoint)."""
+        """Scrape a producer's data, then remove it (called by its endpoint)."""
         if self._adopts_writers:
             producer.adopt_writers()
         for session in self.sessions.values():
@@ -214,7 +213,7 @@ class TracingService:
             counts.patches_discarded += stats["patches_discarded"]
 
     def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None:
-        """Give every session those of the triggers that it waits for."""
+        """Activate triggers in every session that waits for them."""
         now_ns = self.context.clock.boottime_ns()
         for name in triggers.names_once(names):
             count = self.trigger_history.count(name, now_ns)
@@ -244,7 +243,7 @@ class TracingService:
     # Data sources
 
     def register_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
-        """Add what a producer offers, and set it up where a session wants it.
+        """Register a data source, and set it up in the sessions that request it.
 
         Raises:
             DecodeError: The descriptor is malformed.
@@ -271,7 +270,7 @@ class TracingService:
                 source.update(descriptor, header)
 
     def unregister_data_source(self, producer: ProducerEndpoint, name: str) -> None:
-        """Remove what a producer offers under `name`; its instances end."""
+        """Unregister a producer's data sources of a name; their instances end."""
         for source in self.data_sources.of(producer, name):
             self._remove(source)
 
@@ -292,24 +291,24 @@ class TracingService:
     # Consumers and sessions
 
     def connect_consumer(self, consumer: Consumer, uid: int) -> ConsumerEndpoint:
-        """Take in a consumer; who may be one is the caller's to check."""
+        """Connect a consumer; the caller has checked its permission."""
         return ConsumerEndpoint(self, consumer, uid)
 
     def set_up_session(self, session: TracingSession) -> None:
-        """Set up every data source that the session wants, in the order of its config."""
+        """Set up every data source that the session requests, in the order of its config."""
         self.registry.on_session_state(session.session_id)
         for entry in session.wanted.entries:
             for source in self.data_sources.named(entry.config.name):
                 self._set_up(session, source, entry)
 
     def change_filters(self, session: TracingSession, config: TraceConfig) -> None:
-        """Take over the producer filters of a new config, data source by data source.
+        """Replace the producer filters of a session by those of a new config.
 
-        Producers that match now, and had nothing of that name in the session, join it.
-        Everything else in the new config is left aside.
+        Producers that match now and have no data source of that name in the session join it.
+        The rest of the new config is ignored.
 
         Raises:
-            ConfigError: A filter can't be used; nothing has changed.
+            ConfigError: A filter is invalid; nothing was changed.
         """
         for entry in session.wanted.take_filters_of(WantedDataSources(config)):
             for source in self.data_sources.named(entry.config.name):
@@ -328,23 +327,23 @@ class TracingService:
         )
 
     def snapshot(self, session_id: int) -> Iterator[bytes]:
-        """Copy what a session holds now; it goes on as if nothing had happened.
+        """Copy the data of a session, which continues unchanged.
 
-        Flush the session before, to have what producers hold.
+        Flush the session before, to include uncommitted data of producers.
 
         Args:
             session_id: `ConsumerEndpoint.session_id`.
 
         Returns:
-            The bytes of a whole trace, piece by piece. The copy is made at once, and
+            The bytes of a complete trace, in pieces. The copy is made immediately, and
             freed when the iterator ends or is closed.
 
         Raises:
-            SessionError: No such session; or there is no memory for the copy.
+            SessionError: There is no such session, or not enough memory for the copy.
         """
         session = self.sessions.get(session_id)
         if session is None:
-            raise SessionError(f"There is no session {session_id}: it has ended, or never was.")
+            raise SessionError(f"There is no session {session_id}: it has ended, or never existed.")
         return take_snapshot(session, self.buffers)
 
     # Relays

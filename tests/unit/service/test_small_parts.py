@@ -59,7 +59,7 @@ class TestGeometry:
         assert valid_geometry(4097, 4096) == (256 * KB, 4096)
         assert valid_geometry(8192, 4100) == (256 * KB, 4096)
 
-    def test_config_beats_hints(self):
+    def test_geometry_of_the_config_precedes_hints(self):
         config = TraceConfig(
             producers=[
                 TraceConfig.ProducerConfig(producer_name="a", shm_size_kb=64),

@@ -1,7 +1,7 @@
-"""The service's side of one consumer: at most one session, owned as long as it is connected.
+"""The service's endpoint for one consumer, with at most one session.
 
-Rules: what is refused is said through `on_tracing_disabled`; a call that has no session to
-act on does nothing. Callbacks reach the consumer as tasks.
+Rules: a refusal is reported by `on_tracing_disabled`; a call that needs a session and has
+none does nothing. Callbacks run as tasks. A disconnect frees the session.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 class ConsumerEndpoint:
-    """What a consumer calls on the service (ports.endpoints.ConsumerEndpoint).
+    """The methods that a consumer calls on the service (ports.endpoints.ConsumerEndpoint).
 
     Attributes:
-        uid: Whose process it is.
+        uid: User id of its process.
         session: Its session, or None.
-        pending_clone: The clone that will be its session, or None.
-        observer: Tells it what it observes.
-        error: Always empty: within a process nobody else ends the connection.
+        pending_clone: The clone in progress that will be its session; None without one.
+        observer: Sends it the events that it observes.
+        error: Always empty: in a process only the consumer ends the connection.
     """
 
     __slots__ = (
@@ -95,13 +95,13 @@ class ConsumerEndpoint:
         *,
         ring_fds: Mapping[int, int] | None = None,
     ) -> None:
-        """Set up a session, and start it unless it has to wait for a word or a trigger.
+        """Set up a session, and start it unless `start_tracing` or a trigger starts it later.
 
         Args:
             config: An encoded TraceConfig.
-            fd: Where the trace goes with `write_into_file`; stays the caller's.
-            ring_fds: Files in which buffers are kept, by index, so that they survive this
-                process; they stay the caller's.
+            fd: Output file for `write_into_file`; owned by the caller.
+            ring_fds: Files that hold the memory of buffers, by buffer index, so that they survive
+                this process; owned by the caller.
         """
         if not self._connected:
             return
@@ -126,20 +126,20 @@ class ConsumerEndpoint:
         try:
             self._service.change_filters(self.session, decode_config(config))
         except StrettoError:
-            return  # As every other call that can't be carried out; the session goes on.
+            return  # Ignored like other invalid calls; the session continues.
 
     def disable_tracing(self) -> None:
-        """End the session without a flush; what was written can be read."""
+        """End the session without a flush; its data can be read."""
         if self.session:
             self.session.disable()
 
     def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
-        """Have the producers commit what they hold.
+        """Make the producers commit their data.
 
         Args:
             timeout_ms: 0 for the config's, else 5 s.
-            callback: Gets whether all of them have answered in time.
-            flags: FlushFlags: who asks, and why.
+            callback: Called with whether all of them answered in time.
+            flags: FlushFlags: initiator and reason.
         """
         if self.session:
             self.session.flushes.start(timeout_ms, flags, callback)
@@ -147,14 +147,14 @@ class ConsumerEndpoint:
             self._post(lambda: callback(False))
 
     def free_buffers(self) -> None:
-        """End the session if it runs, and forget it and its data."""
+        """End the session and free its data."""
         if self.session:
             self.session.free()
 
     # Its trace
 
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
-        """Deliver what the trace has got since the last read, `bytes_per_task` at a time."""
+        """Deliver the trace since the last read, `bytes_per_task` at a time."""
         pieces = self.trace_pieces(bytes_per_task)
         self._post(lambda: self._deliver(pieces))
 
@@ -165,13 +165,13 @@ class ConsumerEndpoint:
             self._post(lambda: self._deliver(pieces))
 
     def trace_pieces(self, piece_bytes: int = READ_BYTES_PER_TASK) -> Iterator[tuple[bytes, bool]]:
-        """The same for a reader that sets its own pace.
+        """Return the trace since the last read as an iterator.
 
         Args:
-            piece_bytes: About so much is read at a time; a packet stays whole.
+            piece_bytes: Approximate bytes per piece; packets stay whole.
 
         Returns:
-            Trace bytes, and whether there are more; at least one such pair.
+            Pairs (trace bytes, whether there are more); at least one.
         """
         session, has_more = self.session, True
         while has_more:
@@ -181,11 +181,11 @@ class ConsumerEndpoint:
             yield data, has_more
 
     def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
-        """The answer is the encoded TraceStats, or None without a session."""
+        """Call back with the encoded TraceStats; None without a session."""
         self._post(lambda: callback(self.trace_stats()))
 
     def trace_stats(self) -> bytes | None:
-        """The same at once, for callers in this process."""
+        """Return the encoded TraceStats; None without a session."""
         return self.session.reader.stats() if self.session else None
 
     def clone_session(
@@ -194,12 +194,12 @@ class ConsumerEndpoint:
         fd: int | None,
         callback: Callable[[CloneSessionResponse], None],
     ) -> None:
-        """Make a copy of another session this consumer's own, to be read and freed.
+        """Clone another session; the clone becomes this consumer's session.
 
         Args:
-            request: Which one.
-            fd: Where the copy goes if that session writes into a file; stays the caller's.
-            callback: Gets whether it worked.
+            request: Selects the session.
+            fd: Output file if that session writes into a file; owned by the caller.
+            callback: Called with the result.
         """
 
         def answer(response: CloneSessionResponse) -> None:
@@ -209,7 +209,7 @@ class ConsumerEndpoint:
             start_clone(self._service.registry, self, request, fd, answer)
 
     def adopt(self, session: TracingSession) -> None:
-        """Own a session from now on (called by whoever has made or found it)."""
+        """Become the owner of a session."""
         session.owner = self
         session.detach_key = ""
         self.session = session
@@ -217,7 +217,7 @@ class ConsumerEndpoint:
     # Detached sessions
 
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
-        """Leave the session to itself, until somebody of the same uid attaches by `key`."""
+        """Detach the session, until a consumer of the same user attaches it by `key`."""
         session = self.session
         taken = self._service.registry.find_detached(key, self.uid) is not None
         detached = session is not None and bool(key) and not taken
@@ -227,7 +227,7 @@ class ConsumerEndpoint:
         self._post(lambda: callback(detached))
 
     def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
-        """Take a detached session over; the answer is its encoded TraceConfig, or None."""
+        """Attach a detached session; call back with its encoded TraceConfig, or None."""
         session = self._service.registry.find_detached(key, self.uid)
         if session is None or self.session is not None or self.pending_clone is not None:
             self._post(lambda: callback(None))
@@ -236,39 +236,39 @@ class ConsumerEndpoint:
         self._post(lambda: callback(session.config_bytes))
         if session.active:
             session.check_all_started()
-        elif session.complete:  # It ended by itself, and nobody was there to hear it.
-            session.tell_end()
+        elif session.complete:  # Its end was not reported yet.
+            session.report_end()
 
-    # Questions
+    # Queries
 
     def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
-        """Tell about the session from now on, and at once how things stand.
+        """Report events of the session from now on, beginning with the current states.
 
         Args:
-            types: Bits of ObservableEvents.Type; 0 for no more.
-            callback: Gets the events; it replaces the one before.
+            types: Bits of ObservableEvents.Type; 0 to stop.
+            callback: Called with events; replaces the previous callback.
         """
         self.observer.observe(types, callback, self.session)
 
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Who is connected and what runs; `sessions_only` leaves producers out."""
+        """Call back with producers, data sources and sessions, or `sessions_only`."""
         state = self.encoded_service_state(sessions_only=sessions_only)
         self._post(lambda: callback(decode_state(state)))
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """The same at once and encoded; descriptors are as their producers have sent them."""
+        """Return the encoded state; descriptors are unchanged bytes of their producers."""
         return self._service.encoded_state(self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
-        """What this service can do."""
+        """Call back with the capabilities of the service."""
         self._post(lambda: callback(service_capabilities()))
 
     # The end
 
     def disconnect(self) -> None:
-        """The consumer goes, or has died; its session with it, unless it is detached."""
+        """Remove the consumer and free its session, unless it is detached."""
         if not self._connected:
             return
         if self.pending_clone:
@@ -278,12 +278,12 @@ class ConsumerEndpoint:
         self._service.context.task_runner.post(self._consumer.on_disconnect)
 
     def forget_session(self) -> None:
-        """The session is somebody else's now, or no more."""
+        """Forget the session, which was detached or freed."""
         self.session = None
         self.observer.forget_session()
 
     def on_tracing_disabled(self, error: str) -> None:
-        """The service's word that the session has ended."""
+        """Report the end of the session to the consumer."""
         self._post(lambda: self._consumer.on_tracing_disabled(error))
 
     def _post(self, callback: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
-"""What a consumer may observe of its session (ObservableEvents).
+"""Reports events of a session to its consumer (ObservableEvents).
 
-Events of one task arrive together; each data source instance is told about only when
-what is told differs from the last time.
+Events of one task are sent together. The state of a data source instance is sent only
+when it has changed.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _Change = ObservableEvents.DataSourceInstanceStateChange
 _STOPPED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STOPPED
 _STARTED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STARTED
 
-_TOLD: Final = {
+_REPORTED_STATES: Final = {
     data_source.CONFIGURED: _STOPPED,
     data_source.STARTED: _STARTED,
     data_source.STOPPED: _STOPPED,
 }
-"""How states of instances are told; those in between aren't."""
+"""The reported state by the instance's state; other states are not reported."""
 
 
 class Observer:
-    """Tells one consumer what it asked for."""
+    """Sends one consumer the types of events that it requested."""
 
-    __slots__ = ("_callback", "_pending", "_post", "_told_all_started", "_types")
+    __slots__ = ("_all_started_sent", "_callback", "_pending", "_post", "_types")
 
     def __init__(self, post: Callable[[Callable[[], object]], None]) -> None:
-        """`post` runs something as a task while the consumer is connected."""
+        """`post` runs a callback as a task if the consumer is still connected."""
         self._post = post
         self._types = 0
         self._callback: Callable[[ObservableEvents], object] | None = None
         self._pending: list[ObservableEvents] = []
-        self._told_all_started = False
+        self._all_started_sent = False
 
     def observe(
         self,
@@ -49,7 +49,7 @@ class Observer:
         callback: Callable[[ObservableEvents], object],
         session: TracingSession | None,
     ) -> None:
-        """Tell `callback` about `types` from now on, and at once how things stand."""
+        """Send events of `types` to `callback` from now on, beginning with the current states."""
         self._types = types
         self._callback = callback
         self._pending.clear()
@@ -59,26 +59,26 @@ class Observer:
             self.all_started()
 
     def forget_session(self) -> None:
-        """The next events are of another session."""
-        self._told_all_started = False
+        """Reset for another session."""
+        self._all_started_sent = False
 
     def instance_changed(self, instance: DataSourceInstance) -> None:
-        """An instance is in a new state."""
-        told = _TOLD.get(instance.state)
-        if self._types & ObservableEvents.TYPE_DATA_SOURCES_INSTANCES and told is not None:
+        """Report the new state of an instance."""
+        reported = _REPORTED_STATES.get(instance.state)
+        if self._types & ObservableEvents.TYPE_DATA_SOURCES_INSTANCES and reported is not None:
             producer_name, name = instance.label
-            change = _Change(producer_name=producer_name, data_source_name=name, state=told)
+            change = _Change(producer_name=producer_name, data_source_name=name, state=reported)
             self._events().instance_state_changes.append(change)
 
     def all_started(self) -> None:
-        """All data sources of the session run. Told once."""
+        """Report, once, that all data sources of the session have started."""
         wanted = self._types & ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
-        if wanted and not self._told_all_started:
-            self._told_all_started = True
+        if wanted and not self._all_started_sent:
+            self._all_started_sent = True
             self._events().all_data_sources_started = True
 
     def clone_trigger_hit(self, session_id: int, trigger: ReceivedTrigger) -> None:
-        """A trigger asks for a clone of the session."""
+        """Report a trigger of mode CLONE_SNAPSHOT."""
         if not self._types & ObservableEvents.TYPE_CLONE_TRIGGER_HIT:
             return
         events = self._events()

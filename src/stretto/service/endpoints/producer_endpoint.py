@@ -1,8 +1,8 @@
-"""The service's side of one producer, in this process or behind a socket.
+"""The service's endpoint for one producer, in this process or behind a socket.
 
-Rules: callbacks reach the producer as tasks, in order, and none but `on_disconnect` after
-it has disconnected. Its shared memory is made when its first data source is set up, and
-stays as it is until it disconnects. What it sends is the native core's business.
+Rules: callbacks run as tasks, in order; after a disconnect only `on_disconnect` runs. The
+shared memory is created when the first data source is set up, and stays until the producer
+disconnects. The native core handles its trace data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ProducerEndpoint:
-    """What a producer calls on the service (ports.endpoints.RemoteProducerEndpoint)."""
+    """The methods that a producer calls on the service (ports.endpoints.RemoteProducerEndpoint)."""
 
     __slots__ = (
         "_allowed",
@@ -83,11 +83,11 @@ class ProducerEndpoint:
     # What the producer calls.
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        """Offer a data source; sessions that wait for it set it up at once."""
+        """Register a data source; sessions that request it set it up at once."""
         self.register_encoded_data_source(descriptor.encode())
 
     def register_encoded_data_source(self, descriptor: bytes) -> None:
-        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
+        """The same with an encoded descriptor; consumers get its bytes. Raises DecodeError."""
         if self.connected:
             self._service.register_data_source(self, descriptor)
 
@@ -96,25 +96,25 @@ class ProducerEndpoint:
         self.update_encoded_data_source(descriptor.encode())
 
     def update_encoded_data_source(self, descriptor: bytes) -> None:
-        """The same for a descriptor that goes to consumers as it is. Raises DecodeError."""
+        """The same with an encoded descriptor; consumers get its bytes. Raises DecodeError."""
         if self.connected:
             self._service.update_data_source(self, descriptor)
 
     def unregister_data_source(self, name: str) -> None:
-        """Withdraw a data source; its instances end."""
+        """Unregister a data source; its instances end."""
         if self.connected:
             self._service.unregister_data_source(self, name)
 
     def register_trace_writer(self, writer_id: int, target_buffer: int) -> None:
-        """Say which buffer a writer targets, so that its chunks can be scraped."""
+        """Register the target buffer of a writer, so that its chunks can be scraped."""
         self.core.register_writer(writer_id, target_buffer)
 
     def unregister_trace_writer(self, writer_id: int) -> None:
-        """The writer is no more."""
+        """Remove a writer that has ended."""
         self.core.unregister_writer(writer_id)
 
     def on_commit(self, flush_request_id: int) -> None:
-        """`core` has handled CommitData; the id is 0 if it carried none."""
+        """Called after `core` has handled CommitData; the id is 0 without a flush."""
         for session in self._sessions():
             if session.drain is not None:
                 session.drain.make_room()
@@ -122,36 +122,36 @@ class ProducerEndpoint:
             self.notify_flush_complete(flush_request_id)
 
     def notify_flush_complete(self, request_id: int) -> None:
-        """Everything is committed that all flushes up to `request_id` asked for."""
+        """Answer all flushes up to `request_id`."""
         for session in self._sessions():
             session.flushes.ack(self, request_id)
 
     def notify_data_source_started(self, instance_id: int) -> None:
-        """The instance runs (for a data source with `will_notify_on_start`)."""
+        """Confirm the start of an instance (data sources with `will_notify_on_start`)."""
         for session in self._sessions():
             session.on_data_source_started(self, instance_id)
 
     def notify_data_source_stopped(self, instance_id: int) -> None:
-        """The instance has ended (for a data source with `will_notify_on_stop`)."""
+        """Confirm the end of an instance (data sources with `will_notify_on_stop`)."""
         for session in self._sessions():
             session.on_data_source_stopped(self, instance_id)
 
     def activate_triggers(self, names: Sequence[str]) -> None:
-        """Give sessions the triggers that they wait for."""
+        """Activate triggers in the sessions that wait for them."""
         if self.connected:
             self._service.activate_triggers(self, names)
 
     def sync(self, callback: Callable[[], None]) -> None:
-        """Call back once everything that was sent before is handled."""
+        """Call back after all earlier requests were handled."""
         self._post(callback)
 
     def disconnect(self) -> None:
-        """The producer goes, or has died. What it had written in full is kept."""
+        """Remove the producer. Its complete packets are kept."""
         if not self.connected:
             return
         self._service.disconnect_producer(self)
         self.connected = False
-        self.forbid_buffers(list(self._allowed))  # Its id may soon be another's.
+        self.forbid_buffers(list(self._allowed))  # Its id may soon be reused.
         if self._arbiter is not None:
             self._arbiter.disable()
         self._service.context.task_runner.post(self._producer.on_disconnect)
@@ -174,10 +174,10 @@ class ProducerEndpoint:
         self._post(lambda: self._producer.clear_incremental_state(instance_ids))
 
     def ensure_shared_memory(self, config: TraceConfig) -> bool:
-        """Make the shared memory unless it exists.
+        """Create the shared memory unless it exists.
 
         Returns:
-            False if there is no memory to be had; the producer then takes no part.
+            False if there is no memory; the producer then joins no session.
         """
         if self._has_memory:
             return True
@@ -198,10 +198,10 @@ class ProducerEndpoint:
         return True
 
     def offer_shared_memory(self, fd: int) -> None:
-        """Take the memory that a producer brings, if it is fit; else it gets ours.
+        """Use the memory that a producer provides, if it is valid; else the service creates one.
 
         Args:
-            fd: A sealed memfd; stays the caller's.
+            fd: A sealed memfd; owned by the caller.
         """
         try:
             size = checked_memfd_size(fd)
@@ -250,13 +250,13 @@ class ProducerEndpoint:
         return self._service.registry.all() if self.connected else []
 
     def allow_buffer(self, buffer_id: int) -> None:
-        """Let the producer write into a buffer, in its own name."""
+        """Allow the producer to write into a buffer."""
         self._allowed.add(buffer_id)
         self.introduce_to(buffer_id)
         self.core.allow_buffer(buffer_id, True)
 
     def introduce_to(self, buffer_id: int) -> None:
-        """Tell a buffer, if the producer may write into it, in whose name it does."""
+        """Set the producer's uid, pid and machine in a buffer that it may write into."""
         if buffer_id in self._allowed:
             identity = self.identity
             self._service.context.buffers.table.set_producer(
@@ -264,37 +264,40 @@ class ProducerEndpoint:
             )
 
     def forbid_buffers(self, buffer_ids: Iterable[int]) -> None:
-        """Take the permission back."""
+        """Forbid the producer to write into buffers."""
         for buffer_id in self._allowed.intersection(buffer_ids):
             self._allowed.discard(buffer_id)
             self.core.allow_buffer(buffer_id, False)
 
     @property
     def scrapes_itself(self) -> bool:
-        """Whether it sends what its writers have in hand when it answers a flush."""
+        """Whether the producer itself sends its uncommitted chunks when it answers a flush."""
         return self.identity.is_remote and self.identity.smb_scraping
 
     def adopt_writers(self) -> None:
-        """It hung up: count writers that it never registered to the only buffer it may use.
+        """Assign unregistered writers to the only allowed buffer, after a disconnect.
 
-        A process that was killed may have had the registrations of its last threads still to
-        send.
+        A killed process may not have sent the registrations of its last threads.
         """
         if len(self._allowed) == 1:
             self.core.adopt_writers(next(iter(self._allowed)))
 
     def scrape(self, buffer_ids: Iterable[int]) -> None:
-        """Copy what the producer's writers have in hand into those of the buffers it uses."""
+        """Copy uncommitted chunks of the producer into those of the buffers that it may use."""
         buffers = sorted(buffer_ids)
         if self.identity.smb_scraping and self._has_memory and self._allowed.intersection(buffers):
             self.core.scrape(buffers)
 
 
 def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:
-    """Memory of the size, or of as much of it as files may have; (descriptor, size, page size).
+    """Create memory of the size, or of the largest size that the file limit permits.
+
+    Returns:
+        (descriptor, size, page size), sizes in bytes.
+
 
     Raises:
-        TransportError: There is none.
+        TransportError: No memory can be created.
     """
     try:
         return create_sealed_memfd(size), size, page_size

@@ -27,7 +27,7 @@ class RelayEndpoint:
     Attributes:
         machine_id: The relay's machine.
         system_info: Its encoded SystemInfo, b"" until it is known.
-        synced_clocks: (its clocks, ours at that moment), oldest first.
+        synced_clocks: Pairs (its clocks, this machine's clocks at arrival), oldest first.
     """
 
     __slots__ = ("_clock", "_on_disconnect", "machine_id", "synced_clocks", "system_info")
@@ -42,14 +42,14 @@ class RelayEndpoint:
         self.synced_clocks: deque[tuple[Snapshot, Snapshot]] = deque(maxlen=MAX_SYNCED_CLOCKS)
 
     def init_relay(self, system_info: bytes) -> None:
-        """`system_info`: the other machine's, encoded."""
+        """Store the encoded SystemInfo of the other machine."""
         self.system_info = system_info
 
     def sync_clock(self, clocks: Sequence[tuple[int, int]], *, update: bool) -> None:
-        """The other machine's clocks as (id, ns); ours are read now.
+        """Store the other machine's clocks as (id, ns), with this machine's clocks read now.
 
         Args:
-            clocks: As the other machine read them just before it sent them.
+            clocks: The clocks as the other machine read them just before sending.
             update: Whether it is the second half of an exchange. Readers of a trace tell
                 the halves by their order.
         """
@@ -57,5 +57,5 @@ class RelayEndpoint:
         self.synced_clocks.append((list(clocks), self._clock.snapshot()))
 
     def disconnect(self) -> None:
-        """The relay has gone: its clocks say nothing any more."""
+        """Remove the relay: its clocks are no longer valid."""
         self._on_disconnect(self)

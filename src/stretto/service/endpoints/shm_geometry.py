@@ -24,12 +24,12 @@ def valid_geometry(
     default_size: int = DEFAULT_SHM_SIZE,
     default_page_size: int = DEFAULT_PAGE_SIZE,
 ) -> tuple[int, int]:
-    """Clamp a wished geometry; where it can't be had, both values become the defaults.
+    """Clamp a requested geometry; if it is invalid, both values become the defaults.
 
     Args:
         size: Bytes of the shared memory, 0 for the default.
         page_size: Bytes of a page, 0 for the default.
-        default_size: Used instead of 0 and of what is invalid.
+        default_size: Bytes used in place of 0 and of an invalid size.
         default_page_size: Likewise.
 
     Returns:
@@ -52,7 +52,7 @@ def valid_geometry(
 def wished_geometry(
     config: TraceConfig, producer_name: str, size_hint: int, page_size_hint: int
 ) -> tuple[int, int]:
-    """Size and page size that a config, else the producer, asks for; 0 where neither does."""
+    """Return the size and page size requested by the config, else by the producer, else 0."""
     for producer in config.producers:
         if producer.producer_name == producer_name:
             size = producer.shm_size_kb * 1024 or size_hint

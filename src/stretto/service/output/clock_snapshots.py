@@ -1,4 +1,4 @@
-"""Clock snapshots of a session: the first, and those that show that clocks have drifted."""
+"""Clock snapshots of a session: the initial one, and later ones if clocks have drifted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DRIFT_NS = 10_000_000
 
 
 class ClockSnapshots:
-    """Takes snapshots, and keeps those that the trace hasn't got yet.
+    """Takes snapshots and queues them until the trace is read.
 
-    A session may run for days before it is read: at most 16 wait, the oldest go first,
-    and a snapshot is kept only if it says something that the last one waiting doesn't.
+    A session may run for days before it is read: at most 16 snapshots are queued, the oldest
+    are dropped first, and a snapshot is queued only if a clock drifted since the last one.
     """
 
     __slots__ = ("_clock", "_enabled", "_queue", "initial")
@@ -34,8 +34,8 @@ class ClockSnapshots:
     def take_initial(self) -> None:
         """Take the snapshot that a trace begins with.
 
-        Those that a trigger took before the start are dropped: in the trace they would follow
-        this one, and clocks that go back are an error to who reads it.
+        Snapshots taken by triggers before the start are dropped: in the trace they would follow
+        this one, and readers report clocks that go back as an error.
         """
         if self._enabled:
             self._queue.clear()
@@ -50,18 +50,18 @@ class ClockSnapshots:
             self._queue.append(snapshot)
 
     def queued(self) -> list[Snapshot]:
-        """Those that wait."""
+        """Return the queued snapshots."""
         return list(self._queue)
 
     def copy(self) -> ClockSnapshots:
-        """The same snapshots, to be read on their own."""
+        """Return an independent copy."""
         copy = ClockSnapshots(self._clock, enabled=self._enabled)
         copy.initial = self.initial
         copy._queue.extend(self._queue)
         return copy
 
     def clear(self) -> None:
-        """The trace has got all that waited."""
+        """Remove all queued snapshots: they were written into the trace."""
         self._queue.clear()
 
 

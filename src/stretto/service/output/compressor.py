@@ -1,7 +1,7 @@
-"""Compresses what is read from a session: many packets become one.
+"""Compresses the trace bytes of a read: many packets become one.
 
-The config may name several codecs: of those that this interpreter has, the one with the
-highest field number is taken; with none the trace stays as it is.
+A config may name several codecs. Of those that this interpreter has, the one with the
+highest field number is used; without one the trace is not compressed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ZSTD_MAX_LEVEL: Final = 22
 
 
 def make_compressor(config: TraceConfig) -> Compressor | None:
-    """The compressor that a config asks for, or None."""
+    """Return the compressor for a config; None if there is none."""
     wanted = config.compression
     if wanted is not None and wanted.zstd is not None:
         zstd = _zstd(wanted.zstd.level)

@@ -1,7 +1,6 @@
-"""What a session's trace says of the other sessions that ran at the same time.
+"""Events in a session's trace about other sessions that run at the same time.
 
-Off unless the config says `enable_concurrent_session_events`: who else records may be
-nobody's business.
+Off unless the config sets `enable_concurrent_session_events`: other sessions may be private.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.service.output.service_packets import ServicePackets
 
     class ConcurrentSession(Protocol):
-        """What is noted of another session."""
+        """What an event contains of another session."""
 
         session_id: int
         uid: int
@@ -51,19 +50,19 @@ class ConcurrentSessions:
         self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_CONCURRENT_SESSION_EVENTS)
 
     def note(self, other: ConcurrentSession) -> None:
-        """Note the state in which another session is now."""
+        """Add an event with the current state of another session."""
         event = number(1, _STATES[other.state]) + text(2, other.config.unique_session_name)
         event += number(3, other.session_id) + number(4, other.uid)
         event += number(5, len(other.config.data_sources))
         self._events.append((self._clock.boottime_ns(), event))
 
     def note_all(self, others: Iterable[ConcurrentSession]) -> None:
-        """Note in which states other sessions are when ours starts."""
+        """Add an event for each of the other sessions, when this one starts."""
         for other in others:
             self.note(other)
 
     def take(self, build: ServicePackets) -> list[bytes]:
-        """All that wait, as encoded packets; they wait no more."""
+        """Remove all queued events and return them as encoded packets."""
         packets = [build.concurrent_session_event(*event) for event in self._events]
         self._events.clear()
         return packets

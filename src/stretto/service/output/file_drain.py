@@ -1,10 +1,9 @@
-"""Moves what a session collects into its file, while it runs and when it ends.
+"""Writes the data of a session into its file, while it runs and when it ends.
 
-A write happens at each multiple of the period, and earlier when a buffer fills faster
-than that: each buffer's watermark, a quarter of its size, wakes an eventfd. A thread does
-the writing (`FileWriter`), and nobody waits for it: what it is behind with stays in the
-session's buffers, which count what they have no room for. A file that takes nothing at all
-for a while is given up, and its session with it.
+Data is written at each multiple of the period, and earlier if a buffer has filled a quarter
+of its size: a watermark then wakes an eventfd. A thread writes the file (`FileWriter`) and
+the service does not wait for it: unwritten data stays in the session's buffers, which count
+what they overwrite. A file without progress for a time is given up, and its session ends.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ _SYNC_AFTER_WRITE: Final = 2
 
 
 def write_period_ms(config: TraceConfig) -> int:
-    """How often a session writes its file."""
+    """Return the period in ms at which a session writes its file."""
     period = config.file_write_period_ms or limits.DEFAULT_FILE_WRITE_PERIOD_MS
     return max(period, limits.MIN_FILE_WRITE_PERIOD_MS)
 
 
 def flush_period_ms(config: TraceConfig) -> int:
-    """How often a session is flushed apart from writes; 0 for never."""
+    """Return the period in ms of flushes apart from writes; 0 for none."""
     if not config.write_into_file or config.write_flush_mode == _FLUSH_DISABLED:
         return config.flush_period_ms
     if config.write_flush_mode in _FLUSH_AUTO:
@@ -69,7 +68,7 @@ def flush_period_ms(config: TraceConfig) -> int:
 
 
 def flushes_before_write(config: TraceConfig) -> bool:
-    """Whether each write is preceded by a flush."""
+    """Return whether a flush precedes each write."""
     if config.write_flush_mode in _FLUSH_AUTO:
         return write_period_ms(config) > limits.FILE_FLUSH_PERIOD_MS
     return config.write_flush_mode == _FLUSH_ENABLED
@@ -79,13 +78,13 @@ class FileDrain:
     """The file of one session, until it is full, broken or complete.
 
     Args:
-        session: Whose.
-        file: Belongs to this object from now on.
-        max_bytes: Write less than that; 0 for no limit.
+        session: The session.
+        file: The file; owned by this object.
+        max_bytes: Maximum size of the file; 0 for no limit.
 
     Attributes:
-        complete: Nothing will change in the file any more, and `finish` was called.
-        error: Why the file has ended before the trace; "" as long as it hasn't.
+        complete: Whether the file is final, after `finish`.
+        error: The error that ended the file before the trace; "" without one.
     """
 
     __slots__ = (
@@ -98,7 +97,7 @@ class FileDrain:
         self._max_bytes = max_bytes
         self._writer = FileWriter(file, session.context.file_threads, self._post_progress)
         self._stall = Timers(session.context.task_runner, session.context.clock)
-        self._progress = -1  # of the file, when the time for it began
+        self._progress = -1  # The writer's progress when the stall timer began.
         self._eventfd = -1
         self._posted = False
         self._waits_for_room = False
@@ -109,15 +108,15 @@ class FileDrain:
 
     @property
     def open(self) -> bool:
-        """Whether more of the session is written into it."""
+        """Whether it accepts more data of the session."""
         return not self._writer.closing and not self.error
 
     def copy(self) -> Iterator[bytes]:
-        """What was written so far, for the file of a clone. Raises OSError."""
+        """Return the written data for the file of a clone. Raises OSError."""
         return self._writer.copy()
 
     def begin_with(self, pieces: Iterator[bytes]) -> None:
-        """Write these first."""
+        """Write these pieces before the data of the session."""
         self._writer.write_all(pieces)
         self._watch_for_stall()
 
@@ -134,7 +133,7 @@ class FileDrain:
         try:
             self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except OSError:
-            return  # no descriptor is left: the timer still comes
+            return  # No descriptor is left: the timer still writes.
         for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
             quarter = buffer.size_kb * 1024 // 4
             session.context.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
@@ -148,10 +147,10 @@ class FileDrain:
         self._drain()
 
     def make_room(self) -> None:
-        """Have more written before more comes in, if a buffer is half full.
+        """Write data if a buffer is half full, before more is committed.
 
-        A service for one session's producers lets them wait for a slow disk: what a session
-        streams is in the file before it is overwritten. Others never wait.
+        With `waits_for_disk` the service blocks for a slow disk, so that data is in the file
+        before it is overwritten. Otherwise it never waits.
         """
         while self.open and self._rest is None and self._half_full():
             if not self._writer.has_room and not self._wait_for_disk():
@@ -178,7 +177,7 @@ class FileDrain:
             self._drain()
 
     def _drain(self) -> None:
-        """Have the file take what there is, as far as it has room."""
+        """Write the data of the buffers, as far as the queue has room."""
         if self._rest is not None:
             return
         for _ in range(limits.FILE_STEPS_PER_TASK):
@@ -194,7 +193,7 @@ class FileDrain:
         return not self._waits_for_room
 
     def _step(self) -> bool:
-        """Have one batch written; return whether there is more, and a file to write it to."""
+        """Write one batch; return whether more data can be written."""
         if not self.open:
             return False
         data, more = self._session.reader.read(self._session.context.file_step_bytes)
@@ -215,7 +214,7 @@ class FileDrain:
         if self.open and self._session.config.fflush_post_write == _SYNC_AFTER_WRITE:
             self._writer.sync()
 
-    # --- what the writer's thread tells
+    # --- progress of the writer's thread
 
     def _post_progress(self) -> None:
         self._session.context.task_runner.post(self._on_progress)
@@ -253,7 +252,7 @@ class FileDrain:
         stats = self._session.context.buffers.table.stats
         return sum(stats(buffer_id)["unread"] for buffer_id in self._session.buffers)
 
-    # --- a file that takes nothing
+    # --- a file without progress
 
     def _watch_for_stall(self) -> None:
         if self._progress < 0 and self._patience_ms is not None and self._writer.busy:
@@ -273,7 +272,7 @@ class FileDrain:
             self._watch_for_stall()
 
     def give_up(self) -> None:
-        """Wait for the file no longer."""
+        """Give up the file: stop waiting for its writer."""
         reason = "the disk takes nothing" if self._writer.regular else READER_STOPPED
         self._writer.abandon(reason)
         self._on_progress()
@@ -281,10 +280,10 @@ class FileDrain:
     # --- the end
 
     def finish(self, on_complete: Callable[[], object]) -> None:
-        """Have everything written that is left, and the stats; then close the file.
+        """Write the remaining data and the stats, then close the file.
 
         Args:
-            on_complete: Called when that is done, or can't be.
+            on_complete: Called when the file is complete or has failed.
         """
         self._on_complete = on_complete
         self._stop_watching()
@@ -299,7 +298,7 @@ class FileDrain:
     def _write_all(self) -> Iterator[None]:
         reader = self._session.reader
         while reader.in_pass and self._step():
-            yield  # a pass that was under way ends at what was there when it began
+            yield  # A pass in progress ends with the data at its begin.
         reader.stats_due = True
         while self._step():
             yield
@@ -322,7 +321,7 @@ class FileDrain:
             on_complete()
 
     def _close(self) -> None:
-        """Nothing more is to be written."""
+        """Close the file after the queued data."""
         self._stop_watching()
         if self.open:
             self._writer.sync()

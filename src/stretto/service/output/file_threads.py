@@ -1,8 +1,8 @@
-"""The threads that write the files of sessions.
+"""Threads that write the files of sessions.
 
-A file may block whoever writes it: a pipe whose reader is slow, a disk, a network file
-system. So nothing is written on the service's thread. A thread lives as long as its file
-has something to be written, and is counted; around a fork all of them are stopped.
+A write may block: on a slow reader of a pipe, on a disk, on a network file system. So the
+service's thread writes no files. A thread runs as long as its file has data to write. The
+number of threads is bounded, and all of them are stopped during a fork.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAUSE_TIMEOUT_S = 1.0
 
 
 class FileThreads:
-    """Runs the work of file writers."""
+    """Starts and stops the threads of file writers."""
 
     __slots__ = ("_lock", "_native_ids", "_running", "_waiting", "paused")
 
@@ -37,11 +37,11 @@ class FileThreads:
 
     @property
     def count(self) -> int:
-        """How many there are now."""
+        """Number of running threads."""
         return len(self._running)
 
     def check(self) -> None:
-        """Raise SessionError if so many threads hang that no file should be begun."""
+        """Raise SessionError if too many threads hang to open another file."""
         if len(self._running) >= MAX_THREADS:
             raise SessionError(
                 f"{MAX_THREADS} trace files are being written and take nothing: "
@@ -49,14 +49,14 @@ class FileThreads:
             )
 
     def run(self, work: Callable[[], object], interrupt: Callable[[], object]) -> None:
-        """Run `work` on a thread.
+        """Run `work` on a thread of its own.
 
         Args:
-            work: Returns when there is nothing to do, and soon after `paused` was set.
-            interrupt: Ends what `work` waits for.
+            work: Returns when there is no more to do, and soon after `paused` was set.
+            interrupt: Interrupts a wait of `work`.
 
         Raises:
-            RuntimeError: The system gives no thread.
+            RuntimeError: The system refuses a thread.
         """
         token = object()
         with self._lock:
@@ -82,7 +82,7 @@ class FileThreads:
             raise
 
     def pause(self) -> None:
-        """Before a fork: end the threads, but for those that a disk keeps waiting."""
+        """Stop the threads before a fork, except those that are blocked by a disk."""
         with self._lock:
             self.paused = True
             interrupts = list(self._running.values())
@@ -96,7 +96,7 @@ class FileThreads:
         self._native_ids.clear()
 
     def resume(self) -> None:
-        """After it: go on."""
+        """Start the threads again after a fork."""
         with self._lock:
             self.paused = False
             waiting, self._waiting = self._waiting, []

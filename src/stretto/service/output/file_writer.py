@@ -1,10 +1,10 @@
-"""Writes a session's file on a thread: whoever has something written doesn't wait for it.
+"""Writes a session's file on a thread, so that the service's thread never waits.
 
     service's thread --write, sync, close--> queue --> a thread of FileThreads --> file
     on_progress      <----- a posted task -----------
 
-The queue is bounded by its user, who looks at `has_room`. What follows an error is dropped,
-and counted in its message.
+The caller bounds the queue by checking `has_room`. After an error, further data is dropped;
+the error message contains the number of lost bytes.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class FileWriter:
-    """Writes `file`, which belongs to it.
+    """Writes and owns `file`.
 
     Args:
-        file: Interruptible, if it may be a pipe.
-        threads: Run the writing.
-        on_progress: Called on a thread of those whenever something is done.
+        file: The file; interruptible if it may be a pipe.
+        threads: Run the writing thread.
+        on_progress: Called on the writing thread after each step.
 
     Attributes:
-        accepted_bytes: Of all that was to be written.
-        closing: Nothing more may be written.
-        abandoned: Nothing more is waited for.
+        accepted_bytes: Number of bytes passed to `write`.
+        closing: Whether no more data is accepted.
+        abandoned: Whether the file was given up.
     """
 
     __slots__ = (
@@ -69,49 +69,49 @@ class FileWriter:
         self.closing = False
         self.abandoned = False
 
-    # --- what the service asks
+    # --- state, read on the service's thread
 
     @property
     def has_room(self) -> bool:
-        """Whether more should be written now."""
+        """Whether the queue accepts more data now."""
         return self._pending < limits.FILE_QUEUE_BYTES
 
     @property
     def busy(self) -> bool:
-        """Whether the thread has something to do."""
+        """Whether the thread has data to write."""
         return self._running
 
     @property
     def hangs(self) -> bool:
-        """Whether the thread waits for the file to take something. A sync may take its time."""
+        """Whether the thread is blocked in a write. A sync is no hang."""
         return self._running and not self._syncing
 
     @property
     def closed(self) -> bool:
-        """Whether nothing will be written any more, and nothing is left to be written."""
+        """Whether all data was written and no more is accepted."""
         return self._file.closed or self.abandoned
 
     @property
     def progress(self) -> int:
-        """Grows with every byte that the file takes."""
+        """A number that grows with each byte written."""
         return self._file.progress
 
     @property
     def pending_bytes(self) -> int:
-        """What was to be written, and isn't in the file yet."""
+        """Number of queued bytes that are not in the file yet."""
         return self._pending
 
     @property
     def error(self) -> TransportError | None:
-        """Why the file has ended before the trace."""
+        """The error that ended the file before the trace; None without one."""
         return self._error
 
     @property
     def regular(self) -> bool:
-        """Whether it is a file on a disk."""
+        """Whether the file is a regular file."""
         return self._file.regular
 
-    # --- what the service wants
+    # --- requests of the service's thread
 
     def write(self, trace: bytes) -> None:
         """Append framed packets."""
@@ -120,15 +120,15 @@ class FileWriter:
             self._put(trace)
 
     def write_all(self, pieces: Iterator[bytes]) -> None:
-        """Append what an iterator gives; it is run on the thread."""
+        """Append all pieces of an iterator, which runs on the writing thread."""
         self._put(pieces)
 
     def sync(self) -> None:
-        """Have a regular file's data on the disk."""
+        """Flush a regular file to the disk."""
         self._put(self._sync)
 
     def wait_for_room(self, patience_ms: float) -> bool:
-        """Wait until there is room; False if the file ends, or takes nothing for so long."""
+        """Wait for room; False if the file has ended, or made no progress for that time."""
         before = self.progress
         while self._running and not self.has_room:
             if not self._taken.acquire(timeout=patience_ms / 1000) and self.progress == before:
@@ -137,19 +137,19 @@ class FileWriter:
         return self.has_room and not self._error
 
     def close(self) -> None:
-        """Close the file when everything is written. Harmless if it is closing."""
+        """Close the file after all queued data was written. May be called again."""
         if not self.closing:
             self.closing = True
             self._put(self._file.close)
 
     def abandon(self, reason: str, unread: int = 0) -> None:
-        """Give up: the file has taken nothing for too long.
+        """Give the file up, because it made no progress for too long.
 
-        A thread that hangs in the file ends when the file lets it go.
+        A blocked thread ends when its system call returns.
 
         Args:
-            reason: What is wrong with the file.
-            unread: Bytes that were to be written, and aren't in the queue.
+            reason: The reason, for the error message.
+            unread: Number of lost bytes that are not in the queue.
         """
         with self._lock:
             self.closing = self.abandoned = True
@@ -161,10 +161,10 @@ class FileWriter:
         self._file.interrupt()
 
     def copy(self) -> Iterator[bytes]:
-        """Everything that was written so far, in the file or on its way, for `write_all`.
+        """Return all data so far, written or queued, in pieces for `write_all`.
 
         Raises:
-            OSError: It is no regular file, or closed.
+            OSError: The file is not a regular file, or is closed.
         """
         with self._lock:
             on_their_way = [self._current, *self._jobs]
@@ -203,7 +203,7 @@ class FileWriter:
         self._tell()
 
     def _tell(self) -> None:
-        if not self.abandoned:  # else the service may be gone
+        if not self.abandoned:  # An abandoned file may outlive the service.
             self._on_progress()
 
     # --- on the thread
@@ -216,7 +216,7 @@ class FileWriter:
             self._fail(error)
 
     def _step(self) -> bool:
-        """Do a little; False if the thread has to end."""
+        """Do one step; False if the thread has to end."""
         if self.abandoned:
             self._fail(self._file.give_up("it was given up"))
             return False

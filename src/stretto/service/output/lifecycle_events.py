@@ -1,4 +1,4 @@
-"""What happened to a session, until its trace is read (TracingServiceEvent)."""
+"""Lifecycle events of a session, queued until its trace is read (TracingServiceEvent)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HISTORY: Final = {
 
 
 class LifecycleEvents:
-    """Events that wait for the next read: of each kind the last, of flushes the last 64."""
+    """Queued events: the last of each kind, and the last 64 flushes."""
 
     __slots__ = ("_clock", "_count", "_queues")
 
@@ -45,28 +45,28 @@ class LifecycleEvents:
         self._queues: dict[int, deque[_Event]] = {}
 
     def add(self, event: int, data_sources: Sequence[tuple[str, str]] = ()) -> None:
-        """Note `event`, a field number of TracingServiceEvent, as of now."""
+        """Add `event`, a field number of TracingServiceEvent, with the current time."""
         listed = tuple(data_sources[:MAX_SLOW_DATA_SOURCES])
         self.add_at(self._clock.boottime_ns(), event, listed or 1)
 
     def add_at(self, time_ns: int, event: int, detail: _Detail = 1) -> None:
-        """Note `event` as of an earlier time; `detail` is a number or data sources."""
+        """Add `event` with a given time; `detail` is a number or a list of data sources."""
         queue = self._queues.setdefault(event, deque(maxlen=_HISTORY.get(event, 1)))
         self._count += 1
         queue.append((time_ns, self._count, event, detail))
 
     def packets(self, build: ServicePackets) -> list[bytes]:
-        """All that wait, as encoded packets in the order of time."""
+        """Return the queued events as encoded packets, ordered by time."""
         waiting = sorted(entry for queue in self._queues.values() for entry in queue)
         return [build.service_event(time, event, detail) for time, _, event, detail in waiting]
 
     def copy(self) -> LifecycleEvents:
-        """The same events, to be read on their own."""
+        """Return an independent copy."""
         copy = LifecycleEvents(self._clock)
         copy._count = self._count
         copy._queues = {event: queue.copy() for event, queue in self._queues.items()}
         return copy
 
     def clear(self) -> None:
-        """The trace has got all that waited."""
+        """Remove all queued events: they were written into the trace."""
         self._queues.clear()

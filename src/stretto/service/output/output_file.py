@@ -1,9 +1,9 @@
-"""The file that a session writes its trace into.
+"""The output file of a session.
 
 Rules: an existing file is never overwritten by name, a symbolic link never followed, and
-nobody but the owner can read what is created. Where the file can't take more (disk full,
-quota, reader of a pipe gone), what couldn't be written is counted, a regular file is cut
-back to whole packets, and the file is closed: a trace ends early, it doesn't break.
+a new file is readable only by its owner. If a write fails (disk full, quota, reader of a
+pipe gone), the lost bytes are counted, a regular file is truncated to whole packets, and the
+file is closed: the trace ends early, but stays valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def create_output_file(path: str) -> int:
     """Create `path` for a trace and return its descriptor.
 
     Raises:
-        SessionError: It exists already, or can't be created; with the reason.
+        SessionError: The file exists or can't be created; the message has the reason.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -50,10 +50,10 @@ def create_output_file(path: str) -> int:
 
 
 class FileError(TransportError):
-    """A file has ended before the trace has.
+    """The output file failed before the trace was complete.
 
     Attributes:
-        lost: Bytes that were to follow.
+        lost: Number of trace bytes that were not written.
     """
 
     def __init__(self, reason: str, written: int, lost: int) -> None:
@@ -70,16 +70,15 @@ class FileError(TransportError):
 
 
 class OutputFile:
-    """Takes framed packets until it is full, broken or closed.
+    """Writes framed packets until the file is full, broken or closed.
 
     Args:
-        fd: An open file, pipe or the like; belongs to this object from now on.
-        interruptible: Whether another thread may have to end the waiting for the reader of
-            a pipe: `go_on` then returns whenever `interrupt` is called.
+        fd: An open file, pipe, socket or device; owned by this object.
+        interruptible: Whether `interrupt` can end a wait for the reader of a pipe in `go_on`.
 
     Attributes:
-        bytes_written: What it took; whole packets, unless it is broken.
-        progress: Grows with every byte that it takes. Any thread may look at it.
+        bytes_written: Number of written bytes: whole packets, unless the file is broken.
+        progress: Grows with each byte written. Any thread may read it.
     """
 
     __slots__ = (
@@ -105,30 +104,30 @@ class OutputFile:
 
     @property
     def regular(self) -> bool:
-        """Whether it is a file on a disk; else a pipe, a socket, a device."""
+        """Whether this is a regular file; else a pipe, socket or device."""
         return self._regular
 
     def write(self, trace: bytes) -> None:
-        """Append framed packets, however long it takes.
+        """Append framed packets; blocks until they are written.
 
         Raises:
-            TransportError: It can't be written; the file is closed, its whole packets kept.
+            TransportError: The write failed; the file was closed and keeps its whole packets.
         """
         self.begin(trace)
         while not self.go_on():
             pass
 
     def begin(self, piece: bytes, *, framed: bool = True) -> None:
-        """Set what `go_on` writes next; what was begun before is finished.
+        """Set the data that `go_on` writes next; the previous data must be written.
 
         Args:
             piece: Not empty.
-            framed: It is whole packets, of which only whole ones are kept.
+            framed: Whether `piece` is a row of framed packets, to be truncated at packet borders.
         """
         self._piece, self._done, self._framed = piece, 0, framed
 
     def go_on(self) -> bool:
-        """Write more of what was begun; return whether all of it is written.
+        """Write more of the current data; return whether all of it is written.
 
         Raises:
             TransportError: As `write`.
@@ -147,7 +146,7 @@ class OutputFile:
         return True
 
     def give_up(self, reason: str) -> FileError:
-        """Cut a regular file back to whole packets, close it, and say what is lost."""
+        """Truncate a regular file to whole packets, close it, and return the error."""
         kept = whole_packets(self._piece, self._done + 1) if self._framed else self._done
         lost = len(self._piece) - kept
         if self._regular and self._done > kept:
@@ -162,16 +161,16 @@ class OutputFile:
         return FileError(reason, self.bytes_written, lost)
 
     def interrupt(self) -> None:
-        """Have `go_on` return on the other thread. Does nothing for a regular file."""
+        """Make `go_on` return on the writing thread. No effect on a regular file."""
         with self._fd_lock:
             if self._pipe and self._fd >= 0:
                 self._pipe.interrupt()
 
     def sync(self) -> None:
-        """Have a regular file's data on the disk.
+        """Flush a regular file to the disk.
 
         Raises:
-            TransportError: The disk refuses it; the file is closed.
+            TransportError: The flush failed; the file was closed.
         """
         if self.closed or not self._regular:
             return
@@ -184,7 +183,7 @@ class OutputFile:
             ) from error
 
     def close(self) -> None:
-        """Close the descriptor. Harmless if it is closed."""
+        """Close the descriptor. May be called again."""
         with self._fd_lock:
             fd, self._fd = self._fd, -1
             if self._pipe and fd >= 0:
@@ -193,13 +192,13 @@ class OutputFile:
             try:
                 os.close(fd)
             except OSError:
-                pass  # The descriptor is gone all the same; sync() reports lost data.
+                pass  # The descriptor is closed in any case; sync() reports lost data.
 
     def copy(self, size: int) -> Iterator[bytes]:
-        """The file up to the `size` bytes written last, piece by piece; any thread may read it.
+        """Yield the written bytes of the file in pieces, on any thread.
 
         Raises:
-            OSError: It is no regular file, or closed.
+            OSError: The file is not a regular file, or is closed.
         """
         with self._fd_lock:
             if not self._regular or self._fd < 0:
@@ -210,7 +209,7 @@ class OutputFile:
 
 
 def _start_of(fd: int) -> int:
-    """Where a regular file's first byte will be written."""
+    """Return the offset at which writing begins in a regular file."""
     if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
         return os.fstat(fd).st_size
     return os.lseek(fd, 0, os.SEEK_CUR)
@@ -219,7 +218,7 @@ def _start_of(fd: int) -> int:
 def _write(fd: int, data: memoryview) -> int:
     try:
         return os.write(fd, data)
-    except BlockingIOError:  # somebody made the pipe non-blocking
+    except BlockingIOError:  # another process made the pipe non-blocking
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
         if not poll.poll(_PIPE_TIMEOUT_MS):
@@ -228,10 +227,10 @@ def _write(fd: int, data: memoryview) -> int:
 
 
 def _read_file(fd: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of a file that may be open for writing only; closes `fd`."""
+    """Yield the first `size` bytes of a file that may be write-only; close `fd`."""
     reader = -1
     try:
-        yield b""  # From here on the descriptor is closed whatever happens.
+        yield b""  # Enters `try`: the descriptor is closed in every case.
         os.fdatasync(fd)
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
         at = 0

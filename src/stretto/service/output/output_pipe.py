@@ -1,9 +1,9 @@
-"""A pipe, FIFO, socket or terminal that a thread writes to, while another may stop it.
+"""A pipe, FIFO, socket or terminal that one thread writes and another can interrupt.
 
-Writing to such a file blocks in the kernel as long as its reader likes. Here a thread waits
-for room in `poll`, which `interrupt` ends. A pipe is opened once more, so that it can be
-made non-blocking: the flag of the given descriptor belongs to whoever else has it, too.
-What can't be opened again is written in pieces that never block once there is room.
+A write to such a file blocks until its reader reads. Here the thread waits for room in
+`poll`, and `interrupt` ends the wait. A pipe is opened a second time to make it non-blocking,
+because the flag of the given descriptor is shared with other processes. A file that can't be
+opened again is written in pieces small enough not to block after `poll`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import stat
 
 
 class OutputPipe:
-    """Writes to `fd`, which stays the caller's."""
+    """Writes to `fd`, which the caller owns."""
 
     __slots__ = ("_fd", "_own", "_poll", "_wake")
 
@@ -27,10 +27,10 @@ class OutputPipe:
         self._poll.register(self._wake, select.POLLIN)
 
     def write(self, data: memoryview) -> int:
-        """Wait for room, and write what fits; 0 after `interrupt`.
+        """Wait for room, write a piece and return its size; 0 after `interrupt`.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The write failed.
         """
         if not data or self._interrupted(dict(self._poll.poll())):
             return 0
@@ -46,21 +46,21 @@ class OutputPipe:
         return True
 
     def interrupt(self) -> None:
-        """Have `write` return, or the next one if there is none now; from any thread."""
+        """Make the current `write`, or else the next one, return. Callable on any thread."""
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        """Give back what was opened here."""
+        """Close the descriptors that were opened here."""
         os.close(self._wake)
         if self._own >= 0:
             os.close(self._own)
 
 
 def _opened_again(fd: int) -> int:
-    """A non-blocking descriptor of the same pipe, or -1."""
+    """Return a non-blocking descriptor of the same pipe; -1 if it can't be opened."""
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return -1
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # another user's, or no /proc
+    except OSError:  # The pipe belongs to another user, or /proc is missing.
         return -1

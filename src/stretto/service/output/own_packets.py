@@ -1,12 +1,12 @@
-"""What the service itself says in a trace, read by read.
+"""The service's own packets in a trace, by read.
 
 ::
 
     every read   queued clock snapshots, synchronisation marker if due, new triggers,
-                 service events, what other sessions did
+                 service events, events of concurrent sessions
     first read   the initial clock snapshot before all; config, trigger of a clone, uuid,
                  extension descriptors, provenance, system info of all machines
-    once         how the clocks of other machines stand to ours
+    once         clock synchronisation with other machines
 
 The order is that of docs/formats/service.md, "Order of packets".
 """
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class OwnPackets:
-    """The service's packets for one reader. What was given doesn't come again.
+    """Builds the service's packets for one reader; each packet is returned once.
 
     Attributes:
-        begun: Whether the first read has been.
+        begun: Whether the first read was done.
     """
 
     __slots__ = ("_buffers", "_clocks", "_lifecycle", "_session", "_synced", "_uuid", "begun")
@@ -66,10 +66,10 @@ class OwnPackets:
         self.begun = False
 
     def opening(self, readback: _native.Readback, *, sync_due: bool) -> list[bytes]:
-        """The packets that a read starts with.
+        """Return the packets at the start of a read.
 
         Args:
-            readback: Knows the ids of the sequences.
+            readback: Maps (producer, writer) to sequence ids.
             sync_due: Whether a synchronisation marker is due.
         """
         session, build = self._session, self._session.context.packets
@@ -89,7 +89,7 @@ class OwnPackets:
         return out + self._remote_clocks()
 
     def closing(self) -> list[bytes]:
-        """The packets that a pass ends with."""
+        """Return the packets at the end of a pass."""
         session, context = self._session, self._session.context
         if session.builtin.disable_service_events:
             return []

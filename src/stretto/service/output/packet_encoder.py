@@ -1,7 +1,7 @@
-"""A few functions that append protobuf fields in the order in which they are called.
+"""Functions that encode protobuf fields, in the order of the calls.
 
-The service's own packets have a fixed order of fields that isn't that of their numbers
-(docs/formats/service.md, "Order of packets"), which is why they aren't built from message classes.
+The fields of the service's own packets have a fixed order that differs from their numbers
+(docs/formats/service.md, "Order of packets"), so message classes can't build them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _VARINT, _LENGTH = 0, 2
 
 
 def varint(value: int) -> bytes:
-    """Encode `value`; a negative one takes 10 bytes, as int32 and int64 do."""
+    """Encode a varint; a negative value takes 10 bytes, as in int32 and int64 fields."""
     value &= _U64
     out = bytearray()
     while value > 0x7F:
@@ -22,31 +22,31 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """A varint field: any integer, bool or enum type but the zigzag ones."""
+    """Encode a varint field: any integer, bool or enum type except sint32 and sint64."""
     return varint(field << 3 | _VARINT) + varint(value)
 
 
 def blob(field: int, data: bytes) -> bytes:
-    """A length-delimited field: bytes, or a message that is encoded already."""
+    """Encode a length-delimited field: bytes or an encoded message."""
     return varint(field << 3 | _LENGTH) + varint(len(data)) + data
 
 
 def text(field: int, value: str) -> bytes:
-    """A string field."""
+    """Encode a string field."""
     return blob(field, value.encode("utf-8", "surrogateescape"))
 
 
 def framed(packet: bytes) -> bytes:
-    """The packet as part of a trace: Trace.packet, field 1."""
+    """Encode a packet as Trace.packet (field 1)."""
     return blob(1, packet)
 
 
 def whole_packets(trace: bytes, limit: int) -> int:
-    """Size of the longest run of whole packets at the start of `trace` below `limit` bytes.
+    """Return the size of the whole packets at the start of `trace` that are below `limit` bytes.
 
     Args:
         trace: Framed packets, as `Readback.read` and `framed` make them.
-        limit: The run ends before this many bytes are reached.
+        limit: The result is less than this, in bytes.
     """
     end = 0
     while end < len(trace):

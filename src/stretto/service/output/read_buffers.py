@@ -1,4 +1,4 @@
-"""Reads a session: the service's packets, then those of each buffer, as trace bytes.
+"""Reads the trace of a session: the service's packets, then those of each buffer.
 
 One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of packets")::
 
@@ -6,8 +6,8 @@ One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of p
     then         buffer 0, buffer 1, ...                     until the limit is hit
     last read    read_tracing_buffers_completed, trace stats if due
 
-Everything but the stats passes the filter, if the config has one; and everything is
-compressed, each read for itself, if the config says so.
+If the config has a filter, all packets except the stats are filtered. If it has a codec, the
+packets of each read are compressed into one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """Reads the trace of one session. What was read doesn't come again."""
+    """Reads the trace of one session. Each packet is read once."""
 
     __slots__ = (
         "_at",
@@ -68,20 +68,20 @@ class Reader:
     ) -> None:
         """Read `buffers`, and empty the queues of `clocks` and `lifecycle`.
 
-        They are the session's own, or copies: then this is the reader of a snapshot.
+        Pass the session's own objects, or copies of them for a snapshot.
         """
         self._session = session
         self._buffers = buffers
         self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
         self._readback = _native.Readback(session.context.buffers.table)
-        self._at = -1  # Index of the buffer that the pass has come to.
+        self._at = -1  # Index of the current buffer of the pass.
         self.sync_due = False
         self.stats_due = False
         compiled, clock = session.message_filter, session.context.clock
         self.trace_filter = TraceFilter(compiled, len(buffers), clock) if compiled else None
 
     def for_clone(self, clone: ReadSession, *, skip_filter: bool) -> Reader:
-        """A reader of a clone: its sequences have the same ids as in this reader's trace."""
+        """Return a reader for a clone, with the sequence ids of this reader's trace."""
         reader = Reader(clone, clone.buffers, clone.uuid, clone.clocks, clone.lifecycle)
         reader._readback = self._readback.copy()
         reader.stats_due = True
@@ -91,23 +91,23 @@ class Reader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was read."""
+        """Whether the first read was done."""
         return self._own.begun
 
     @property
     def in_pass(self) -> bool:
-        """Whether a pass has begun and not ended."""
+        """Whether a pass is in progress."""
         return self._at >= 0
 
     def stats(self) -> bytes:
-        """The encoded TraceStats as of now."""
+        """Return the encoded TraceStats of this moment."""
         filter_stats = self.trace_filter.stats() if self.trace_filter else None
         return encode_trace_stats(self._session, self._buffers, self._readback, filter_stats)
 
     def read(self, limit: int) -> tuple[bytes, bool]:
         """Return about `limit` bytes of framed packets, and whether the pass has more.
 
-        The limit is for what is read; filter and compression make it less.
+        The limit applies before filter and compression.
         """
         if not self._session.readable:
             return b"", False
@@ -146,7 +146,7 @@ class Reader:
             self._readback.begin(self._buffers[index])
 
     def _stats_packet(self) -> bytes:
-        """The framed stats if they are due: the one thing that isn't filtered."""
+        """Return the framed stats if they are due. They are not filtered."""
         if not self.stats_due:
             return b""
         self.stats_due = False

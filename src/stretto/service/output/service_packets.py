@@ -127,7 +127,7 @@ class ServicePackets:
         return self._header + blob(_EXTENSION_DESCRIPTOR, body)
 
     def trigger(self, trigger: ReceivedTrigger, *, of_clone: bool = False) -> bytes:
-        """A trigger that came; `of_clone`: the one for which the trace was cloned."""
+        """Encode a received trigger; `of_clone`: the trigger that caused the clone."""
         body = text(1, trigger.name) + text(2, trigger.producer_name)
         body += number(3, trigger.uid) + number(4, trigger.stop_delay_ms)
         field = _CLONE_SNAPSHOT_TRIGGER if of_clone else _TRIGGER
@@ -141,7 +141,7 @@ class ServicePackets:
     def trace_provenance(
         self, timestamp_ns: int, buffers: Iterable[Iterable[tuple[int, int]]]
     ) -> bytes:
-        """For each buffer the (sequence id, producer id) of those who have written into it."""
+        """Encode, for each buffer, the (sequence id, producer id) of its writers."""
         body = b"".join(
             blob(2, b"".join(blob(1, number(1, i) + number(2, producer)) for i, producer in each))
             for each in buffers
@@ -151,7 +151,7 @@ class ServicePackets:
     def service_event(
         self, timestamp_ns: int, event: int, detail: int | Sequence[tuple[str, str]] = 1
     ) -> bytes:
-        """Something happened to the session.
+        """Encode a lifecycle event of the session.
 
         Args:
             timestamp_ns: When, CLOCK_BOOTTIME.

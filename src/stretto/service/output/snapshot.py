@@ -1,4 +1,4 @@
-"""A copy of a running session, as a whole trace of its own."""
+"""Snapshots: the current content of a running session as a complete trace."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 
 def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
-    """Copy the session's buffers now and return an iterator over the copy's trace bytes.
+    """Copy the session's buffers and return an iterator over the trace bytes of the copy.
 
     Raises:
-        SessionError: There is no memory for the copy.
+        SessionError: Not enough memory for the copy.
     """
     session.scrape()
     session.clocks.take()
-    # The halves as for a clone: a name of its own, and in the second half that of the origin.
+    # As for a clone, the second half of the uuid is the session's.
     uuid = session.context.new_uuid()[0], session.uuid[1]
     copies = copy_buffers(session.buffers, pool)
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True
     pieces = _pieces(reader, lambda: pool.free(copies))
-    next(pieces)  # Enters its `try`: from here on the copies are freed whatever happens.
+    next(pieces)  # Enters `try`: the copies are freed in every case.
     return pieces
 
 
 def copy_buffers(originals: list[int], pool: BufferPool) -> list[int]:
-    """Copy buffers: all or none.
+    """Copy all buffers; on failure, none is copied.
 
     Raises:
-        SessionError: There is no memory for the copies.
+        SessionError: Not enough memory for the copies.
     """
     copies: list[int] = []
     for original in originals:

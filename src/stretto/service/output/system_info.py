@@ -1,4 +1,4 @@
-"""What the trace says about the machine (SystemInfo)."""
+"""Description of the machine in the trace (SystemInfo)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class SystemInfo:
-    """The machine on which the service runs, as far as a user may see it."""
+    """The machine of the service, as far as an unprivileged process may read it."""
 
     __slots__ = (
         "cpus",

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
 
 _PACKET: Final = 1
-"""Bytecode describes a Trace; what is filtered is what this field of it holds."""
+"""The bytecode describes a Trace; the filter applies to this field of it."""
 
 
 class TraceFilter:
-    """The filter of one reader.
+    """The trace filter of one reader, with its statistics.
 
     Args:
         compiled: The compiled `TraceConfig.trace_filter`; readers may share it.
         buffers: How many the session has.
-        clock: Measures how long filtering takes.
+        clock: Measures the time spent on filtering.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class TraceFilter:
 
         Args:
             trace: The packets.
-            buffer: Index of the buffer that they come from; -1 for the service's own.
+            buffer: Index of their buffer; -1 for the service's own packets.
         """
         if not trace:
             return trace
@@ -74,7 +74,7 @@ class TraceFilter:
         return filtered
 
     def pass_by(self, packet: bytes) -> None:
-        """Count a packet that isn't filtered."""
+        """Count an unfiltered packet."""
         self._count(1, len(packet), len(packet))
 
     def _count(self, packets: int, input_bytes: int, output_bytes: int) -> None:
@@ -83,7 +83,7 @@ class TraceFilter:
         self._output_bytes += output_bytes
 
     def stats(self) -> bytes:
-        """The encoded TraceStats.FilterStats as of now."""
+        """Return the encoded TraceStats.FilterStats of this moment."""
         out = b"".join(
             number(field, value)
             for field, value in (
@@ -98,10 +98,10 @@ class TraceFilter:
 
 
 def compile_filter(config: TraceConfig.TraceFilter) -> _native.MessageFilter:
-    """Make the filter that a config describes.
+    """Compile the filter of a config.
 
     Raises:
-        ConfigError: Bytecode, overlay or a string rule can't be used.
+        ConfigError: The bytecode, the overlay or a string rule is invalid.
     """
     chains = (config.string_filter_chain, config.string_filter_chain_v54)
     try:

@@ -1,4 +1,4 @@
-"""TraceStats of a session: what its buffers, its flushes and the service have counted."""
+"""TraceStats of a session: counters of its buffers, its flushes and the service."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def encode_trace_stats(
     readback: _native.Readback,
     filter_stats: bytes | None = None,
 ) -> bytes:
-    """Return the encoded TraceStats as of now.
+    """Return the encoded TraceStats of this moment.
 
     Args:
-        session: Whose flushes and service are meant.
+        session: The session.
         buffers: Global ids of its buffers, or of their copies in a snapshot.
-        readback: Has counted what it refused, and knows the ids of the sequences.
-        filter_stats: The encoded FilterStats of its reader, if it filters.
+        readback: Counts invalid packets, and maps (producer, writer) to sequence ids.
+        filter_stats: The encoded FilterStats of its reader; None without a filter.
     """
     counts, flushes, pool = session.service_counts(), session.flushes, session.context.buffers
     out = b"".join(blob(1, _buffer_stats(pool, ident)) for ident in buffers)

@@ -1,11 +1,11 @@
-"""Clones a session: a copy of what it has collected becomes another consumer's to read.
+"""Clones a session: another consumer gets a copy of its data to read.
 
 ::
 
-    clone --> flush of the buffers that are handed over --> they are moved     --+
-          `-> flush of the others                       --> they are copied    --+--> session
+    clone --> flush of the transferred buffers --> they are moved     --+
+          `-> flush of the others              --> they are copied    --+--> session
 
-The source goes on as if nothing had happened; if it ends first, there is no clone.
+The source continues unchanged. If it ends before the flushes are done, the clone fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 BUGREPORT_SESSION_ID: Final = (1 << 64) - 1
-"""Stands for whatever session has the highest bugreport_score."""
+"""Selects the session with the highest bugreport_score."""
 
 _FLUSH_FOR_CLONE: Final = 0x13
 _FLUSH_FOR_BUGREPORT: Final = 0x113
@@ -50,14 +50,14 @@ def start_clone(
     fd: int | None,
     callback: Callable[[CloneSessionResponse], object],
 ) -> None:
-    """Begin to clone; the answer comes when the flushes are done.
+    """Begin to clone; the answer follows when the flushes are done.
 
     Args:
         sessions: The registry of both sessions.
         consumer: The owner of the clone.
-        request: Which session.
-        fd: Where the copy of a session that writes into a file goes; stays the caller's.
-        callback: Gets whether it worked, once.
+        request: Selects the source.
+        fd: Output file for a clone of a session that writes a file; owned by the caller.
+        callback: Called once with the result.
     """
     try:
         source = _find_source(sessions, consumer, request)
@@ -75,7 +75,7 @@ def _find_source(
     if source is None and request.session_id == BUGREPORT_SESSION_ID:
         raise SessionError("No tracing sessions eligible for bugreport found")
     if source is None:
-        raise SessionError("There is no such session to clone: it has ended, or never was.")
+        raise SessionError("There is no such session to clone: it has ended, or never existed.")
     if not source.may_be_cloned_by(consumer.uid):
         raise SessionError(
             f"Session {source.session_id} is another user's: only root may clone it."
@@ -98,7 +98,7 @@ def _select(sessions: list[TracingSession], request: CloneSessionRequest) -> Tra
 
 
 class PendingClone:
-    """A clone that waits for the flushes of its source."""
+    """A clone whose source is being flushed."""
 
     __slots__ = (
         "_buffers",
@@ -149,16 +149,16 @@ class PendingClone:
         self._flushed = True
 
     def start(self) -> None:
-        """Clear what is to be cleared, and flush.
+        """Clear buffers with `clear_before_clone`, and start the flushes.
 
         Raises:
-            SessionError: The file, or memory for a buffer, can't be had.
+            SessionError: The file can't be used, or memory for a buffer is missing.
         """
         source = self._source
         self._fd = self._open_file()
         self._started_at = self._context.clock.boottime_ns()
         self._clear_buffers()
-        groups = self._groups()  # A group without a buffer is flushed, too, as Perfetto does.
+        groups = self._groups()  # As in Perfetto, a group without buffers is flushed, too.
         self._waiting = len(groups)
         source.clones.append(self)
         self._consumer.pending_clone = self
@@ -210,7 +210,7 @@ class PendingClone:
         return moved, copied
 
     def _take(self, index: int) -> int:
-        """Put an empty buffer in the place of one of the source's; return the full one."""
+        """Replace a buffer of the source by an empty one; return the full one."""
         pool, source = self._context.buffers, self._source
         taken = pool.create(source.config.buffers[index])
         pool.table.exchange(source.buffers[index], taken)
@@ -219,7 +219,7 @@ class PendingClone:
         return taken
 
     def _on_flushed(self, group: list[int], success: bool) -> None:
-        if self._callback is None:  # Something else has ended it.
+        if self._callback is None:  # The clone has failed already.
             return
         self._flushed = self._flushed and success
         self._waiting -= 1
@@ -239,7 +239,7 @@ class PendingClone:
         return self._context.buffers.clone(self._source.buffers[index])
 
     def fail(self, error: str) -> None:
-        """There will be no clone, because of `error`. Harmless if it is done."""
+        """Fail the clone with `error`. No effect if it is complete."""
         callback = self._leave()
         self._context.buffers.free(self._buffers.values())
         self._buffers.clear()
@@ -307,7 +307,7 @@ class PendingClone:
         source.flushes.copy_counts_to(clone.flushes)
         clone.clocks = source.clocks.copy()
         if self._copies_file and source.reader.has_begun:
-            clone.clocks.initial = None  # It is in the part of the file that was copied.
+            clone.clocks.initial = None  # The copied part of the file contains it.
         clone.lifecycle = source.lifecycle.copy()
         clone.lifecycle.add_at(self._started_at, CLONE_STARTED)
         for time_ns, index in self._cloned_at:
@@ -331,5 +331,5 @@ class PendingClone:
 
 
 def _signed(value: int) -> int:
-    value &= (1 << 64) - 1  # a config has it signed already
+    value &= (1 << 64) - 1  # The value from a config is signed already.
     return value - (1 << 64) if value >> 63 else value

@@ -1,7 +1,7 @@
 """Checks of a TraceConfig, in the order of docs/formats/service.md, "Order of checks".
 
-`check_config` looks at the config alone, `check_against_sessions` at what else runs.
-Both raise, with a message for the user; the consumer gets it as the session's error.
+`check_config` checks the config alone, `check_against_sessions` the other sessions. Both
+raise errors with a message for the user, which the consumer gets as the session's error.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _MAX_BUFFER_KB = (1 << 22) - 1
 
 
 def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
-    """Check all that needs nothing but the config; compile its filters on the way.
+    """Check a config by itself, and compile its triggers and filters.
 
     Args:
         config: The decoded config.
         has_fd: Whether a file descriptor came with it.
 
     Raises:
-        ConfigError: It says which field and what to do.
+        ConfigError: The message names the field and the correction.
     """
     _check_duration(config)
     wanted_triggers = _check_triggers(config)
@@ -127,7 +127,7 @@ def _check_trigger_mode(config: TraceConfig, triggers: TraceConfig.TriggerConfig
     names: set[str] = set()
     for trigger in triggers.triggers:
         if trigger.name in names:
-            raise ConfigError(f"Trigger {trigger.name!r} is there twice: remove one.")
+            raise ConfigError(f"Trigger {trigger.name!r} is listed twice: remove one.")
         names.add(trigger.name)
 
 
@@ -182,7 +182,7 @@ def _check_data_sources(config: TraceConfig) -> WantedDataSources:
 
 
 def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
-    """Index of the buffer that a data source targets, by name or by number.
+    """Return the index of the buffer that a data source targets by name or number.
 
     Raises:
         ConfigError: There is no such buffer, or name and number disagree.
@@ -190,7 +190,7 @@ def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
     count = len(config.buffers)
     fields = vars(source)
     if count and "target_buffer" not in fields and "target_buffer_name" not in fields:
-        return 0  # of thousands, most say nothing
+        return 0  # Most entries of a long config set neither field.
     if not source.target_buffer_name:
         if source.target_buffer >= count:
             raise ConfigError(
@@ -223,14 +223,14 @@ def _check_output(config: TraceConfig, *, has_fd: bool) -> None:
 
 
 def check_exclusive(config: TraceConfig, sessions: Collection[ExistingSession]) -> None:
-    """Check that no session insists on being alone.
+    """Check that no active session is exclusive with the same or a higher priority.
 
     Args:
         config: The config, already checked by itself.
         sessions: All that exist.
 
     Raises:
-        SessionError: One that is as important is active.
+        SessionError: Such a session is active.
     """
     wanted = config.exclusive_prio
     held = max((each.config.exclusive_prio for each in sessions if each.active), default=0)
@@ -248,17 +248,17 @@ def check_against_sessions(
     guarded_starts: GuardedStarts,
     now_ns: int,
 ) -> None:
-    """Check what depends on the other sessions of the service.
+    """Check a config against the other sessions of the service.
 
     Args:
         config: The config, already checked by itself.
         uid: The consumer's.
-        sessions: All that exist, those that ended but weren't freed included.
+        sessions: All sessions, including those that ended but were not freed.
         guarded_starts: When sessions were started with extra guardrails.
         now_ns: CLOCK_BOOTTIME.
 
     Raises:
-        SessionError: Why it can't run now, and when it could.
+        SessionError: The reason why it can't run now.
     """
     name = config.unique_session_name
     originals = [session for session in sessions if not session.is_clone]

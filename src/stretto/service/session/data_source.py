@@ -1,4 +1,4 @@
-"""Data sources: what a producer offers, and what runs of it in a session."""
+"""Data sources of producers, and their instances in sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STOPPED: Final = 4
 
 
 class RegisteredDataSource:
-    """A data source that a producer offers.
+    """A data source that a producer has registered.
 
     Attributes:
-        descriptor: As the producer has encoded it; consumers get these very bytes.
-        header: What the service itself reads of it.
+        descriptor: The descriptor as the producer encoded it; consumers get the same bytes.
+        header: The fields of the descriptor that the service uses.
     """
 
     __slots__ = ("descriptor", "header", "producer")
@@ -76,23 +76,23 @@ class DataSourceInstance:
         return self.producer.name, self.source.name
 
     def move_to(self, state: int) -> None:
-        """Enter a state."""
+        """Set the state and report a change."""
         before = self.state
         if state != before:
             self.state = state
             self._on_state(self, before)
 
     def set_up(self) -> None:
-        """Tell the producer to prepare."""
+        """Send the producer the setup command."""
         self.producer.setup_data_source(self.instance_id, self.config)
 
     def start(self) -> None:
-        """Tell the producer to start; it may have to confirm."""
+        """Send the producer the start command; wait for its confirmation if it sends one."""
         self.move_to(STARTING if self.source.header.will_notify_on_start else STARTED)
         self.producer.start_data_source(self.instance_id, self.config)
 
     def stop(self, *, immediate: bool) -> None:
-        """Tell the producer to stop; unless `immediate`, it may have to confirm."""
+        """Send the producer the stop command; unless `immediate`, wait for its confirmation."""
         if self.state in (STOPPING, STOPPED):
             if immediate:
                 self.move_to(STOPPED)
@@ -111,7 +111,7 @@ def config_for_producer(
     buffer_id: int,
     stop_ms: int,
 ) -> DataSourceConfig:
-    """The config as the producer gets it: a copy, with the fields that only the service sets."""
+    """Return the config for producers: a copy with the fields that the service sets."""
     config = DataSourceConfig.decode(source.encode())
     config.target_buffer = buffer_id
     config.trace_duration_ms = duration_ms

@@ -1,7 +1,7 @@
-"""The data sources that producers offer, by name and by producer.
+"""The registered data sources, indexed by name and by producer.
 
-Every look-up costs what it finds: thousands of producers may be connected, each with
-hundreds of data sources.
+The time of a look-up grows only with its result: thousands of producers may be connected,
+each with hundreds of data sources.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DataSourceRegistry:
-    """All that are registered, in the order of their registration."""
+    """All registered data sources, in the order of registration."""
 
     __slots__ = ("_all", "_groups")
 
@@ -33,13 +33,13 @@ class DataSourceRegistry:
         return len(self._all)
 
     def add(self, source: RegisteredDataSource) -> None:
-        """Take a data source in."""
+        """Add a data source."""
         self._all[source] = None
         for key in _keys(source):
             self._groups.setdefault(key, {})[source] = None
 
     def remove(self, source: RegisteredDataSource) -> None:
-        """Forget a data source."""
+        """Remove a data source."""
         del self._all[source]
         for key in _keys(source):
             group = self._groups[key]
@@ -48,19 +48,19 @@ class DataSourceRegistry:
                 del self._groups[key]
 
     def named(self, name: str) -> list[RegisteredDataSource]:
-        """Those of a name."""
+        """Return all data sources of a name."""
         return list(self._groups.get(name, ()))
 
     def of_producer(self, producer: SessionProducer) -> list[RegisteredDataSource]:
-        """Those of a producer."""
+        """Return all data sources of a producer."""
         return list(self._groups.get(producer, ()))
 
     def count_of(self, producer: SessionProducer) -> int:
-        """How many a producer offers."""
+        """Return the number of data sources of a producer."""
         return len(self._groups.get(producer, ()))
 
     def of(self, producer: SessionProducer, name: str) -> list[RegisteredDataSource]:
-        """Those of a name that a producer offers."""
+        """Return the data sources of a name and a producer."""
         return list(self._groups.get((producer, name), ()))
 
 

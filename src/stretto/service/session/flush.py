@@ -1,12 +1,12 @@
-"""Flushes of one session: each waits for its producers, but not for ever.
+"""Flushes of one session: each waits for its producers, up to a timeout.
 
 ::
 
-    start --> flush(id) to each producer --> ack(id) of each, or its death --> done(True)
-                                         `-> time is up ------------------> done(False)
+    start --> flush(id) to each producer --> ack(id) of each, or disconnect -> done(True)
+                                         `-> timeout ----------------------> done(False)
 
-Ids ascend, and an ack stands for every flush up to its id: a producer that was slow may
-answer several at once.
+Ids ascend, and an ack answers every flush up to its id: a slow producer may answer several
+at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         def scrape(self) -> None: ...
 
 
-# Flags: who asks in bits 4-7, why in bits 0-3.
+# FlushFlags: the initiator in bits 4-7, the reason in bits 0-3.
 _REASON_MASK: Final = 0xF
 _REASON_TRACE_STOP: Final = 2
 _REASON_TRACE_CLONE: Final = 3
@@ -67,7 +67,7 @@ class _PendingFlush:
 
 
 class Flushes:
-    """The flushes that a session waits for, and how many there were."""
+    """The pending flushes of a session, and counters of all its flushes."""
 
     __slots__ = ("_asked", "_pending", "_session", "failed", "requested", "succeeded")
 
@@ -75,7 +75,7 @@ class Flushes:
         self._session = session
         self._pending: dict[int, _PendingFlush] = {}
         self._asked: dict[SessionProducer, dict[int, None]] = {}
-        """The flushes that each producer is still to answer, in ascending order."""
+        """Pending flush ids of each producer, in ascending order."""
         self.requested = 0
         self.succeeded = 0
         self.failed = 0
@@ -87,13 +87,13 @@ class Flushes:
         done: Callable[[bool], object],
         buffers: Collection[int] | None = None,
     ) -> None:
-        """Ask all producers of the session to commit what they hold, then call `done`.
+        """Ask all producers of the session to commit their data, then call `done`.
 
         Args:
             timeout_ms: 0 for the session's default.
-            flags: FlushFlags, handed on to the producers.
-            done: Gets whether all have answered in time. Called once, from a task.
-            buffers: Ask only for data sources that write into these; None for all.
+            flags: FlushFlags, sent to the producers.
+            done: Called once, from a task, with whether all producers answered in time.
+            buffers: Flush only data sources that write into these; None for all.
         """
         session = self._session
         session.lifecycle.add(FLUSH_STARTED)
@@ -123,7 +123,7 @@ class Flushes:
         return targets
 
     def copy_counts_to(self, other: Flushes) -> None:
-        """Let a clone begin with what was counted so far."""
+        """Copy the counters to the flushes of a clone."""
         other.requested = self.requested
         other.succeeded = self.succeeded
         other.failed = self.failed
@@ -133,12 +133,12 @@ class Flushes:
         return timeout_ms or configured or limits.DEFAULT_FLUSH_TIMEOUT_MS
 
     def ack(self, producer: SessionProducer, request_id: int) -> None:
-        """`producer` has answered all flushes up to `request_id`."""
+        """Handle the answer of a producer to all flushes up to `request_id`."""
         asked = self._asked.get(producer, {})
         self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
 
     def producer_gone(self, producer: SessionProducer) -> None:
-        """`producer` won't answer any more: what it left was scraped."""
+        """Stop waiting for a producer that has disconnected and was scraped."""
         self._answered(producer, list(self._asked.get(producer, ())))
 
     def _answered(self, producer: SessionProducer, request_ids: list[int]) -> None:
@@ -154,7 +154,7 @@ class Flushes:
             del self._asked[producer]
 
     def _finish(self, request_ids: list[int]) -> None:
-        """End flushes; what producers have in hand is copied once for all of them."""
+        """End flushes; uncommitted chunks are scraped once for all of them."""
         session = self._session
         if request_ids:
             session.scrape()
@@ -184,7 +184,7 @@ class Flushes:
             self._session.lifecycle.add(LAST_FLUSH_SLOW_DATA_SOURCES, slow)
 
     def abandon(self) -> None:
-        """The session goes away: whoever waits is told that the flush failed."""
+        """Fail all pending flushes, because the session is freed."""
         for request_id, flush in self._pending.items():
             self._session.timers.cancel(_timer(request_id))
             self._report(flush, success=False)

@@ -9,7 +9,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 
 
 class GuardedStarts:
-    """The starts of the last 300 s; of more than MAX_GUARDED_STARTS the newest."""
+    """Starts of the last 300 s; at most the newest MAX_GUARDED_STARTS."""
 
     __slots__ = ("_started_ns",)
 
@@ -21,7 +21,7 @@ class GuardedStarts:
         return len(self._started_ns)
 
     def add(self, name: str, now_ns: int) -> None:
-        """A session of this name starts now."""
+        """Add the start of a session of this name."""
         starts = self._started_ns
         starts.pop(name, None)
         starts[name] = now_ns
@@ -30,7 +30,7 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """How long ago a session of this name started; None if it may start again."""
+        """Return the ns since a session of this name started; None if it may start again."""
         started_ns = self._started_ns.get(name)
         if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:
             return None

@@ -1,9 +1,9 @@
-"""The data sources that run in one session: from set-up to the last confirmation.
+"""The data source instances of one session, from setup to the last confirmation.
 
 Rules:
 - An instance exists from set-up on; it ends with its data source, or with the session.
-- What a producer confirms counts only for its own instances.
-- Every change of state reaches the session's observer.
+- A confirmation counts only for instances of the producer that sent it.
+- Each change of state is reported to the session's observer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Instances:
     def __init__(
         self, session: SessionOfInstances, on_state: Callable[[DataSourceInstance], object]
     ) -> None:
-        """`on_state` is told whenever an instance enters a state."""
+        """`on_state` is called with each instance that enters a state."""
         self._session = session
         self._on_state = on_state
         self._by_id: dict[int, DataSourceInstance] = {}
@@ -92,17 +92,17 @@ class Instances:
         )
 
     def start(self) -> None:
-        """Tell all to start."""
+        """Start all instances."""
         for instance in self:
             instance.start()
 
     def stop(self, *, immediate: bool) -> None:
-        """Tell all to stop; unless `immediate`, some have to confirm it."""
+        """Stop all instances; unless `immediate`, some have to confirm it."""
         for instance in self:
             instance.stop(immediate=immediate)
 
     def give_up(self) -> None:
-        """Take all for stopped."""
+        """Treat all instances as stopped."""
         for instance in self:
             instance.move_to(data_source.STOPPED)
 
@@ -115,11 +115,11 @@ class Instances:
         return self._in_state[data_source.STOPPED] == len(self)
 
     def starting(self) -> list[tuple[str, str]]:
-        """(producer, data source) of those that haven't confirmed their start."""
+        """Return (producer, data source) of the instances whose start is unconfirmed."""
         return [each.label for each in self if each.state == data_source.STARTING]
 
     def on_started(self, producer: SessionProducer, instance_id: int) -> bool:
-        """A producer confirms a start; return whether anybody waited for it."""
+        """Handle the confirmation of a start; return whether it was expected."""
         instance = self._find(producer, instance_id)
         if instance is None or instance.state != data_source.STARTING:
             return False
@@ -127,7 +127,7 @@ class Instances:
         return True
 
     def on_stopped(self, producer: SessionProducer, instance_id: int) -> bool:
-        """A producer confirms an end, or says that one came by itself."""
+        """Handle the end of an instance; return whether it exists."""
         instance = self._find(producer, instance_id)
         if instance is None:
             return False
@@ -139,11 +139,11 @@ class Instances:
         return instance if instance is not None and instance.producer is producer else None
 
     def has(self, producer: SessionProducer, name: str) -> bool:
-        """Whether a data source of this name of `producer` takes part."""
+        """Whether `producer` has an instance of a data source of this name."""
         return self._names[producer, name] > 0
 
     def remove(self, source: RegisteredDataSource) -> None:
-        """End what runs of a data source that goes away."""
+        """End and remove the instances of an unregistered data source."""
         for instance in self._by_source.pop(source, ()):
             instance.stop(immediate=True)
             del self._by_id[instance.instance_id]
@@ -153,7 +153,7 @@ class Instances:
                 del self._names[source.producer, source.name]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all instances."""
         for index in (self._by_id, self._by_source, self._names, self._in_state):
             index.clear()
 

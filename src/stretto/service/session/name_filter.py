@@ -1,7 +1,7 @@
 """Regular expressions of a config over the names of producers.
 
-They are compiled when the config comes, so that what can't be used is refused there and
-then, and no producer's name takes long to look at.
+They are compiled when the config arrives: an invalid expression is refused at once, and
+matching a name takes bounded time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_KNOWN_NAMES: Final = 1000
 
 
 class RegexCompiler:
-    """Compiles the expressions of one config, as long as together they aren't too large."""
+    """Compiles the expressions of one config, up to a total size."""
 
     __slots__ = ("_total",)
 
@@ -35,10 +35,10 @@ class RegexCompiler:
 
         Args:
             pattern: The expression.
-            field: Where in the config it stands, for the error.
+            field: Its path in the config, for the error message.
 
         Raises:
-            ConfigError: It can't be used.
+            ConfigError: It is invalid or too large.
         """
         try:
             regex = Regex(pattern)
@@ -58,7 +58,7 @@ def _shown(pattern: str) -> str:
 
 
 class NameFilter:
-    """Names that are listed, or match one of several expressions; all if there is neither.
+    """Matches listed names and names that match an expression; all names if both are empty.
 
     Args:
         exact: The names.
@@ -73,7 +73,7 @@ class NameFilter:
         self._known: dict[str, bool] = {}
 
     def matches(self, name: str) -> bool:
-        """Whether `name` passes."""
+        """Whether the filter accepts `name`."""
         if not self._regexes:
             return not self._exact or name in self._exact
         known = self._known.get(name)

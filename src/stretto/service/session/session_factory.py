@@ -1,4 +1,4 @@
-"""Creates a session from a consumer's config, or raises the reason for refusing it.
+"""Creates a session from a consumer's config, or raises the reason of a refusal.
 
 The checks run in the order of docs/formats/service.md, "Order of checks".
 """
@@ -37,19 +37,19 @@ def create_session(
     fd: int | None,
     ring_fds: Mapping[int, int],
 ) -> TracingSession:
-    """Make a session in state CONFIGURED.
+    """Create a session in state CONFIGURED.
 
     Args:
         sessions: The registry that the session is added to.
         consumer: Its owner.
         config_bytes: An encoded TraceConfig.
-        fd: Where the trace goes with `write_into_file`; stays the caller's.
-        ring_fds: Files in which buffers are kept, by index; they stay the caller's.
+        fd: Output file for `write_into_file`; owned by the caller.
+        ring_fds: Files that hold the memory of buffers, by buffer index; owned by the caller.
 
     Raises:
-        ConfigError: The config can't be read or accepted.
-        SessionError: It can't run now: another session is in its way, or there is no
-            memory, no file, no permission.
+        ConfigError: The config is malformed or invalid.
+        SessionError: It conflicts with another session, or memory, a file or a permission is
+            missing.
     """
     config = decode_config(config_bytes)
     _apply_lockdown(sessions, config)
@@ -106,7 +106,7 @@ def _allocate(
     fd: int | None,
     ring_fds: Mapping[int, int],
 ) -> tuple[int | None, list[int]]:
-    """Take hold of what the session needs: its file, its buffers, a boost; or nothing."""
+    """Allocate the file, the buffers and the boost of a session; on failure, free them."""
     session_id = sessions.next_session_id
     if config.priority_boost is not None:
         sessions.boosts.add(session_id, config.priority_boost)

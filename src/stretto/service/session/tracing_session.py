@@ -1,17 +1,17 @@
-"""A tracing session: the state machine, and what happens at each of its steps.
+"""A tracing session: the state machine and its transitions.
 
 ::
 
     (new) -> CONFIGURED -> STARTED -> DISABLING_WAITING_STOP_ACKS -> DISABLED -> (freed)
                 |  |          |                                         ^
-                |  +----------+-------- nobody has to confirm ----------+
+                |  +----------+-------- no confirmation pending ----------+
                 +--> CLONED_READ_ONLY -> (freed)
 
 Rules:
 - A data source that registers late joins while the session is CONFIGURED or STARTED.
-- A session ends once, and says so to its consumer once, with the first error it met.
-- A session without a consumer is detached: when its time is up it is freed.
-- Freeing is possible in every state; nothing of a freed session runs afterwards.
+- A session ends once, and reports its end to its consumer once, with its first error.
+- A session without a consumer is detached: it is freed when its duration ends.
+- A session can be freed in every state; none of its tasks runs afterwards.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class TracingSession:
     """One session.
 
     Attributes:
-        owner: Its consumer's endpoint, or None while it is detached.
-        detach_key: By which it can be attached again; "" unless detached.
-        duration_ms: How long it runs once started, 0 for no end: of the config, or of
-            its trigger.
-        clones: Copies of it that wait for their flushes.
+        owner: Its consumer's endpoint; None while it is detached.
+        detach_key: Key to attach it again; "" unless detached.
+        duration_ms: Its duration in ms after the start, 0 for no end: from the config or
+            a trigger.
+        clones: Clones of it that wait for flushes.
         clone_trigger: The trigger that a clone was made for.
     """
 
@@ -129,7 +129,7 @@ class TracingSession:
         output_fd: int | None,
         uuid: tuple[int, int],
     ) -> None:
-        """`buffers` are global ids, in the order of the config; `output_fd` is owned."""
+        """`buffers` are global ids in the order of the config; the session owns `output_fd`."""
         config, clock = compiled.config, context.clock
         self.context = context
         self.host = host
@@ -166,7 +166,7 @@ class TracingSession:
             file = OutputFile(output_fd, interruptible=True)
             self.drain = FileDrain(self, file, config.max_file_size_bytes)
         self._error = ""
-        self._end_due = False  # the consumer is told when the file is complete
+        self._end_due = False  # The end is reported when the file is complete.
         self._all_started = False
         self._freed = False
 
@@ -176,7 +176,7 @@ class TracingSession:
 
     @property
     def active(self) -> bool:
-        """Whether it hasn't ended, and is no copy."""
+        """Whether it has not ended and is no clone."""
         return self.state not in (DISABLED, CLONED_READ_ONLY)
 
     @property
@@ -189,24 +189,24 @@ class TracingSession:
 
     @property
     def writes_file(self) -> bool:
-        """Whether its data goes into a file, and so to no reader."""
+        """Whether its data is written into a file, so that no consumer can read it."""
         return self.drain is not None and self.drain.open
 
     @property
     def readable(self) -> bool:
-        """Whether there is a trace to read: not before a trigger, nor if triggers clone it."""
+        """Whether it can be read: not before its first trigger, and not if triggers clone it."""
         if self.is_clone:
             return True
         return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
 
     @property
     def all_started(self) -> bool:
-        """Whether all its data sources once ran at the same time."""
+        """Whether all its data sources have started."""
         return self._all_started
 
     @property
     def stop_timeout_ms(self) -> int:
-        """How long data sources may take to stop."""
+        """Time in ms that data sources have to stop."""
         return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
 
     @property
@@ -234,14 +234,14 @@ class TracingSession:
         self.host.on_session_state(self.session_id)
 
     def note(self, event: int) -> None:
-        """Note a lifecycle event, and how the clocks stand at it."""
+        """Add a lifecycle event and a clock snapshot."""
         self.clocks.take()
         self.lifecycle.add(event)
 
     # Start
 
     def start_unless_deferred(self) -> None:
-        """Start now, or wait: for the consumer's word, or for a trigger."""
+        """Start, unless the consumer or a trigger starts it later."""
         if self.triggers.mode == triggers.START_TRACING:
             self.timers.once("trigger timeout", self.triggers.timeout_ms, self._on_no_trigger)
         elif not self.config.deferred_start:
@@ -309,12 +309,12 @@ class TracingSession:
             self.owner.observer.instance_changed(instance)
 
     def on_data_source_started(self, producer: SessionProducer, instance_id: int) -> None:
-        """A producer confirms that an instance runs."""
+        """Handle the confirmation of a start."""
         if self.instances.on_started(producer, instance_id):
             self.check_all_started()
 
     def check_all_started(self) -> None:
-        """Say so, once, when all data sources run and there is a consumer to hear it."""
+        """Report, once, that all data sources have started, if there is a consumer."""
         if self._all_started or not self.started or not self.owner:
             return
         if self.instances.all_started:
@@ -330,7 +330,7 @@ class TracingSession:
     # Triggers
 
     def on_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
-        """A trigger of this session was activated, and counts."""
+        """Handle an activated trigger of this session."""
         received = self.triggers.received
         if len(received) >= limits.MAX_RECEIVED_TRIGGERS:
             return
@@ -344,10 +344,10 @@ class TracingSession:
             self.timers.once("trigger", trigger.stop_delay_ms, self.flush_and_disable)
         elif mode == triggers.CLONE_SNAPSHOT:
             self.context.task_runner.post_delayed(
-                lambda: self._ask_for_clone(trigger), trigger.stop_delay_ms
+                lambda: self._report_clone_trigger(trigger), trigger.stop_delay_ms
             )
 
-    def _ask_for_clone(self, trigger: triggers.ReceivedTrigger) -> None:
+    def _report_clone_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
         if self.owner and not self._freed:
             self.owner.observer.clone_trigger_hit(self.session_id, trigger)
 
@@ -355,11 +355,11 @@ class TracingSession:
 
     def _on_duration(self) -> None:
         if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:
-            return  # The trigger has set an end of its own.
+            return  # The stop delay of the trigger applies instead.
         self.flush_and_disable()
 
     def flush_and_disable(self) -> None:
-        """Flush, then end: what a session does when its time is up."""
+        """Flush, then end: done at the end of the duration."""
 
         def flushed(success: bool) -> None:
             self.final_flush_outcome = FINAL_FLUSH_SUCCEEDED if success else FINAL_FLUSH_FAILED
@@ -372,10 +372,10 @@ class TracingSession:
             self.flushes.start(0, TRACE_STOP, flushed)
 
     def disable(self, *, immediate: bool = False) -> None:
-        """Stop all data sources; the session ends when they have confirmed it.
+        """Stop all data sources; the session ends after their confirmations.
 
         Args:
-            immediate: Don't wait for them.
+            immediate: Don't wait for confirmations.
         """
         if not self.active or (self.state == DISABLING_WAITING_STOP_ACKS and not immediate):
             return
@@ -388,7 +388,7 @@ class TracingSession:
             self.timers.once("stop", self.stop_timeout_ms, self._finalize)
 
     def on_data_source_stopped(self, producer: SessionProducer, instance_id: int) -> None:
-        """A producer confirms that an instance has ended, or says that it ended by itself."""
+        """Handle the end of an instance, requested or not."""
         if self.instances.on_stopped(producer, instance_id):
             self._check_all_stopped()
 
@@ -405,15 +405,15 @@ class TracingSession:
         self.scrape()
         self.note(TRACING_DISABLED)
         if self.drain:
-            # What is committed from here on nobody will read; and the last pass must end.
+            # The last pass must end: data committed from here on would prolong it.
             self._forbid_buffers()
             self._end_due = True
             self.drain.finish(self._on_file_complete)
         else:
-            self.tell_end()
+            self.report_end()
 
     def write_file(self, on_complete: Callable[[], object]) -> None:
-        """Bring a clone into its file."""
+        """Write a clone into its file."""
 
         def complete() -> None:
             self._on_file_complete()
@@ -428,25 +428,25 @@ class TracingSession:
             self.note_error(self.drain.error)
         if self._freed:
             self.host.on_file_complete(self.session_id)
-        self._tell_end_if_due()
+        self._report_end_if_due()
 
-    def _tell_end_if_due(self) -> None:
+    def _report_end_if_due(self) -> None:
         due, self._end_due = self._end_due, False
         if due:
-            self.tell_end()
+            self.report_end()
 
     @property
     def complete(self) -> bool:
-        """Whether it has ended, and its file, if it writes one, is complete."""
+        """Whether it has ended and its file, if any, is complete."""
         return not self.active and (self.drain is None or self.drain.complete)
 
-    def tell_end(self) -> None:
-        """Tell the consumer, if there is one, that the session has ended."""
+    def report_end(self) -> None:
+        """Report the end of the session to its consumer, if any."""
         if self.owner:
             self.owner.on_tracing_disabled(self._error)
 
     def note_error(self, error: str) -> None:
-        """Keep the first error for the consumer."""
+        """Store the error for the consumer, unless there is one already."""
         self._error = self._error or error
 
     def fail(self, error: str) -> None:
@@ -455,14 +455,14 @@ class TracingSession:
         self.disable()
 
     def abort(self, error: str) -> None:
-        """End the session at once, data and all, because of `error`."""
+        """Free the session at once because of `error`; its data is lost."""
         self.note_error(error)
         self.free()
 
     def free(self) -> None:
-        """End the session at once and give back all that it holds.
+        """End the session at once and free its resources.
 
-        What isn't in its file yet is kept until it is.
+        Data that is not in its file yet is kept until it is written.
         """
         if self._freed:
             return
@@ -474,14 +474,14 @@ class TracingSession:
         self.instances.clear()
         self.flushes.abandon()
         self.timers.cancel_all()
-        self._tell_end_if_due()  # its file is the service's concern from here on
+        self._report_end_if_due()  # The registry waits for the file from here on.
         self.host.forget_session(self.session_id)
         if self.owner:
             self.owner.forget_session()
             self.owner = None
 
     def become_clone(self, copy_state: Callable[[TracingSession], object]) -> None:
-        """Turn a new session into a copy to be read; `copy_state` fills it first."""
+        """Make a new session a read-only clone; `copy_state` copies the state of the source."""
         copy_state(self)
         self._move_to(CLONED_READ_ONLY)
 
@@ -492,12 +492,12 @@ class TracingSession:
     # Producers
 
     def scrape(self) -> None:
-        """Copy into the buffers what producers have written but not committed."""
+        """Copy uncommitted chunks of all producers into the buffers."""
         for producer in self.host.producers():
             producer.scrape(self.buffers)
 
     def remove_data_source(self, source: RegisteredDataSource) -> None:
-        """A data source goes away while the session may use it."""
+        """Handle the end of a data source that the session may use."""
         self.instances.remove(source)
         self.check_all_started()
         self._check_all_stopped()

@@ -1,13 +1,13 @@
-"""Triggers: names that producers activate, and that start, stop or copy a session.
+"""Triggers: names that producers activate to start, stop or clone a session.
 
 ::
 
     START_TRACING    CONFIGURED --trigger--> STARTED --its stop_delay--> flush, end
     STOP_TRACING     STARTED --first trigger--> its stop_delay --> flush, end
-    CLONE_SNAPSHOT   STARTED --each trigger--> its stop_delay --> word to the consumer
+    CLONE_SNAPSHOT   STARTED --each trigger--> its stop_delay --> event to the consumer
 
-A session that waits for triggers has nothing to read before one has come; one that is
-cloned by them is never read itself.
+A session with triggers can't be read before the first one; a session that triggers clone
+can never be read itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLONE_SNAPSHOT: Final = 4
 
 
 class ReceivedTrigger:
-    """A trigger that a session took notice of."""
+    """A trigger that a session has received."""
 
     __slots__ = ("boot_time_ns", "name", "producer_name", "stop_delay_ms", "uid")
 
@@ -48,27 +48,27 @@ class ReceivedTrigger:
 
 
 class WantedTrigger:
-    """A trigger that a session waits for, as its config describes it."""
+    """A trigger of a session's config."""
 
     __slots__ = ("_producers", "_trigger")
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
-        """`producers`: which of them may activate it; None for all."""
-        # A config may have 14,000 of them: the fields are read when a producer activates it.
+        """`producers` matches names of producers that may activate it; None for all."""
+        # Fields are read at an activation: a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
 
     @property
     def stop_delay_ms(self) -> int:
-        """Of the config."""
+        """Delay in ms from the activation to its effect."""
         return self._trigger.stop_delay_ms
 
     def accepts(self, producer_name: str, count: int, random: Callable[[], float]) -> bool:
-        """Whether an activation counts.
+        """Whether an activation takes effect.
 
         Args:
-            producer_name: The producer's that activates it.
-            count: How often it took effect in the last 24 hours.
+            producer_name: Name of the producer that activates it.
+            count: Number of its effective activations in the last 24 hours.
             random: Gives a number in [0, 1).
         """
         if self._producers is not None and not self._producers.full_match(producer_name):
@@ -80,10 +80,10 @@ class WantedTrigger:
 
 
 def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
-    """The triggers of a config by name.
+    """Compile the triggers of a config; return them by name.
 
     Raises:
-        ConfigError: A regular expression can't be used; it says which.
+        ConfigError: A regular expression is invalid; the message has its path.
     """
     compiler = RegexCompiler()
     wanted = {}
@@ -98,12 +98,12 @@ def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigg
 
 
 class SessionTriggers:
-    """What one session waits for, and what has come.
+    """The wanted and the received triggers of one session.
 
     Attributes:
-        mode: What a trigger does; of STOP and CLONE the one that takes effect.
-        timeout_ms: How long the session waits.
-        received: All that came, in order; the first 4096 at most.
+        mode: The effective TriggerMode.
+        timeout_ms: Time in ms after which the session ends without a trigger.
+        received: Received triggers in order; at most the first 4096.
     """
 
     __slots__ = ("_emitted", "_wanted", "mode", "received", "timeout_ms")
@@ -120,34 +120,34 @@ class SessionTriggers:
 
     @property
     def waiting(self) -> bool:
-        """Whether a trigger has to come before there is anything to read."""
+        """Whether the session can't be read before its first trigger."""
         return self.mode != NO_MODE and not self.received
 
     def wanted(self, name: str) -> WantedTrigger | None:
-        """What the config says of a trigger, or None if it is none of the session's."""
+        """Return the trigger of this name in the config; None if there is none."""
         return self._wanted.get(name) if self.mode != NO_MODE else None
 
     def take_new(self) -> list[ReceivedTrigger]:
-        """Those that the trace hasn't got yet; it gets them now."""
+        """Return the triggers received since the last call, for the trace."""
         new = self.received[self._emitted :]
         self._emitted = len(self.received)
         return new
 
     def hand_over_to(self, clone: SessionTriggers) -> None:
-        """Move what came to the triggers of a clone."""
+        """Move the received triggers to a clone."""
         clone.received, clone._emitted = self.received, self._emitted
         self.received, self._emitted = [], 0
 
 
 def effective_mode(config: TraceConfig.TriggerConfig) -> int:
-    """The mode of a config: this service can always clone."""
+    """Return the effective mode of a config: this service can always clone."""
     if config.trigger_mode == STOP_TRACING and config.use_clone_snapshot_if_available:
         return CLONE_SNAPSHOT
     return config.trigger_mode
 
 
 class TriggerHistory:
-    """Which triggers took effect in the last 24 hours, in any session; the last 65536."""
+    """Triggers that took effect in any session in the last 24 hours; at most 65536."""
 
     __slots__ = ("_counts", "_entries")
 
@@ -156,14 +156,14 @@ class TriggerHistory:
         self._counts: Counter[str] = Counter()
 
     def count(self, name: str, now_ns: int) -> int:
-        """How often `name` did."""
+        """Return how often trigger `name` took effect in that time."""
         oldest = now_ns - limits.TRIGGER_HISTORY_NS
         while self._entries and self._entries[0][0] < oldest:
             self._forget_first()
         return self._counts[name]
 
     def add(self, name: str, now_ns: int) -> None:
-        """It did so now."""
+        """Add an effective activation."""
         if len(self._entries) >= limits.MAX_TRIGGER_HISTORY:
             self._forget_first()
         self._entries.append((now_ns, name))
@@ -177,5 +177,5 @@ class TriggerHistory:
 
 
 def names_once(names: Iterable[str]) -> list[str]:
-    """Each name once: a request that repeats one means it once."""
+    """Return each name once, in order."""
     return list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Which data sources a config wants: its entries, by the name of the data source.
+"""The data sources that a config requests, indexed by name.
 
 A config may have thousands of entries, and thousands of data sources may register: each
 registration looks only at the entries with its name, and each entry's filters are sets and
@@ -27,8 +27,8 @@ class WantedDataSource:
     """An entry of a config's `data_sources`.
 
     Attributes:
-        config: As the session's config has it.
-        producers: Those that it is for.
+        config: The entry as in the session's config.
+        producers: Filter for the names of producers.
     """
 
     __slots__ = ("_all_machines", "_machines", "_made", "config", "producers")
@@ -45,20 +45,20 @@ class WantedDataSource:
     def config_for_producers(
         self, key: Hashable, make: Callable[[], DataSourceConfig]
     ) -> DataSourceConfig:
-        """The config as producers get it: one object for all of them, not to be changed.
+        """Return the config for producers: one shared object, which must not be changed.
 
-        A config may be long, and a producer register hundreds of data sources of its name.
+        A config may be long, and a producer may register hundreds of data sources of a name.
 
         Args:
-            key: What it depends on; it is made again when that has changed.
-            make: Makes it.
+            key: The values that the config depends on; another key makes it again.
+            make: Returns a new config.
         """
         if self._made is None or self._made[0] != key:
             self._made = key, make()
         return self._made[1]
 
     def matches(self, source: RegisteredDataSource) -> bool:
-        """Whether this entry wants a data source of its name."""
+        """Whether this entry requests a data source of its name."""
         producer = source.producer
         return self._machine_matches(producer) and self.producers.matches(producer.name)
 
@@ -73,7 +73,7 @@ class WantedDataSources:
     """The entries of a config, in its order.
 
     Raises:
-        ConfigError: A regular expression can't be used; it says which.
+        ConfigError: A regular expression is invalid; the message has its path.
     """
 
     __slots__ = ("_by_name", "_entries")
@@ -84,7 +84,7 @@ class WantedDataSources:
         compiler = RegexCompiler()
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
-            fields = vars(entry)  # the set ones: there may be 60,000 entries, most without any
+            fields = vars(entry)  # Only set fields: a config may have 60,000 almost empty entries.
             source: DataSourceConfig | None = fields.get("config")
             if source is None:
                 continue
@@ -97,11 +97,11 @@ class WantedDataSources:
 
     @property
     def entries(self) -> Sequence[WantedDataSource]:
-        """All of them."""
+        """All entries, in the order of the config."""
         return self._entries
 
     def named(self, name: str) -> Sequence[WantedDataSource]:
-        """Those that want data sources of this name."""
+        """Return the entries for data sources of this name."""
         return self._by_name.get(name, ())
 
     def take_filters_of(self, other: WantedDataSources) -> list[WantedDataSource]:

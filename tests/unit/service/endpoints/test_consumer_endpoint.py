@@ -37,7 +37,7 @@ class TestDetach:
         assert texts(setup.read(second)) == ["data"]
         assert not first.disabled
 
-    def test_a_detached_session_is_nobodys_but_its_users(self, setup):
+    def test_detached_session_is_attached_only_by_its_user(self, setup):
         first = setup.enable(make_config())
         assert answers(setup, first.endpoint.detach, "key") == [True]
         assert answers(setup, setup.consumer(5).endpoint.attach, "key") == [None]
@@ -52,7 +52,7 @@ class TestDetach:
         assert answers(setup, other.endpoint.detach, "key") == [True]
         assert second.endpoint.session is not None
 
-    def test_nothing_to_detach(self, setup):
+    def test_detach_without_a_session_fails(self, setup):
         consumer = setup.consumer()
         assert answers(setup, consumer.endpoint.detach, "key") == [False]
         assert answers(setup, setup.enable(make_config()).endpoint.detach, "") == [False]
@@ -87,7 +87,7 @@ class TestDetach:
         answers(setup, second.endpoint.attach, "key")
         assert "No space left" in second.disabled[0]
 
-    def test_all_started_is_told_to_whoever_is_there(self, setup):
+    def test_all_started_is_reported_to_the_attached_consumer(self, setup):
         producer = setup.producer()
         producer.register("ds", ack_start=True)
         first = setup.enable(make_config("ds"))
@@ -132,7 +132,7 @@ class TestObserve:
         assert self.changes(consumer) == [("p", "a", 2), ("p", "b", 2)]
         assert len(consumer.events) == 1
 
-    def test_configured_instances_are_told_as_stopped(self, setup):
+    def test_configured_instances_are_reported_as_stopped(self, setup):
         setup.producer("ds", name="p")
         consumer = setup.enable(make_config("ds", deferred_start=True))
         consumer.observe(INSTANCES)
@@ -208,7 +208,7 @@ class TestObserve:
         setup.run()
         assert self.all_started(consumer) == 1
 
-    def test_who_asks_late_is_told_once(self, setup):
+    def test_late_observer_gets_the_event_once(self, setup):
         consumer = setup.enable(make_config())
         consumer.observe(ALL_STARTED)
         setup.run()

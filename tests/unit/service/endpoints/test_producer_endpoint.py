@@ -49,7 +49,7 @@ class TestSharedMemory:
         if not in_process:
             assert producer.page_size == (page or 4) * KB
 
-    def test_made_once(self, setup):
+    def test_shared_memory_is_created_once(self, setup):
         producer = setup.producer("a", "b")
         setup.run()
         assert producer.calls == [("connect", "")]
@@ -121,7 +121,7 @@ class TestCommit:
         assert stats.chunks_discarded == 2
         assert other.configs
 
-    def test_nothing_comes_from_the_dead(self, setup):
+    def test_disconnected_producer_writes_nothing(self, setup):
         producer, local = remote(setup, "ds"), setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer

@@ -48,7 +48,7 @@ class TestProducerProvidedSMB:
         producer, _ = self.connect(setup, 1024 * KB, 4 * KB, fd)
         assert not producer.endpoint.producer_provided_shm
 
-    def test_a_descriptor_that_is_none_is_refused(self, setup):
+    def test_malformed_descriptor_is_refused(self, setup):
         producer = setup.producer("ds", in_process=False, shm_fd=987654, page_size_hint=4096)
         assert not producer.endpoint.producer_provided_shm
 
@@ -64,7 +64,7 @@ class TestEmulation:
         move = number(3, producer.configs["ds"].target_buffer) + blob(4, chunk.chunk())
         producer.endpoint.core.commit(blob(1, move))
 
-    def test_chunks_come_by_message(self, setup):
+    def test_chunks_arrive_in_messages_with_emulated_memory(self, setup):
         producer = self.connect(setup, shm_emulation=True)
         consumer = setup.enable(make_config("ds"))
         assert producer.memory is None

@@ -196,5 +196,5 @@ def test_trace_writer_packet_loss(buffer):
 @pytest.mark.parametrize(
     "name", ["compactions", "compactions_skipped", "oversized_packets_dropped"]
 )
-def test_counters_of_what_is_not_done_are_left_out(wrapped, name):
+def test_counters_without_a_feature_are_omitted(wrapped, name):
     assert not wrapped.stats.has(name)

@@ -133,7 +133,7 @@ class TestZstd:
         compressor.make_compressor(config)(b"data")
         assert zstd.levels == [3]
 
-    def test_the_installed_package_does_as_well(self, monkeypatch):
+    def test_installed_zstandard_package_is_used_without_the_builtin(self, monkeypatch):
         class Package(ModuleType):
             class ZstdCompressor:
                 def __init__(self, level):
@@ -157,6 +157,6 @@ class TestZstd:
         modules(monkeypatch)
         assert compressor.make_compressor(TraceConfig(compression=ZSTD)) is None
 
-    def test_a_module_that_is_not_there(self):
+    def test_missing_codec_module_is_none(self):
         assert compressor._module("no_such_module_anywhere") is None
         assert compressor._module("zlib") is zlib

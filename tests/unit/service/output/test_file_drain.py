@@ -113,7 +113,7 @@ def test_closed_descriptor_is_refused(setup, tmp_path):
     assert "pass an open file" in consumer.disabled[0]
 
 
-def test_cannot_be_read_as_well(setup, out):
+def test_session_that_writes_a_file_cannot_be_read(setup, out):
     producer, consumer = start(setup, out)
     write(producer, "one")
     assert setup.read(consumer) == []
@@ -364,7 +364,7 @@ class TestSlowFiles:
     def setup(self, threads):
         return Setup(file_threads=threads, pipe_patience_ms=2000)
 
-    def test_others_are_answered_meanwhile(self, setup, out, threads):
+    def test_other_consumers_are_answered_during_a_stall(self, setup, out, threads):
         producer, _ = start(setup, out)
         write(producer, "x" * 1000)
         setup.advance(1000)
@@ -374,7 +374,7 @@ class TestSlowFiles:
         assert texts(setup.read(other)) == ["two"]
         assert out.packets() == []
 
-    def test_what_it_is_behind_with_stays_in_the_buffer(self, setup, out, threads, monkeypatch):
+    def test_unwritten_data_stays_in_the_buffer(self, setup, out, threads, monkeypatch):
         monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
         producer, _ = start(setup, out)
         for number in range(5):
@@ -387,7 +387,7 @@ class TestSlowFiles:
         setup.run()
         assert out.texts() == list("01234")
 
-    def test_what_finds_no_room_is_counted(self, setup, out, threads, monkeypatch):
+    def test_data_without_room_is_counted(self, setup, out, threads, monkeypatch):
         monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
         producer, consumer = start(setup, out, size_kb=64)
         for number in range(200):
@@ -415,7 +415,7 @@ class TestSlowFiles:
         assert consumer.disabled == [""]
         assert out.texts() == ["one"]
 
-    def test_a_consumer_that_goes_leaves_a_whole_file(self, setup, out, threads):
+    def test_disconnect_of_the_consumer_leaves_a_complete_file(self, setup, out, threads):
         producer, consumer = start(setup, out)
         write(producer, "one")
         (buffer,) = setup.session().buffers
@@ -452,7 +452,7 @@ class TestSlowFiles:
         self.finish(setup, threads)
         assert other.disabled == [""]
 
-    def test_a_disk_that_takes_nothing_ends_the_session(self, setup, out, threads):
+    def test_disk_without_progress_ends_the_session(self, setup, out, threads):
         producer, consumer = start(setup, out)
         write(producer, "x" * 1000)
         setup.advance(100)
@@ -460,7 +460,7 @@ class TestSlowFiles:
         assert "the disk takes nothing" in consumer.disabled[0]
         assert "0 bytes are in it" in consumer.disabled[0]
 
-    def test_a_sync_takes_as_long_as_it_likes(self, setup, out, threads):
+    def test_slow_sync_does_not_end_the_session(self, setup, out, threads):
         _, consumer = start(setup, out)
         drain = setup.session().drain
         consumer.endpoint.disable_tracing()
@@ -487,7 +487,7 @@ class TestSlowFiles:
         assert "doesn't read" in consumer.disabled[0]
         os.close(reader)
 
-    def test_a_reader_that_is_slow_does_not(self, setup, threads):
+    def test_slow_reader_does_not_end_the_session(self, setup, threads):
         producer, consumer, reader = self.start_into_pipe(setup)
         for _ in range(20):
             write(producer, "x" * 500)

@@ -49,7 +49,7 @@ def wait_until(condition):
 
 
 class TestQueue:
-    def test_nothing_is_written_by_who_wants_it_written(self, path):
+    def test_caller_of_write_never_writes_itself(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         writer.write(PACKET)
@@ -84,7 +84,7 @@ class TestQueue:
             writer.write(PACKET)
         assert len(threads.held) == 1
 
-    def test_what_follows_an_error_is_dropped_and_counted(self):
+    def test_data_after_an_error_is_dropped_and_counted(self):
         threads = HeldFileThreads()
         progress = Progress()
         file = OutputFile(os.open("/dev/full", os.O_WRONLY))
@@ -99,7 +99,7 @@ class TestQueue:
         writer.write(PACKET)
         assert not threads.held
 
-    def test_no_thread_is_to_be_had(self, path):
+    def test_missing_thread_is_an_error(self, path):
         class None_(InlineFileThreads):
             def run(self, work, interrupt):
                 raise RuntimeError("can't start new thread")
@@ -120,7 +120,7 @@ class TestQueue:
         assert "Input/output error" in str(writer.error)
         assert path.read_bytes() == PACKET
 
-    def test_a_copy_holds_what_is_on_its_way(self, path, tmp_path):
+    def test_copy_contains_queued_data(self, path, tmp_path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         writer.write(PACKET)
@@ -134,7 +134,7 @@ class TestQueue:
 
 
 class TestAbandon:
-    def test_says_what_is_lost(self):
+    def test_error_contains_the_lost_bytes(self):
         reader, end = os.pipe()
         progress = Progress()
         writer = FileWriter(OutputFile(end, interruptible=True), HeldFileThreads(), progress)
@@ -252,7 +252,7 @@ class TestThreads:
         wait_until(lambda: not writer.busy)
         assert path.read_bytes() == PACKET
 
-    def test_a_fork_does_not_wait_for_a_disk_that_hangs(self, path, monkeypatch):
+    def test_fork_does_not_wait_for_a_hanging_disk(self, path, monkeypatch):
         monkeypatch.setattr(file_threads, "PAUSE_TIMEOUT_S", 0.01)
         hangs, entered = threading.Event(), threading.Event()
         real = os.write

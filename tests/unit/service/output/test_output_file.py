@@ -15,7 +15,7 @@ PACKETS = framed(b"a" * 10) + framed(b"b" * 20)
 
 
 class TestCreate:
-    def test_private_to_its_owner(self, tmp_path):
+    def test_new_file_is_readable_only_by_its_owner(self, tmp_path):
         fd = create_output_file(str(tmp_path / "t"))
         assert stat.S_IMODE(os.fstat(fd).st_mode) == 0o600
         assert not os.get_inheritable(fd)
@@ -35,7 +35,7 @@ class TestCreate:
         assert not (tmp_path / "target").exists()
 
     @pytest.mark.parametrize("path", ["/nonexistent/folder/t", "nul\0byte"])
-    def test_says_what_is_wrong(self, path):
+    def test_error_contains_the_reason(self, path):
         with pytest.raises(SessionError, match="can't be created"):
             create_output_file(path)
 
@@ -88,7 +88,7 @@ class TestWrite:
         assert file.closed
         assert file.bytes_written == 46
 
-    def test_really_full_device(self):
+    def test_full_device_ends_the_file(self):
         file = OutputFile(os.open("/dev/full", os.O_WRONLY))
         with pytest.raises(TransportError, match="No space left"):
             file.write(PACKETS)
@@ -151,7 +151,7 @@ class TestCopy:
         del copy
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_of_a_pipe_is_refused(self):
+    def test_copy_of_a_pipe_is_refused(self):
         reader, writer = os.pipe()
         file = OutputFile(writer)
         with pytest.raises(OSError, match="Invalid argument"):

@@ -252,7 +252,7 @@ class TestSnapshot:
             kind for kind in kinds(packets) if kind != "for_testing"
         ]
 
-    def test_has_a_uuid_of_its_own(self, setup):
+    def test_snapshot_has_its_own_uuid(self, setup):
         consumer = setup.enable(make_config(trace_uuid_msb=5, trace_uuid_lsb=7))
         copy = b"".join(setup.service.snapshot(consumer.endpoint.session_id))
         packets = decode_packets(copy)
@@ -260,7 +260,7 @@ class TestSnapshot:
         assert uuid.lsb == 7
         assert uuid.msb != 5
 
-    def test_is_taken_when_it_is_asked_for(self, setup):
+    def test_snapshot_contains_data_of_the_time_of_the_call(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         write(setup, producer, event("before"))
@@ -279,7 +279,7 @@ class TestSnapshot:
         list(setup.service.snapshot(consumer.endpoint.session_id))
         assert setup.service.buffers.ids_in_use == used
 
-    def test_outlives_the_session(self, setup):
+    def test_snapshot_outlives_the_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         write(setup, producer, event("kept"))

@@ -133,7 +133,7 @@ class TestReading:
 
 
 class TestStats:
-    def test_what_went_in_and_out(self, setup):
+    def test_input_and_output_are_counted(self, setup):
         consumer = record(setup, only_test_events(), event("a"), event("b" * 100))
         packets = setup.read(consumer)
         stats = stats_of(packets).filter_stats
@@ -163,7 +163,7 @@ class TestStats:
         ).encode()
         assert discarded == [len(event("a" * 90)) + len(added), 0]
 
-    def test_without_a_filter_there_are_none(self, setup):
+    def test_no_filter_stats_without_a_filter(self, setup):
         consumer = setup.enable(make_config())
         assert not stats_of(setup.read(consumer)).has("filter_stats")
 
@@ -175,7 +175,7 @@ class TestStats:
         assert stats_of(packets).filter_stats.errors == 1
         assert not [packet for packet in packets if packet.timestamp == 1]
 
-    def test_time_is_taken(self, setup):
+    def test_time_of_filtering_is_measured(self, setup):
         class Slow:
             def boottime_ns(self):
                 setup.clock.advance_ns(10)

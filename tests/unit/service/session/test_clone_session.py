@@ -460,6 +460,6 @@ class TestFilter:
         assert texts(packets) == ["data"]
         assert not any(p.has("trace_config") for p in packets)
 
-    def test_who_may_skips_the_filter(self, setup):
+    def test_clone_request_can_skip_the_filter(self, setup):
         packets = setup.read(clone_of(setup, self.record(setup), skip_trace_filter=True))
         assert any(p.has("trace_config") for p in packets)

@@ -144,7 +144,7 @@ class TestSuspendClock:
         assert any(packet.has("synchronization_marker") for packet in setup.read(consumer))
         assert counting == ["snapshot", "snapshot"]
 
-    def test_producers_are_told(self, setup):
+    def test_producers_get_the_suspend_clock_flag(self, setup):
         producer = setup.producer("ds")
         setup.enable(make_config("ds", prefer_suspend_clock_for_duration=True))
         assert producer.configs["ds"].prefer_suspend_clock_for_duration

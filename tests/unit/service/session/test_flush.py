@@ -66,7 +66,7 @@ def test_commit_with_flush_id_is_an_answer(setup):
     assert consumer.flushes == [True]
 
 
-def test_producer_that_dies_is_not_waited_for(setup):
+def test_disconnected_producer_is_not_waited_for(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     consumer.flush()
@@ -90,7 +90,7 @@ def test_default_and_configured_timeout(setup):
     assert default.flushes == [False]
 
 
-def test_nobody_to_flush(setup):
+def test_flush_without_producers_succeeds(setup):
     consumer = setup.enable(make_config())
     consumer.flush()
     setup.run()

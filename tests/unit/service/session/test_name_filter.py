@@ -36,7 +36,7 @@ def triggered(pattern):
 
 @pytest.mark.parametrize("pattern", BAD, ids=lambda pattern: pattern[:20])
 class TestBadExpressions:
-    def test_of_a_filter_is_an_error_that_names_the_field(self, setup, pattern):
+    def test_invalid_expression_of_a_filter_is_an_error_with_its_path(self, setup, pattern):
         setup.producer("ds")
         consumer = setup.enable(filtered("fine", pattern))
         (error,) = consumer.disabled
@@ -56,7 +56,7 @@ class TestBadExpressions:
         setup.run()
         assert ("start", "ds") in producer.calls
 
-    def test_in_a_changed_config_changes_nothing(self, setup, pattern):
+    def test_invalid_expression_in_a_changed_config_changes_nothing(self, setup, pattern):
         consumer = setup.enable(filtered("one"))
         consumer.endpoint.change_trace_config(filtered("two", pattern).encode())
         one, two = (setup.producer("ds", name=name) for name in ("one", "two"))

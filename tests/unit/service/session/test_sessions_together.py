@@ -48,7 +48,7 @@ class TestExclusive:
         first.endpoint.disable_tracing()
         assert not setup.enable(make_config()).disabled
 
-    def test_a_bad_config_aborts_nobody(self, setup):
+    def test_invalid_exclusive_config_aborts_no_session(self, setup):
         running = setup.enable(make_config())
         assert setup.enable(make_config(exclusive_prio=1, size_kb=0)).disabled
         assert not running.disabled
@@ -70,7 +70,7 @@ class TestLockdown:
         setup.producer("ds", uid=5)
 
     @pytest.mark.parametrize("remote", [{"machine_id": 9}, {"shm_emulation": True}])
-    def test_lockdown_is_no_matter_of_claims(self, setup, remote):
+    def test_lockdown_refuses_remote_producers_whatever_uid_they_claim(self, setup, remote):
         remote = {"uid": UID, "in_process": False} | remote
         before = setup.producer("ds", **remote)
         setup.enable(make_config("ds", lockdown_mode=SET, trace_all_machines=True))
@@ -118,11 +118,11 @@ class TestBoost:
         assert "priority_boost" in consumer.disabled[0]
         assert not scheduler.calls
 
-    def test_a_boost_that_is_not_permitted(self):
+    def test_boost_without_permission_is_refused(self):
         consumer = Setup(scheduler=self.Scheduler(refuse=True)).enable(self.config(2, 1))
         assert "Operation not permitted" in consumer.disabled[0]
 
-    def test_a_session_that_fails_later_gives_it_back(self, tmp_path):
+    def test_boost_ends_if_the_session_fails_later(self, tmp_path):
         scheduler = self.Scheduler()
         config = self.config(2, 1)
         config.write_into_file, config.output_path = True, str(tmp_path / "no" / "folder")

@@ -23,7 +23,7 @@ class TestStart:
         setup.advance(1)
         assert consumer.disabled == [""]
 
-    def test_start_twice(self, setup):
+    def test_second_start_does_nothing(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         consumer.endpoint.start_tracing()
@@ -65,7 +65,7 @@ class TestStart:
         producer.started("slow")
         assert "all_data_sources_started" not in events(setup.read(consumer))
 
-    def test_a_slow_starter_that_dies_is_not_waited_for(self, setup):
+    def test_disconnected_slow_starter_is_not_waited_for(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_start=True)
         consumer = setup.enable(make_config("slow"))
@@ -167,7 +167,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_producer_that_dies_instead_of_confirming(self, setup):
+    def test_disconnected_producer_counts_as_stopped(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow"))
@@ -196,7 +196,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_the_first_error_is_the_one_that_is_told(self, setup):
+    def test_first_error_is_reported(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow"))

@@ -271,7 +271,7 @@ class TestClone:
     ("config", "match"),
     [
         (config_of(5), "trigger_mode 5 is unknown"),
-        (config_of(START, trigger("a"), trigger("a")), "'a' is there twice"),
+        (config_of(START, trigger("a"), trigger("a")), "'a' is listed twice"),
         (config_of(START, duration_ms=1), "duration_ms can't be combined"),
         (config_of(START, timeout=0), "between 1 and"),
         (config_of(STOP, timeout=7 * 24 * HOUR_MS + 1), "between 1 and"),
