@@ -1,16 +1,16 @@
-"""The system backend of a program that is always on: a producer for as long as it lives.
+"""The system backend of `stretto.connect()`: a producer until the process ends.
 
-    waiting ---a service listens---> connected, sessions come and go
+    retrying ---a service accepts---> connected, sessions start and stop
        ^                                 |
-       +--------the service died---------+          close(): the end of either
+       +--------disconnected-------------+          close(): ends both
 
-Nothing here blocks the program or raises because of the service. While connected the IPC
-thread sleeps in the kernel; while waiting a timer tries to connect, ever more slowly. After
-a fork the child has a connection of its own, or waits for one.
+A missing or failing service neither blocks the program nor raises in it. While connected the
+IPC thread sleeps in the kernel; otherwise a timer retries with growing pauses. After a fork
+the child has its own connection, or retries by itself.
 
-What records before there is a connection (`client.startup_tracing`) writes into memory of this
-process, which the next connection offers to its service. A connection that has no memory yet
-is made anew for it: nothing was recorded over it.
+Startup tracing (`client.startup_tracing`) writes into memory of this process, which the next
+connection offers to its service. A connection that has no memory yet is replaced for this: it
+has transported no data.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class AlwaysOnBackend:
     """Keeps this process connected to the producer socket of a service.
 
     Args:
-        address: the socket: a path, or `@name`.
-        name: what the process calls itself there.
-        before: called before the first attempt to connect.
+        address: The producer socket: a path, or `@name`.
+        name: The name of this process as a producer.
+        before: Called before the first attempt to connect.
     """
 
     lasting = False
-    """It is of `stretto.connect()`, which may end it."""
+    """False: `stretto.disconnect()` closes it."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class AlwaysOnBackend:
     # --- client.backend.Backend ---
 
     def connect_producer(self, producer: ProducerConnection) -> None:
-        """Begin to connect; returns at once."""
+        """Start to connect; returns at once."""
         self._producer = producer
         producer.on_gone = self._on_gone
         fork.before.append(self._suspend)
@@ -115,8 +115,10 @@ class AlwaysOnBackend:
         return function()
 
     def post(self, function: Callable[[], object]) -> None:
-        """Run `function` once the service has handled what was sent before: with the
-        many categories of a program that is starting, one message comes of many calls."""
+        """Run `function` once the service has handled earlier requests.
+
+        The many categories of a starting program then cause one message instead of many.
+        """
         client = self._client
         if client is not None and client.connected:
             client.sync(function)  # type: ignore[arg-type]
@@ -125,17 +127,17 @@ class AlwaysOnBackend:
 
     @property
     def connected(self) -> bool:
-        """The service hears of this process."""
+        """Whether the service knows this process."""
         return self._client is not None and self._client.connected
 
     def wait(self, timeout_s: float) -> None:
-        """Until sessions that start now record this process, or it is known why they don't."""
+        """Wait until new sessions record this process, or `problem` says why they don't."""
         end = monotonic() + timeout_s
         while not self._joined and not self.problem and monotonic() < end:
             sleep(WAIT_PERIOD_S)
 
     def close(self) -> None:
-        """Stop recording, and hang up, or stop waiting. What was written stays with the service."""
+        """Stop recording, and disconnect or end the retries. Recorded data stays in the service."""
         if self._closed:
             return
         self._forget()
@@ -147,8 +149,8 @@ class AlwaysOnBackend:
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
-            client.suspend()  # no data source starts while this thread ends it
-            producer.stop()  # first: the service reads our memory a last time when we hang up
+            client.suspend()  # otherwise it could start a data source while this thread ends it
+            producer.stop()  # first: when disconnected, the service reads the memory a last time
             client.disconnect()
             producer.on_disconnect()
 
@@ -174,15 +176,15 @@ class AlwaysOnBackend:
         configs: Sequence[DataSourceConfig],
         timeout_ms: float,
     ) -> None:
-        """Record from now on, for a service that will ask for it.
+        """Start recording now, for a service that may set up the same data sources later.
 
         Args:
-            session: what becomes of it.
-            configs: of the data sources to start.
-            timeout_ms: how long to wait for the service.
+            session: The startup session.
+            configs: Configs of the data sources to start.
+            timeout_ms: How long to wait for the service, in ms.
 
         Raises:
-            TransportError: there is no memory to be had.
+            TransportError: The memory could not be allocated.
         """
         producer = self._producer
         if producer is None or self._closed:
@@ -205,8 +207,8 @@ class AlwaysOnBackend:
         return startup.expire() if startup else None
 
     def _reconnect(self) -> None:
-        """Hang up, if there is somebody, and connect at once."""
-        self._timer.suspend()  # an attempt that is being made ends
+        """Disconnect, and connect again at once."""
+        self._timer.suspend()  # waits for a running attempt
         client, self._client = self._client, None
         if client is not None and self._producer is not None:
             client.disconnect()
@@ -256,7 +258,7 @@ class AlwaysOnBackend:
             self.problem = self.problem or "the tracing service disconnected: its log may say why"
             self._timer.start()
 
-    # --- around forks: first the timer, which makes the other thread
+    # --- around forks: the timer first, as it starts the other threads
 
     def _suspend(self) -> None:
         self._timer.suspend()

@@ -1,10 +1,10 @@
-"""The in-process backend: a tracing service inside the program, on a thread of its own.
+"""The in-process backend: a tracing service inside the program, on its own thread.
 
     program's threads --call--> [service thread: task runner, TracingService, client]
     program's threads --events--> shared memory --> trace buffer        (native, no thread)
 
-The thread only answers calls and timers, and threads that come and go write files; trace data
-never waits for them.
+The thread only handles calls and timers; short-lived threads write files. Trace data never waits
+for any of them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10  # holds the 1,022 packets a chunk may have, and names for them
+PAGE_SIZE = 32 << 10  # room for the 1,022 packets of a chunk and their names
 FILE_STEP_BYTES = 16 << 20
-"""Each step may wait 5 ms for the GIL, while a tight loop writes 2 MB."""
+"""A step may wait 5 ms for the GIL, in which a tight loop writes 2 MB."""
 
 
 class InProcessBackend:
@@ -71,7 +71,7 @@ class InProcessBackend:
         return self._service.connect_consumer(consumer, uid=os.getuid())
 
     def prepare(self) -> None:
-        """This process takes part in every session already."""
+        """No effect: this process is a producer of the service already."""
 
     def call(self, function: Callable[[], T]) -> T:
         return self._thread.call(function)

@@ -1,6 +1,6 @@
-"""A thread of ours: it runs a task runner, and nobody notices it.
+"""A helper thread that runs a task runner.
 
-It is started with the first call, and stopped around forks.
+It is stopped before a fork and started again afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESTART_PERIOD_S = 0.1
 
 
 class _Result:
-    """What a call on the service thread gave."""
+    """The result or exception of a call on the thread."""
 
     __slots__ = ("done", "error", "value")
 
@@ -45,7 +45,7 @@ class RunnerThread:
     """A task runner and the thread that runs it.
 
     Attributes:
-        runner: May be posted to from any thread.
+        runner: The task runner; any thread may post to it.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class RunnerThread:
         self.start()
         result = _Result()
         self.runner.post(lambda: result.run(function))
-        # A fork may stop the thread meanwhile, and whoever has to start it again may be us.
+        # A fork may stop the thread meanwhile, and this thread may have to start it again.
         while not result.done.acquire(timeout=RESTART_PERIOD_S):
             self.start()
         if result.error is not None:
@@ -73,7 +73,7 @@ class RunnerThread:
         return result.value  # type: ignore[return-value]  # what function returned
 
     def start(self) -> None:
-        """Have the thread run; harmless if it does."""
+        """Start the thread. Idempotent."""
         with self._start_lock:
             if self._thread is None:
                 self._stopped.acquire()
@@ -88,7 +88,7 @@ class RunnerThread:
             self._stopped.release()
 
     def _run_once(self) -> bool:
-        """True when the runner was told to quit; what a task raises is reported and passes."""
+        """Run until `quit` (True) or an exception of a task, which is reported (False)."""
         quits: list[bool] = []
 
         def run() -> None:
@@ -99,7 +99,7 @@ class RunnerThread:
         return bool(quits)
 
     def stop(self) -> None:
-        """End the thread, before a fork; tasks wait until it is started again."""
+        """End the thread before a fork; tasks stay queued until it is started again."""
         if self._thread is None or get_ident() == self._thread:
             return
         self.runner.quit()
@@ -108,7 +108,7 @@ class RunnerThread:
         wait_for_thread_exit(self._native_id)
 
     def abandon(self) -> None:
-        """In the child of a fork: the thread is the parent's."""
+        """In the child of a fork: close the runner, whose thread runs in the parent."""
         fork.before.remove(self.stop)
         fork.after_in_parent.remove(self.start)
         self.runner.close()

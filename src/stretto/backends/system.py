@@ -4,9 +4,8 @@
     program's threads --commits--> socket                            (native, no thread)
     [native IPC thread] <--commands-- socket
 
-Connecting is synchronous: when it returns, the sessions that wait for this process record it.
-The IPC thread stops around forks; a child of a fork starts with a connection of its own, or
-none.
+Connecting is synchronous: when it returns, running sessions record this process. The IPC thread
+stops around forks; the child of a fork starts with its own connection, or none.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class SystemBackend:
     """A connection to the producer socket of a service.
 
     Args:
-        address: the socket: a path, or `@name`.
-        name: what the process calls itself there.
-        deadline_ms: for connecting, and again for the handshake.
-        dial: makes the connection in another way than by the address.
-        lasting: it stands as long as the process, as one of `stretto.connect()` would: that
-            leaves it in place.
+        address: The producer socket: a path, or `@name`.
+        name: The name of this process as a producer.
+        deadline_ms: Limit for connecting, and again for the handshake, in ms.
+        dial: Makes the connection; by default `address` is connected to.
+        lasting: Whether it stays until the process ends; `stretto.connect()` then uses it
+            instead of its own connection.
     """
 
     problem = ""
@@ -65,11 +64,11 @@ class SystemBackend:
     # --- client.backend.Backend ---
 
     def connect_producer(self, producer: ProducerConnection) -> None:
-        """Connect, and start what the running sessions want of this process.
+        """Connect, and start the data sources that running sessions enable.
 
         Raises:
-            TransportError: there is no service, it is another user's, or it doesn't answer.
-            RemoteProtocolError: it refuses this process.
+            TransportError: There is no service, it runs as another user, or it doesn't answer.
+            RemoteProtocolError: It refuses this process.
         """
         client = self._connect(producer)
         producer.attach(client)
@@ -96,7 +95,7 @@ class SystemBackend:
 
     @property
     def connected(self) -> bool:
-        """The service hears of this process."""
+        """Whether the service knows this process."""
         return self._client is not None and self._client.connected
 
     def setup_startup_tracing(
@@ -108,11 +107,11 @@ class SystemBackend:
         """Set nothing up: a recorder's session records this process from its start."""
 
     def close(self) -> None:
-        """Stop recording, and hang up. What was written stays with the service.
+        """Stop recording and disconnect. Recorded data stays in the service.
 
         The IPC thread stops first: a data source that it starts while this thread ends it would
-        record for ever. Data sources end before we hang up: the service then reads our memory a
-        last time, and hanging up calls functions that may be recorded themselves.
+        never stop. Data sources end before the disconnection: the service then reads the shared
+        memory a last time, and disconnecting calls functions that may be recorded themselves.
         """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:

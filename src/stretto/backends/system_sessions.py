@@ -2,8 +2,8 @@
 
     program's threads --call--> [thread: task runner, one ConsumerIPCClient a session] <--> service
 
-The process takes part in what it records: unless `stretto.connect()` has made it a producer
-already, it is one from its first session on. The connections are the parent's after a fork.
+The sessions record this process, too: unless `stretto.connect()` has made it a producer, it
+becomes one with its first session. After a fork the connections belong to the parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class SystemSessions:
-    """The way to the consumer socket of the service at its usual addresses."""
+    """Connects to the consumer socket of the machine's service."""
 
     def __init__(self) -> None:
         self._thread = RunnerThread()
@@ -37,14 +37,14 @@ class SystemSessions:
     # --- client.backend.SessionBackend ---
 
     def prepare(self) -> None:
-        """Be a producer of the service.
+        """Make this process a producer of the service.
 
         Raises:
-            TransportError: there is no service, it is another user's, or it doesn't answer.
+            TransportError: There is no service, it runs as another user, or it doesn't answer.
         """
         joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:
-            joined.close()  # The service has gone. Perhaps there is another one.
+            joined.close()  # its service has ended; another one may run
             tracing.forget(SYSTEM)
             joined = None
         if isinstance(joined, AlwaysOnBackend):
@@ -53,10 +53,10 @@ class SystemSessions:
             tracing.connect(SYSTEM, SystemBackend(producer_socket(), process_name()))
 
     def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-        """A connection of its own, since each has one session.
+        """Open a connection; each has one session.
 
         Raises:
-            TransportError: there is no service, it is another user's, or lets us not in.
+            TransportError: There is no service, it runs as another user, or it refuses this one.
         """
         client = ConsumerIPCClient.connect(consumer_socket(), consumer, self._thread.runner)
         self._clients = [each for each in self._clients if not each.closed]

@@ -26,7 +26,7 @@ SNAPSHOT_CLOCKS = (
 
 
 class Clock(Protocol):
-    """Where the service gets time from."""
+    """The service's source of time."""
 
     def boottime_ns(self) -> int: ...
     def walltime_ns(self) -> int: ...
@@ -39,8 +39,8 @@ class SystemClock:
 
     Args:
         read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`); snapshots
-            then relate it to the clocks, by which events that carry raw counts (perf, etw)
-            find their place.
+            then relate it to the clocks, which places events with raw counts (perf, etw)
+            on the time line.
     """
 
     __slots__ = ("_read_tsc",)

@@ -1,6 +1,6 @@
 """Every exception that Stretto raises, under one root.
 
-A message says what was wrong and what to do about it. Lost trace data is never
+A message says what was wrong and what to do about it. Lost trace data never raises
 an exception: it is counted, and marked in the trace.
 """
 
@@ -28,7 +28,7 @@ class ProtocolError(StrettoError):
 
 
 class LocalProtocolError(ProtocolError):
-    """We broke them: a bug here, or an API used out of order."""
+    """This side broke them: a bug, or an API used out of order."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -36,7 +36,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class DecodeError(StrettoError, ValueError):
-    """Bytes are not what they should be; the message carries the offset."""
+    """Bytes are malformed; the message carries the offset."""
 
 
 class CommandError(StrettoError):

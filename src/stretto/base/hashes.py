@@ -1,4 +1,4 @@
-"""The hash by which Perfetto makes ids of names: FNV-1a, 64 bits."""
+"""FNV-1a with 64 bits, by which Perfetto derives ids from names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _U64 = (1 << 64) - 1
 
 
 def fnv1a(data: bytes) -> int:
-    """The hash of `data`."""
+    """Return the 64-bit FNV-1a hash of `data`."""
     value = _OFFSET
     for byte in data:
         value = ((value ^ byte) * _PRIME) & _U64

@@ -1,4 +1,4 @@
-"""Shared memory that no peer can shrink under our feet.
+"""Shared memory that no peer can shrink later.
 
 A mapping of a file that is truncated later raises SIGBUS on access: so memory
 that crosses a process border is a memfd whose size is sealed, and memory that
@@ -59,14 +59,14 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
 
 
 def memfd_size_limit(size_bytes: int) -> int:
-    """How many of so many bytes a memfd may have here, if we may not lift the limit."""
+    """The size, up to `size_bytes`, that RLIMIT_FSIZE's hard limit allows for a memfd."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     return size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
 
 
 def _resize(fd: int, size_bytes: int) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # Looked at before: going beyond would send SIGXFSZ.
+    # Checked first: exceeding the limit would send SIGXFSZ.
     if limits[0] == resource.RLIM_INFINITY or size_bytes <= limits[0]:
         os.ftruncate(fd, size_bytes)
         return
@@ -80,7 +80,7 @@ def _resize(fd: int, size_bytes: int) -> None:
 def _lift_limit(size_bytes: int, hard: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-    except ValueError as error:  # we aren't root
+    except ValueError as error:  # the process isn't root
         if size_bytes > hard != resource.RLIM_INFINITY:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG)) from error
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
@@ -92,11 +92,11 @@ def _reason(error: OSError) -> str:
 
 
 def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
-    """Size of memory that a peer provides, once it is certain that it can't change.
+    """Return the size of a peer's shared memory, after checking that it can't change.
 
     Args:
-        fd: Stays the caller's.
-        max_bytes: More is refused.
+        fd: Its descriptor, which stays the caller's.
+        max_bytes: Largest accepted size.
 
     Raises:
         TransportError: Not a memfd, not sealed, in huge pages, empty or too large.
@@ -115,7 +115,7 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
     status = os.fstat(fd)
     if status.st_blksize > MAX_BLOCK_BYTES:
         raise TransportError(
-            "the peer's shared memory lies in huge pages, which may run out under our feet: "
+            "the peer's shared memory lies in huge pages, which may run out later: "
             "it must come from memfd_create without MFD_HUGETLB"
         )
     size = status.st_size

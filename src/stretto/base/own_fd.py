@@ -1,8 +1,8 @@
-"""Descriptors that are known again after the program may have closed them.
+"""Descriptors whose file is checked before use, as the program may have closed them.
 
-Daemons close every number that they don't know, and what they open next may get one of ours:
-such a file must not be read, written or closed by us. So a descriptor is remembered with the
-inode behind it. (`native/core/own_fd.h` does the same on the native side.)
+Daemons close all descriptors, and a file opened later may get the number of one of Stretto's:
+that file must not be read, written or closed here. So a descriptor is stored with its inode.
+(`native/core/own_fd.h` does the same on the native side.)
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 
 
 class OwnFd:
-    """A descriptor number, and what lay behind it when this object was made.
+    """A descriptor number, and the identity of its file when this object was made.
 
     Args:
-        fd: The descriptor; it isn't owned. One that isn't open is never ours.
+        fd: The descriptor; not owned. If it isn't open, `is_ours` is always False.
     """
 
     __slots__ = ("_identity", "fd")
@@ -25,11 +25,11 @@ class OwnFd:
 
     @property
     def is_ours(self) -> bool:
-        """Still the same file."""
+        """Whether the number still refers to the same file."""
         return self._identity is not None and _identity(self.fd) == self._identity
 
     def close(self) -> None:
-        """Close it, unless the program did so."""
+        """Close the descriptor, unless the program has done so."""
         if self.is_ours:
             os.close(self.fd)
 

@@ -3,8 +3,8 @@
     /run/perfetto/producer.sock    a unix socket         @name    an abstract one
     localhost:32278  [::1]:32278   TCP                   vsock://2:32278    cid and port
 
-What ends in `:number` is TCP, unless there is a slash in it. A service may be given several
-addresses, with commas between them; a client takes one.
+An address without a slash that ends in `:number` is TCP. A service accepts several addresses,
+separated by commas; a client one.
 
 Source: docs/formats/ipc.md, "Addresses".
 """
@@ -16,16 +16,16 @@ from stretto.base.errors import TransportError
 MAX_PORT = 65535
 MAX_VSOCK_NUMBER = (1 << 32) - 1
 ANY_CID = MAX_VSOCK_NUMBER
-"""Listens on all ids of the machine; written as -1, too."""
+"""The cid that stands for all ids of the machine; may be written as -1."""
 
 _VSOCK = "vsock://"
 
 
 def split_addresses(text: str) -> list[str]:
-    """The addresses of a list.
+    """Split a comma-separated list of addresses.
 
     Raises:
-        TransportError: There is none, or an empty one.
+        TransportError: The list or one of its addresses is empty.
     """
     addresses = [address.strip() for address in text.split(",")]
     if not all(addresses):
@@ -36,15 +36,15 @@ def split_addresses(text: str) -> list[str]:
 
 
 def is_network(address: str) -> bool:
-    """Whether an address is TCP's or vsock's: no memory is shared, nobody vouches for peers."""
+    """Whether an address is TCP or vsock: no shared memory, no verified peers."""
     return address.startswith(_VSOCK) or _is_tcp(address)
 
 
 def parse_tcp(address: str) -> tuple[str, int] | None:
-    """(host, port) of `host:port` or `[IPv6]:port`; None if the address is of another kind.
+    """Parse `host:port` or `[IPv6]:port` to (host, port); None for other kinds of address.
 
     Raises:
-        TransportError: It has no host, or an impossible port.
+        TransportError: The host is missing, or the port is out of range.
     """
     if not _is_tcp(address):
         return None
@@ -60,10 +60,10 @@ def parse_tcp(address: str) -> tuple[str, int] | None:
 
 
 def parse_vsock(address: str) -> tuple[int, int] | None:
-    """(cid, port) of `vsock://cid:port`; None if the address is of another kind.
+    """Parse `vsock://cid:port` to (cid, port); None for other kinds of address.
 
     Raises:
-        TransportError: These are no numbers, or too large.
+        TransportError: One of the two isn't a number, or is too large.
     """
     if not address.startswith(_VSOCK):
         return None
@@ -82,5 +82,5 @@ def _is_tcp(address: str) -> bool:
 
 
 def _number(word: str) -> int:
-    """The number that a word of digits is; -1: it is none."""
+    """Parse an int; -1 if invalid."""
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 10 else -1

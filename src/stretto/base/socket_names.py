@@ -1,8 +1,7 @@
-"""Where the tracing service of a machine is found, unless somebody says otherwise.
+"""The addresses of the machine's tracing service: environment variables and default paths.
 
-The variables and the default paths are Perfetto's, so that its programs and ours meet. A
-service may listen for producers in several places, separated by commas; a client takes the
-variable as it is.
+Both are Perfetto's, so that its programs work with Stretto's. A service may listen for
+producers at several addresses, separated by commas; a client uses the variable unchanged.
 
 Source: docs/formats/ipc.md, "Addresses".
 """
@@ -27,7 +26,7 @@ def producer_sockets() -> list[str]:
 
 
 def consumer_socket() -> str:
-    """The address of consumers, for both sides."""
+    """The address for consumers, used by service and clients."""
     return os.environ.get(CONSUMER_VARIABLE) or _default("traced-consumer.sock", "consumer")
 
 

@@ -1,11 +1,11 @@
-"""Stream sockets of any family: what `ipc` needs of a connection, and of a listener.
+"""Stream sockets of any family: connections and listeners, as `ipc` uses them.
 
 `unix_socket` and `network_socket` make them; `sockets` picks by address. All sockets are
 close-on-exec and non-blocking; a peer that died raises no SIGPIPE. One descriptor may travel
 with a message, and arrives with its first bytes (unix sockets only).
 
-A program may close all descriptors, ours too: what has the number of a connection then is
-left alone, and the connection counts as broken.
+A program may close all descriptors, those of connections too. Whatever has the number of a
+connection then is left alone, and the connection counts as broken.
 
 Source: docs/formats/ipc.md, "Frames".
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from stretto.base.peer_credentials import PeerCredentials
 
 HIGH_FD = 768
-"""Where connections to a service lie: out of the way of programs that close or count the low
-numbers, and below the usual limit of 1024."""
+"""Lowest descriptor of a connection to a service: above the numbers that programs close or
+count, and below the usual limit of 1024."""
 
 BACKLOG = 4096
 """Connections that may wait to be accepted; the kernel allows at most `net.core.somaxconn`."""
@@ -44,7 +44,7 @@ class StreamSocket:
     """One end of a connection.
 
     Args:
-        end: A connected stream socket; belongs to this object from now on.
+        end: A connected stream socket; owned by this object from now on.
     """
 
     __slots__ = ("_own", "_socket")
@@ -60,25 +60,25 @@ class StreamSocket:
 
     @property
     def local_name(self) -> str:
-        """This end's address where it is one of a network, else ""."""
+        """The local address of a network connection, else ""."""
         return ""
 
     def peer_credentials(self) -> PeerCredentials | None:
-        """Who is at the other end, as the kernel says it; None where it doesn't know."""
+        """The credentials of the peer; None over a network, where the kernel has none."""
         return None
 
     def send(self, data: bytes | memoryview, fd: int = -1) -> int:
-        """Send what the kernel takes now.
+        """Send as many bytes as the kernel accepts now.
 
         Args:
-            data: Not empty.
-            fd: Travels with the first byte; stays the caller's.
+            data: The bytes to send; not empty.
+            fd: A descriptor to send with the first byte, which stays the caller's; -1: none.
 
         Returns:
-            Bytes that were taken; 0: none, try again when writable.
+            The number of bytes sent; 0: try again when the socket is writable.
 
         Raises:
-            TransportError: The peer has gone.
+            TransportError: The peer has closed the connection.
         """
         ancillary = [] if fd < 0 else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _FD.pack(fd))]
         self._check()
@@ -90,7 +90,7 @@ class StreamSocket:
             raise TransportError(f"can't send: {error.strerror}; the peer has gone") from error
 
     def recv_into(self, buffer: memoryview) -> tuple[int, int] | None:
-        """Receive what is there.
+        """Receive the available bytes.
 
         Args:
             buffer: Filled from its start; not empty.
@@ -117,7 +117,7 @@ class StreamSocket:
         return size, fds[0] if fds else -1
 
     def wait_readable(self, timeout_ms: float) -> bool:
-        """Block until there is input or the peer has gone; False after the time-out."""
+        """Wait for input or the end of the connection, up to `timeout_ms`; False: time-out."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(max(0, timeout_ms)))
@@ -128,10 +128,10 @@ class StreamSocket:
             if self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it is down already
+            pass  # shut down already
 
     def close(self) -> None:
-        """Close our descriptor; harmless if it is closed, by the program behind our back too."""
+        """Close the descriptor. Idempotent, also if the program has closed the number."""
         if self._own.is_ours:
             self._socket.close()
         else:
@@ -139,15 +139,15 @@ class StreamSocket:
 
     def _check(self) -> None:
         if not self._own.is_ours:
-            raise TransportError("the connection was closed behind our back, by its number")
+            raise TransportError("the program has closed the connection by its descriptor number")
 
 
 class StreamListener:
     """A socket that accepts connections.
 
     Args:
-        listening: Belongs to this object from now on.
-        address: As errors shall name it.
+        listening: A listening socket; owned by this object from now on.
+        address: Its address, for error messages.
     """
 
     __slots__ = ("_socket", "address")
@@ -162,10 +162,10 @@ class StreamListener:
         return self._socket.fileno()
 
     def accept(self) -> StreamSocket | None:
-        """The next connection; None if there is none now.
+        """Accept the next connection; None if there is none now.
 
         Raises:
-            TransportError: No descriptors left, or the like.
+            TransportError: Accepting failed; usually no descriptors are left.
         """
         try:
             end, _ = self._socket.accept()
@@ -186,7 +186,7 @@ class StreamListener:
 
 
 def moved_up(end: socket.socket) -> socket.socket:
-    """The socket under a high number (`HIGH_FD`), or as it is where there is no room."""
+    """Move a socket to a high descriptor number (`HIGH_FD`), if one is free."""
     try:
         fd = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     except OSError:

@@ -1,7 +1,7 @@
-"""Where reading a damaged trace can begin again.
+"""The marker at which the reader of a damaged trace can resume.
 
-A service ends a packet with these bytes now and then: whoever reads, and has lost the borders of
-packets, goes on behind the next ones. Source: docs/formats/service.md, "Order of packets".
+A service regularly ends a packet with these bytes. A reader that has lost the packet boundaries
+continues after the next marker. Source: docs/formats/service.md, "Order of packets".
 """
 
 from __future__ import annotations

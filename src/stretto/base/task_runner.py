@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TaskRunner(Protocol):
-    """What the service and the protocol drivers need of a loop."""
+    """The event loop of the service and the protocol drivers."""
 
     def post(self, task: Callable[[], object]) -> None:
         """Run `task` soon."""
@@ -27,7 +27,7 @@ class TaskRunner(Protocol):
         """Run `task` once, `delay_ms` milliseconds from now. Returns a token for `cancel`."""
 
     def cancel(self, token: object) -> None:
-        """Forget a delayed task. Harmless if it ran already."""
+        """Cancel a delayed task. No effect if it has run."""
 
     def watch(
         self,
@@ -43,4 +43,4 @@ class TaskRunner(Protocol):
         """
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. Harmless if it isn't watched."""
+        """Stop watching. No effect if it isn't watched."""

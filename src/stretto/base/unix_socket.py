@@ -1,4 +1,4 @@
-"""Unix stream sockets: they carry file descriptors, and know who is at the other end.
+"""Unix stream sockets, which carry file descriptors and the peer's credentials.
 
 Addresses are Perfetto's: a path, or `@name` for an abstract one (Linux).
 
@@ -51,7 +51,7 @@ class UnixSocket(StreamSocket):
     """One end of a connection between processes of one machine.
 
     Args:
-        end: A connected unix stream socket; belongs to this object from now on.
+        end: A connected unix stream socket; owned by this object from now on.
     """
 
     __slots__ = ()
@@ -62,10 +62,10 @@ class UnixSocket(StreamSocket):
 
         Args:
             address: A path or `@name`.
-            timeout_ms: How long to wait while its queue of connections is full.
+            timeout_ms: How long to wait while the backlog of the listener is full, in ms.
 
         Raises:
-            TransportError: Nobody listens there, no permission, time-out.
+            TransportError: There is no listener, no permission, or the time-out has passed.
         """
         target = parse_address(address)
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -77,7 +77,7 @@ class UnixSocket(StreamSocket):
                     end.connect(target)
                     return cls(moved_up(end))
                 except BlockingIOError:
-                    # The backlog is full. Nothing can be polled for that.
+                    # The backlog is full, which can't be polled for.
                     if time.monotonic() >= deadline:
                         raise
                     time.sleep(_CONNECT_RETRY_MS / 1000)
@@ -89,7 +89,7 @@ class UnixSocket(StreamSocket):
 
     @classmethod
     def pair(cls) -> tuple[UnixSocket, UnixSocket]:
-        """Two ends that are connected to each other."""
+        """Two connected sockets."""
         one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return cls(one), cls(other)
 
@@ -111,9 +111,9 @@ class UnixListener(StreamListener):
     """A socket that accepts connections.
 
     Args:
-        address: A path or `@name`. A socket on which nobody listens any more is
-            replaced; anything else is not.
-        mode: Permissions of the path. They hold before anyone can connect.
+        address: A path or `@name`. A stale socket without a listener is replaced; any other
+            file is not.
+        mode: Permissions of the path; set before a peer can connect.
         group: Group of the path; None for the process's own.
 
     Raises:
@@ -139,13 +139,13 @@ class UnixListener(StreamListener):
 
     @classmethod
     def adopt(cls, fd: int) -> UnixListener:
-        """Use a socket that listens already: a service manager's. Its path stays when it closes.
+        """Use a listening socket from a service manager. `close` doesn't remove its path.
 
         Args:
-            fd: Belongs to the new object, unless it fails.
+            fd: Its descriptor; owned by the new object unless this call fails.
 
         Raises:
-            TransportError: It is no such socket.
+            TransportError: It isn't a listening unix socket.
         """
         try:
             adopted = socket.socket(fileno=fd)
@@ -199,7 +199,7 @@ def _remove_stale_socket(path: str) -> None:
 
 
 def _is_alive(path: str) -> bool:
-    """Whether somebody listens, be they stopped or too busy to answer."""
+    """Whether the socket has a listener, even if it doesn't accept at the moment."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
         probe.setblocking(False)
         result = probe.connect_ex(path)

@@ -1,7 +1,7 @@
-"""Data sources: where a program's own packets come from.
+"""Data sources, which write a program's own packets.
 
-A subclass names a data source; each session that asks for that name gets an instance of its
-own, which lives as long as the session records::
+A subclass defines a data source; each session that enables its name gets an instance, which
+lives as long as the session records::
 
     class Screenshots(stretto.DataSource):
         name = "com.example.screenshots"
@@ -10,7 +10,7 @@ own, which lives as long as the session records::
 
     Screenshots.register()
 
-    for source in Screenshots.instances():          # nothing to do: no session, no cost
+    for source in Screenshots.instances():          # empty while no session runs
         source.write(TracePacket(for_testing=TestEvent(str="hello")))
 
 Life of an instance: `on_setup`, `on_start`, (`on_flush` | `on_clear_incremental_state`)*,
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 _TIMESTAMP = 8  # TracePacket.timestamp
 
 RESERVATION_SHIFT = 16
-"""A target buffer that isn't known yet is a reservation's number, so far to the left."""
+"""A reservation's number, shifted by so many bits, stands for a target buffer still unknown."""
 
 
 class DataSource:
     """Base class of data sources; see the module for how to use it."""
 
     name: ClassVar[str] = ""
-    """What sessions call it; unique in this process."""
+    """The name in session configs; unique in this process."""
 
     buffer_exhausted_policy: ClassVar[int] = _native.DROP
-    """What a write does when the shared memory is full: `_native.DROP`, `STALL_THEN_DROP`."""
+    """The effect of a write when the shared memory is full: `_native.DROP`, `STALL_THEN_DROP`."""
 
     _instances: ClassVar[Sequence[Any]] = ()
 
@@ -95,7 +95,7 @@ class DataSource:
 
     @classmethod
     def instances(cls) -> Sequence[Self]:
-        """The instances that record now; empty while no session wants the data source."""
+        """The instances that record now; empty while no session enables the data source."""
         return cls._instances
 
     def write(self, packet: TracePacket | bytes) -> bool:
@@ -132,13 +132,13 @@ class DataSource:
 
     @classmethod
     def descriptor(cls) -> DataSourceDescriptor:
-        """What services are told about the data source; extend it as needed."""
+        """The descriptor sent to services; extend it as needed."""
         from stretto.protos.config import DataSourceDescriptor
 
         return DataSourceDescriptor(
             name=cls.name,
             will_notify_on_start=True,
-            will_notify_on_stop=True,  # else what on_stop writes would come too late
+            will_notify_on_stop=True,  # otherwise packets written by on_stop would come too late
             handles_incremental_state_clear=True,
         )
 
@@ -146,14 +146,14 @@ class DataSource:
     def can_adopt_startup_session(
         cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
     ) -> bool:
-        """Whether what an instance has recorded since the program's start is what a service wants.
+        """Whether a session may adopt an instance that startup tracing has started.
 
         Args:
             startup_config: The instance's.
             service_config: The session's.
 
         Returns:
-            True if they are equal, but for what services put in themselves.
+            True if they are equal, except for fields set by services.
         """
         from stretto.client.startup_config import wanted
 
@@ -166,13 +166,13 @@ class DataSource:
         """Recording begins: `write` works from here on."""
 
     def on_stop(self) -> None:
-        """Recording ends when this returns: the last chance to write."""
+        """Recording ends when this returns; packets written here are still recorded."""
 
     def on_flush(self) -> None:
-        """Write what is held back: the service is about to read."""
+        """Write buffered packets: the service is about to read."""
 
     def on_clear_incremental_state(self) -> None:
-        """Write again whatever later packets rely on."""
+        """Write again the state that later packets refer to."""
 
     # --- for the producer connection
 
@@ -183,16 +183,16 @@ class DataSource:
         arbiter: _native.Arbiter,
         target_buffer: int,
     ) -> None:
-        """Get ready to write into a buffer."""
+        """Prepare the instance to write into a buffer."""
         self.instance_id, self.config = instance_id, config
         self.arbiter, self.target_buffer = arbiter, target_buffer
         arbiter.open_buffer(target_buffer)
         call_safely(self.on_setup, config)
 
     def begin(self) -> None:
-        """Start: `on_start`, and be among the instances.
+        """Start: call `on_start` and join the running instances.
 
-        Does nothing if it runs (startup tracing), or if another thread has ended it.
+        No effect if it runs already (startup tracing), or if another thread has ended it.
         """
         if self._running or self._ended:
             return
@@ -203,8 +203,8 @@ class DataSource:
         self._leave_if_ended()  # by another thread, meanwhile
 
     def end(self) -> None:
-        """Stop: `on_stop`, then no write gets through. It can't be started again."""
-        self._ended = True  # first: a start that comes later must find it
+        """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
+        self._ended = True  # first: a later start must see it
         self._leave()
         try:
             self.on_stop()

@@ -1,7 +1,7 @@
 """What happens to tracing at a fork.
 
 The child has the parent's memory and none of its threads: its sessions, writers and
-connections are the parent's, so it forgets them and starts clean. Helper threads are stopped
+connections belong to the parent, so the child drops them. Helper threads are stopped
 before the fork (a second thread makes CPython 3.12 and later warn, and could leave locks
 held for ever) and come back in the parent once the fork is over.
 """
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from types import FrameType
 
 before: list[Callable[[], object]] = []
-"""Called before a fork, in the parent: stop helper threads."""
+"""Called in the parent before a fork: stop helper threads."""
 
 after_in_parent: list[Callable[[], object]] = []
-"""Called soon after a fork, in the parent: start them again."""
+"""Called in the parent soon after a fork: start the helper threads again."""
 
 after_in_child: list[Callable[[], object]] = []
-"""Called in the child when it has started clean: connect anew, if that is wanted."""
+"""Called in the child after its tracing state was reset: connect again if needed."""
 
 _installed: dict[str, object] = {}
 """Has one entry once the hooks are registered: `setdefault` is atomic."""
 _stopped: list[int] = []
-"""The process whose threads a fork has stopped, until they run again."""
+"""Holds the process id while a fork keeps its helper threads stopped."""
 
 _forking: tuple[FrameType, int] | None = None
-"""Who forks, and the instruction that it does so with."""
+"""The frame that calls os.fork, and its current instruction."""
 
 
 def _run(hooks: list[Callable[[], object]]) -> None:
@@ -47,7 +47,7 @@ def _run(hooks: list[Callable[[], object]]) -> None:
 
 def _before() -> None:
     global _forking
-    caller = sys._getframe(1)  # noqa: SLF001  # documented, if not for all
+    caller = sys._getframe(1)  # noqa: SLF001  # documented for CPython
     _forking = (caller, caller.f_lasti)
     _run(before)
 
@@ -64,7 +64,7 @@ def _is_fork_over() -> bool:
 
 
 def _resume_after_fork() -> None:
-    """A pending call: the interpreter may make it within any hook that is left to run."""
+    """Pending call; the interpreter may run it within a remaining fork hook."""
     global _forking
     if not _is_fork_over():
         _native.add_pending_call(_resume_after_fork)
@@ -74,8 +74,8 @@ def _resume_after_fork() -> None:
 
 
 def resume() -> None:
-    """Start helper threads again, if a fork has stopped them and nobody else has yet."""
-    # A child may get here before its own hook: by a pending call of the parent's, by an event.
+    """Start the helper threads again if a fork has stopped them. Idempotent."""
+    # A child may run this before its own hook, by a pending call of its parent or an event.
     if _stopped == [os.getpid()]:
         _stopped.clear()
         _run(after_in_parent)
@@ -86,14 +86,14 @@ def _after_in_parent() -> None:
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
-        # It counts no threads; and with a profile function it hangs in a pending call that
-        # makes another one.
+        # 3.11 counts no threads at a fork; and with a profile function it hangs in a pending
+        # call that adds another one.
         resume()
 
 
 def _resume_soon() -> None:
-    # Not from within this hook: CPython counts the threads after it. The main thread does it,
-    # or, should that be blocked, a thread that traces or waits for a session.
+    # Not within this hook: CPython counts the threads after it. The main thread resumes, or,
+    # if that is blocked, a thread that traces or waits for a session.
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)

@@ -1,6 +1,6 @@
 """One connection of this process to one tracing service, as its producer.
 
-It makes the data source instances that the service asks for, and tells them what happens.
+It makes the data source instances that the service sets up, and passes its commands to them.
 Callbacks arrive on a tracing thread of the backend, one at a time.
 """
 
@@ -27,7 +27,7 @@ class ProducerConnection:
         self.endpoint: ProducerEndpoint | None = None
         self.will_update = False
         self.on_gone: Callable[[], object] | None = None
-        """Called when the service has gone, after everything has ended."""
+        """Called after the service has disconnected and all instances have ended."""
         self._types = {source.name: source for source in data_sources}
         self._connected = False
         self._offered: dict[str, object] = {}
@@ -36,7 +36,7 @@ class ProducerConnection:
         self._triggers = WaitingTriggers()
         self._instances: dict[int, DataSource] = {}
         self.startup: StartupTracing | None = None
-        """What records before a service has asked; made with the first such session."""
+        """The startup sessions; made with the first one."""
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
         """Use `endpoint`; the data sources are offered once it is connected."""
@@ -50,13 +50,13 @@ class ProducerConnection:
             self._offer(source)
 
     def update_data_source(self, source: type[DataSource]) -> None:
-        """Tell the service that a descriptor has changed."""
+        """Send a changed descriptor to the service."""
         self.will_update = False
         if self.endpoint is not None and source.name in self._types:
             self.endpoint.update_data_source(source.descriptor())
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Fire triggers: now, or when there is a service, if that is within so many ms."""
+        """Activate triggers: now, or once connected if that is within `ttl_ms`."""
         self._triggers.add(names, ttl_ms)
         if self._connected and self.endpoint is not None:
             self._triggers.take()
@@ -69,16 +69,16 @@ class ProducerConnection:
         timeout_ms: float,
         now_ns: Callable[[], int],
     ) -> bool:
-        """Record before a service asks for it.
+        """Start recording before a service sets up the data sources.
 
         Args:
-            session: What becomes of it.
-            configs: The data sources to start; those that nobody has registered are left out.
-            timeout_ms: How long to wait for a service.
+            session: The startup session.
+            configs: Configs of the data sources to start; unregistered ones are left out.
+            timeout_ms: How long to wait for a service, in ms.
             now_ns: The clock of the time-out.
 
         Returns:
-            True if a connection with the `startup` memory is needed for it.
+            True if a new connection has to offer the `startup` memory.
 
         Raises:
             TransportError: there is no memory to be had.
@@ -93,12 +93,12 @@ class ProducerConnection:
         return self.startup.memory is not before
 
     def stop(self) -> None:
-        """End all instances while the connection still stands: what they write last arrives."""
+        """End all instances while still connected, so that their last packets arrive."""
         for instance_id in list(self._instances):
             self._end(instance_id)
 
     def abandon(self) -> None:
-        """Forget everything, after a fork: it all belongs to the parent."""
+        """Drop all state in the child of a fork: it belongs to the parent."""
         for instance in self._instances.values():
             instance.forget()
         self._instances.clear()
@@ -110,14 +110,16 @@ class ProducerConnection:
 
     def on_connect(self) -> None:
         """Offer all data sources."""
-        self._connected = True  # first: what is added meanwhile must be in one of the two
+        self._connected = (
+            True  # first: data sources added meanwhile must be offered by one of the two
+        )
         for source in list(self._types.values()):
             self._offer(source)
         if self.endpoint is not None and (names := self._triggers.take()):
             self.endpoint.activate_triggers(names)
 
     def _offer(self, source: type[DataSource]) -> None:
-        """Once per connection, whichever of two threads is first."""
+        """Register a data source, once per connection even with two threads."""
         this = object()
         if self._offered.setdefault(source.name, this) is this and self.endpoint is not None:
             descriptor = source.descriptor()
@@ -126,7 +128,7 @@ class ProducerConnection:
             self.endpoint.register_data_source(descriptor)
 
     def on_disconnect(self) -> None:
-        """The service is gone: all sessions have ended."""
+        """End all instances: the service has disconnected."""
         self._connected = False
         self.stop()
         if self._arbiter is not None:
@@ -150,7 +152,7 @@ class ProducerConnection:
             instance.set_up(instance_id, config, self._arbiter, config.target_buffer)
 
     def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
-        """Whether an instance that records already is the one that the service wants."""
+        """Give an instance of startup tracing to the service; False if none fits."""
 
         def keep(instance: DataSource) -> None:
             instance.instance_id, instance.config = instance_id, config
@@ -186,7 +188,7 @@ class ProducerConnection:
             return
         call_safely(instance.end)
         arbiter, target_buffer = instance.arbiter, instance.target_buffer
-        del instance  # and with it its writers, unless somebody else keeps them
+        del instance  # and its writers with it, unless another reference exists
         arbiter.close_buffer(target_buffer)
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:

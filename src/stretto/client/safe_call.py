@@ -8,10 +8,9 @@ if TYPE_CHECKING:
 
 
 class _Unraisable:
-    """Has the interpreter report an exception that nobody is there to catch.
+    """Reports an exception through `sys.unraisablehook`.
 
-    `sys.unraisablehook` takes nothing but what the interpreter makes itself, as it does for
-    what a `__del__` raises.
+    Only the interpreter can make the hook's argument. It does so for exceptions of `__del__`.
     """
 
     def __init__(self, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What two configs of a data source have in common: whether a startup session may be adopted.
+"""Compares data source configs, to decide whether a startup session may be adopted.
 
 Source: docs/formats/track_events.md, "Startup tracing".
 """
@@ -15,13 +15,13 @@ _GIVEN_BY_SERVICE = (
     "target_buffer", "tracing_session_id", "session_initiator", "trace_duration_ms",
     "stop_timeout_ms", "enable_extra_guardrails",
 )  # fmt: skip
-"""Of a DataSourceConfig."""
+"""Fields of a DataSourceConfig that services set."""
 
 
 def wanted(config: DataSourceConfig) -> dict[str, object]:
-    """What a config says, without what services put in themselves.
+    """Return the fields of a config, without those that services set.
 
-    Two that want the same are equal, whichever of them spells defaults out.
+    Explicit default values are left out, so that equivalent configs are equal.
     """
     values = _values(config)
     for name in _GIVEN_BY_SERVICE:
@@ -30,7 +30,7 @@ def wanted(config: DataSourceConfig) -> dict[str, object]:
 
 
 def _values(message: Message) -> dict[str, object]:
-    """What a message says: a field with its default says nothing."""
+    """The fields of a message that differ from their defaults."""
     default = type(message)()
     values: dict[str, object] = {"": message.unknown_fields} if message.unknown_fields else {}
     for name, value in message.set_fields().items():

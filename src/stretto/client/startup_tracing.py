@@ -1,12 +1,12 @@
-"""Startup tracing: recording before any service has asked for it (Perfetto's SetupStartupTracing).
+"""Startup tracing: recording before a service is connected (Perfetto's SetupStartupTracing).
 
-A session that runs already hears of a program only once that has connected: what happened
-before is not in its trace. Here the program's own data sources start at once, with the config
-that the session is expected to have, and write into memory of the program's own::
+A session records a program only once it is connected: earlier events are not in its trace.
+With startup tracing the program's data sources start at once, with the config that the session
+is expected to have, and write into memory of this process::
 
     recording --a service sets up the same config--> adopted: the service gets everything
         |
-        +--time-out, abort(), the service hung up--> aborted: what was written is discarded
+        +--time-out, abort(), disconnection--> aborted: the data is discarded
 
 Each data source has a *reservation*, which stands for the buffer that it will be given. When
 the service sets up a data source that `can_adopt_startup_session`, the reservation becomes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig
 
 TIMEOUT_MS = 10_000.0
-"""How long a startup session waits for its service, unless told otherwise."""
+"""Default time for which a startup session waits for a service."""
 
 SHM_SIZE = 8 << 20
 PAGE_SIZE = 32 << 10
@@ -47,7 +47,7 @@ RECORDING, ADOPTED, ABORTED = "recording", "adopted", "aborted"
 
 
 class StartupTracingSession:
-    """What `stretto.setup_startup_tracing` has started."""
+    """A startup session, made by `stretto.setup_startup_tracing`."""
 
     __slots__ = ("_abort", "_on_end", "deadline_ns", "num_data_sources_started", "state", "waiting")
 
@@ -59,14 +59,14 @@ class StartupTracingSession:
         self.state = RECORDING
         """"recording" until it is "adopted", all of it, or "aborted"."""
         self.num_data_sources_started = 0
-        """Of those in the config: the ones that this program has registered."""
+        """Number of data sources in the config that this program has registered."""
         self.waiting: dict[int, DataSource] = {}
         self.deadline_ns = 0
         self._on_end = {ADOPTED: on_adopted, ABORTED: on_aborted}
         self._abort: Callable[[StartupTracingSession], object] | None = None
 
     def abort(self) -> None:
-        """End what no service has adopted, and discard it. Again, or too late: harmless."""
+        """Stop the data sources that no service has adopted, and discard their data. Idempotent."""
         if self._abort is not None:
             self._abort(self)
 
@@ -80,7 +80,7 @@ class StartupTracingSession:
         self._abort = abort
 
     def end(self, state: str) -> None:
-        """It is over; once."""
+        """Set the final state, and call the callback once."""
         callback = self._on_end.pop(state, None)
         self._on_end.clear()
         if self.state == RECORDING:
@@ -98,10 +98,10 @@ class StartupTracing:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.memory: StartupMemory | None = None
-        """What the next connection offers to its service."""
+        """Memory that the next connection offers to its service."""
         self._now_ns = now_ns
         self._sessions: list[StartupTracingSession] = []
-        self._reservations = 0  # given so far: each stands for one buffer, for ever
+        self._reservations = 0  # numbers used so far; they are never reused
 
     # --- beginning
 
@@ -115,13 +115,13 @@ class StartupTracing:
         """Start data sources.
 
         Args:
-            session: Becomes theirs.
-            sources: With their configs.
-            arbiter: The connection's; without one there will be `memory`.
-            timeout_ms: How long the session may wait.
+            session: The startup session of the data sources.
+            sources: The data sources and their configs.
+            arbiter: The arbiter of the connection; None: `memory` is allocated.
+            timeout_ms: How long the session may wait, in ms.
 
         Raises:
-            TransportError: There is no memory to be had.
+            TransportError: The memory could not be allocated.
         """
         if arbiter is None:
             arbiter = self._own_memory().arbiter
@@ -160,13 +160,13 @@ class StartupTracing:
         arbiter: _native.Arbiter,
         keep: Callable[[DataSource], object],
     ) -> bool:
-        """Give a waiting instance to a service; False: there is none.
+        """Give a waiting instance to a service; False if none fits.
 
         Args:
-            source: What the service sets up.
-            config: How.
-            arbiter: The connection's.
-            keep: Takes the instance.
+            source: The data source that the service sets up.
+            config: Its config.
+            arbiter: The arbiter of the connection.
+            keep: Called with the adopted instance.
         """
         for session in tuple(self._sessions):
             for reservation, instance in tuple(session.waiting.items()):
@@ -183,11 +183,11 @@ class StartupTracing:
         return False
 
     def abort(self, session: StartupTracingSession) -> None:
-        """End what waits in a session."""
+        """End the waiting instances of a session."""
         while session.waiting:
             try:
                 reservation, instance = session.waiting.popitem()
-            except KeyError:  # another thread was faster
+            except KeyError:  # another thread took it
                 break
             arbiter, target_buffer = instance.arbiter, instance.target_buffer
             call_safely(instance.end)
@@ -197,7 +197,7 @@ class StartupTracing:
         self._end_if_empty(session, ABORTED)
 
     def end_all(self, arbiter: _native.Arbiter | None = None) -> None:
-        """Abort all sessions, or those that write by way of one arbiter."""
+        """Abort all sessions, or those whose instances use `arbiter`."""
         for session in tuple(self._sessions):
             if any(arbiter in (None, i.arbiter) for i in tuple(session.waiting.values())):
                 self.abort(session)
@@ -205,7 +205,7 @@ class StartupTracing:
             self.memory = None
 
     def expire(self) -> float | None:
-        """Abort what has waited for too long; the ms until the next deadline, if there is one."""
+        """Abort expired sessions; return the ms until the next deadline, None without one."""
         now = self._now_ns()
         for session in tuple(self._sessions):
             if session.deadline_ns <= now:
@@ -214,7 +214,7 @@ class StartupTracing:
         return max(0, min(left)) / NS_PER_MS if left else None
 
     def forget(self) -> None:
-        """After a fork: all of it is the parent's."""
+        """Drop all sessions in the child of a fork: they belong to the parent."""
         for session in self._sessions:
             for instance in session.waiting.values():
                 instance.forget()
@@ -230,4 +230,4 @@ class StartupTracing:
             self._sessions.remove(session)
         session.end(state)
         if not self._sessions:
-            self.memory = None  # no connection need offer it any more
+            self.memory = None  # no connection needs to offer it

@@ -1,7 +1,7 @@
-"""The process's place in tracing: its data sources, and the services they are offered to.
+"""The backends of this process, and the producer connections to their services.
 
 One object per process (Perfetto's muxer). A backend is connected on first use, never at
-import. After a fork the child starts clean: it has the data sources, and no connection.
+import. After a fork the child keeps the data sources and has no connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Tracing:
-    """Data sources of this process, and its backends by name."""
+    """The backends of this process, by name."""
 
     def __init__(self) -> None:
         self._backends: dict[str, Backend] = {}
@@ -32,14 +32,14 @@ class Tracing:
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 
     def update_data_source(self, source: type[DataSource]) -> None:
-        """Send a changed descriptor to all backends, soon: many changes may make one message."""
+        """Send a changed descriptor to all backends soon; several changes may share a message."""
         for name, producer in list(self._producers.items()):
             if not producer.will_update:
                 producer.will_update = True
                 self._backends[name].post(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Fire triggers at all services that this process is, or may soon be, connected to."""
+        """Activate triggers at all services that this process is connecting to."""
         for name, producer in list(self._producers.items()):
             self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 
@@ -50,10 +50,10 @@ class Tracing:
         return self._backends[name]
 
     def session_backend(self, name: str) -> SessionBackend:
-        """Where to start a session that records this process, too.
+        """The backend for sessions that record this process, too.
 
         Raises:
-            StrettoError: there is no such backend, or it can't be reached.
+            StrettoError: There is no such backend, or it can't be reached.
         """
         backend = self._session_backends.get(name)
         if backend is None:
@@ -73,7 +73,7 @@ class Tracing:
         backend.connect_producer(producer)
 
     def forget(self, name: str) -> None:
-        """Leave out the backend called `name`, which its owner has closed."""
+        """Drop the backend called `name`, which its owner has closed."""
         self._producers.pop(name, None)
         self._backends.pop(name, None)
 
@@ -90,6 +90,6 @@ class Tracing:
 
 
 tracing = Tracing()
-"""The one of this process."""
+"""The object of this process."""
 
 data_source.on_registered.append(tracing.add_data_source)

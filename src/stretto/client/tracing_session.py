@@ -42,7 +42,7 @@ START_TIMEOUT_S = 5.0
 """How long `start` waits for data sources, which may be those of a process that is stopped."""
 
 RESUME_PERIOD_S = 0.1
-"""How often who waits looks whether a fork has stopped the tracing thread."""
+"""How often a waiting thread checks whether a fork has stopped the tracing thread."""
 
 FLUSH_BY_CONSUMER = 0x34
 """FlushFlags: initiator consumer SDK, reason explicit."""
@@ -50,11 +50,11 @@ FLUSH_BY_CONSUMER = 0x34
 _ALL_DATA_SOURCES_STARTED = 2
 """Of ObservableEvents.Type."""
 _START_TRACING = 1
-"""The trigger mode of a session that starts at a trigger."""
+"""Trigger mode of a session that a trigger starts."""
 
 
 class _Waiter:
-    """A result that arrives from the backend's thread."""
+    """An event set by the backend's thread."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -82,7 +82,7 @@ class _Waiter:
 
 
 class _SessionConsumer:
-    """Receives what the service says of one session (ports.endpoints.Consumer)."""
+    """Receives the service's callbacks about one session (ports.endpoints.Consumer)."""
 
     def __init__(self) -> None:
         self.connected = _Waiter()
@@ -110,7 +110,7 @@ class _SessionConsumer:
         self.disabled.set()
 
     def on_events(self, events: ObservableEvents) -> None:
-        """All data sources run; or (nothing in it) the service is too old to say so."""
+        """All data sources run; an empty event comes from services without this event."""
         self.started.set()
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
@@ -123,15 +123,15 @@ class TracingSession:
     """One recording.
 
     Args:
-        config: a `stretto.protos.config.TraceConfig`, or one encoded (bytes) or in text form (str).
-        backend: "in_process" (the default): a service inside this program; or "system":
-            that of the machine, which records other processes, too. It listens where
-            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME say, or at
-            Perfetto's default paths.
+        config: A `stretto.protos.config.TraceConfig`, one encoded (bytes) or in text form (str).
+        backend: "in_process" (the default): a service inside this program; or "system": the
+            machine's service, which records other processes, too. Its sockets are those of
+            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, or Perfetto's
+            default paths.
 
     Raises:
-        ConfigError: the config is no TraceConfig.
-        StrettoError: there is no such backend.
+        ConfigError: The config isn't a TraceConfig.
+        StrettoError: There is no such backend.
     """
 
     def __init__(self, config: TraceConfig | bytes | str, backend: str = "in_process") -> None:
@@ -143,7 +143,7 @@ class TracingSession:
         self._backend_name = backend
         self._writes_file = decoded.write_into_file
         self._end_timeout_s = float("inf") if self._writes_file else STOP_TIMEOUT_S
-        """A file that takes nothing ends the session; one that is slow is waited for."""
+        """A file that can't be written ends the session; a slow one has no time-out."""
         self._consumer = _SessionConsumer()
         self._backend: SessionBackend | None = None
         self._endpoint: ConsumerEndpoint | None = None
@@ -156,12 +156,12 @@ class TracingSession:
         return self._pid != os.getpid()
 
     def setup(self, fd: int | None = None) -> None:
-        """Connect to the service; with `fd`, the trace goes there (`write_into_file`).
+        """Connect to the service; with `fd`, the trace is written there (`write_into_file`).
 
-        Called by `start` if need be.
+        `start` calls it if it wasn't called before.
 
         Raises:
-            TransportError: there is no service, or it lets us not in.
+            TransportError: There is no service, or it refuses this user.
         """
         if self._endpoint is not None:
             raise SessionError("The session is set up already.")
@@ -180,9 +180,9 @@ class TracingSession:
             raise TransportError(endpoint.error or "The tracing service has gone away.")
 
     def start(self) -> None:
-        """Start recording; returns when data sources record, of other processes too.
+        """Start recording; returns when the data sources of all processes record.
 
-        Those of a process that doesn't answer are waited for no longer than 5 s.
+        A process that doesn't answer is waited for up to 5 s.
 
         Raises:
             SessionError: the service refuses the config; the message says why.
@@ -197,7 +197,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # a refusal comes before an answer
+        else:  # an error would arrive before the answer
             self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:
@@ -213,7 +213,7 @@ class TracingSession:
         what: str,
         timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
-        """Have the backend's thread ask the service something, and wait for the answer."""
+        """Send a request on the backend's thread, and wait for its answer."""
         backend, endpoint = self._connected()
         answered = _Waiter()
         self._consumer.questions.add(answered)
@@ -226,7 +226,7 @@ class TracingSession:
         self._check_connection(endpoint)
 
     def flush(self, timeout_ms: int = 5000) -> bool:
-        """Have every data source hand over what it holds. False if one did not in time."""
+        """Flush all data sources; False if one of them did not finish in `timeout_ms`."""
         _, endpoint = self._connected()
         results = [False]
 
@@ -241,13 +241,13 @@ class TracingSession:
         return results[0]
 
     def stop(self) -> None:
-        """Stop recording, with everything written so far in the buffers. Again: harmless."""
+        """Flush and stop recording; the data stays in the buffers. Idempotent."""
         backend, endpoint = self._connected()
         if not self._consumer.disabled.arrived:
             self.flush()
             backend.call(endpoint.disable_tracing)
         self._consumer.disabled.wait(self._end_timeout_s, "stop")
-        backend.call(lambda: None)  # behind what data sources are told
+        backend.call(lambda: None)  # wait until the data sources were notified
         self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
@@ -259,7 +259,7 @@ class TracingSession:
         self._check_connection(endpoint)
 
     def read(self) -> bytes:
-        """The trace so far; what was read once is not read again."""
+        """Return the trace data recorded since the last read."""
         _, endpoint = self._connected()
 
         def read(done: Callable[[], None]) -> None:
@@ -271,7 +271,7 @@ class TracingSession:
         return b"".join(self._consumer.pieces)
 
     def stats(self) -> TraceStats:
-        """What the service has counted so far."""
+        """Return the statistics of the service for this session."""
         from stretto.protos.trace import TraceStats
 
         _, endpoint = self._connected()
@@ -291,22 +291,22 @@ class TracingSession:
         return TraceStats.decode(encoded)
 
     def close(self) -> None:
-        """End the session and free its buffers. Again: harmless."""
+        """End the session and free its buffers. Idempotent."""
         if self._endpoint is None or self._backend is None or self.is_of_parent:
             return
         if self._writes_file and self._started and self._backend_name == "in_process":
             self._complete_file(self._backend, self._endpoint)
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
-        self._backend.call(lambda: None)  # behind what data sources are told
+        self._backend.call(lambda: None)  # wait until the data sources were notified
 
     def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
-        """The service that writes it ends with this program: wait until it is complete."""
+        """Wait for the complete file: the service that writes it ends with this program."""
         backend.call(endpoint.disable_tracing)
         self._consumer.disabled.arrives(self._end_timeout_s)
 
     def __del__(self) -> None:
-        # May run anywhere, within the collector too: it must not wait.
+        # May run on any thread and within the garbage collector: must not block.
         endpoint, backend = getattr(self, "_endpoint", None), getattr(self, "_backend", None)
         if endpoint is not None and backend is not None and not self.is_of_parent:
             backend.post(endpoint.disconnect)
@@ -337,14 +337,14 @@ class TracingSession:
 def decode_config(
     config: TraceConfig | bytes | str, *, allow_unknown_fields: bool = False
 ) -> TraceConfig:
-    """A session's config as a message.
+    """Return a session's config as a message.
 
     Args:
-        config: The message, or encoded, or in text form.
-        allow_unknown_fields: In text form, for a reader of a part of it.
+        config: The message, or one encoded, or in text form.
+        allow_unknown_fields: Whether unknown fields of the text form are ignored.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: It is malformed.
     """
     from stretto.protos.config import TraceConfig
 

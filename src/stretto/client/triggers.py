@@ -1,4 +1,4 @@
-"""Triggers that the program has fired, and that no service has heard of yet."""
+"""Triggers that the program has activated before it was connected to a service."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_WAITING = 1000
-"""More of them push out the oldest: a program may fire in a loop."""
+"""Largest number of kept triggers; further ones replace the oldest."""
 
 NS_PER_MS = 1_000_000
 
 
 class WaitingTriggers:
-    """Triggers and when they are too old to be told.
+    """Triggers, each with the time at which it expires.
 
     Args:
-        now_ns: The clock.
+        now_ns: Returns the current time in ns.
     """
 
     def __init__(self, now_ns: Callable[[], int] = _native.boottime_ns) -> None:
@@ -26,13 +26,13 @@ class WaitingTriggers:
         self._waiting: list[tuple[int, str]] = []
 
     def add(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Keep triggers for so many milliseconds."""
+        """Keep triggers for `ttl_ms` milliseconds."""
         end_ns = self._now_ns() + round(ttl_ms * NS_PER_MS)
         self._waiting += [(end_ns, name) for name in names]
         del self._waiting[:-MAX_WAITING]
 
     def take(self) -> list[str]:
-        """Those that aren't too old, in the order in which they were fired; they are gone."""
+        """Remove and return the triggers that haven't expired, in the order of activation."""
         waiting, self._waiting = self._waiting, []
         now_ns = self._now_ns()
         return [name for end_ns, name in waiting if now_ns < end_ns]

@@ -1,6 +1,6 @@
-"""The built-in categories: what the interpreter does, recorded only where named.
+"""The built-in categories: events of the interpreter, recorded only if a session names them.
 
-Each is served by a module above the client, loaded when a session first wants the category.
+Each is implemented by a module above the client, loaded when a session first enables it.
 They are tagged `slow`, so that a system-wide session never switches function tracing on in
 every process of a machine by accident.
 """
@@ -20,7 +20,7 @@ PROVIDERS = {
     "python.log": ("log records from INFO up", "stretto.profilers.log"),
     "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),
 }
-"""Category name: (description, the module whose `install()` serves it)."""
+"""Category name: (description, the module whose `install()` implements it)."""
 
 _loaded: set[str] = set()
 _announced: set[str] = set()
@@ -34,13 +34,13 @@ def _load(module: str) -> None:
 
 
 def load_all() -> None:
-    """Import the modules that serve them, before any session wants one."""
+    """Import the modules that implement them, before a session enables one."""
     for _, module in PROVIDERS.values():
         import_module(module)
 
 
 def announce() -> None:
-    """Make the categories known, once. One that the program has made already gets our tags."""
+    """Create the categories, once. Existing ones of these names get the tag `slow`."""
     for name, (description, module) in PROVIDERS.items():
         if name not in _announced:
             _announced.add(name)

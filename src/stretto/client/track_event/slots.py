@@ -1,11 +1,11 @@
-"""Slots: which sessions record track events now, and which categories they want.
+"""Slots: the sessions that record track events now, and the categories they enable.
 
-The native side keeps up to eight, one bit of every category each. A category made while
-sessions run gets its bits at once. Who needs to know when a category goes on or off
-(function tracing is switched by its category) says so with `observe`.
+The native side has eight slots; each is one bit of every category. A category made while
+sessions run gets its bits at once. `observe` reports when a category is enabled or disabled,
+which switches function tracing.
 
-Sessions of several services come and go on threads of their own: each holds `lock` from taking
-a slot until it is enabled, and while it frees it.
+Sessions of several services start and stop on different threads: each holds `lock` from taking
+a slot until it is enabled, and while freeing it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def take_slot() -> int | None:
 
 
 def enable(slot: int, config: TrackEventConfig | None) -> None:
-    """Switch on, for the slot, what `config` wants."""
+    """Enable the categories of `config` for the slot."""
     _configs[slot] = config
     for category in _native.categories():
         _set(category, slot, is_category_enabled(config, category.name, category.tags))
 
 
 def disable(slot: int) -> None:
-    """Switch everything off for the slot, and free it."""
+    """Disable all categories for the slot, and free it."""
     _configs.pop(slot, None)
     for category in _native.categories():
         _set(category, slot, False)
 
 
 def disable_all() -> None:
-    """Forget all sessions (after a fork: nobody else is there who could hold the lock)."""
+    """Drop all sessions in the child of a fork; a lock held by another thread is replaced."""
     global lock
     lock = RLock()
     enabled = [category for category in _observers if category.enabled]
@@ -59,9 +59,9 @@ def disable_all() -> None:
 
 
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:
-    """Call `on_change(enabled)` now if it is on, and whenever the category goes on or off.
+    """Call `on_change(enabled)` whenever the category changes, and now if it is enabled.
 
-    Calls come from whichever thread starts or stops a session.
+    It is called on the thread that starts or stops the session.
     """
     _observers.setdefault(category, []).append(on_change)
     if category.enabled:

@@ -24,7 +24,7 @@ the traced program."""
 
 
 def _wish(config: TrackEventConfig) -> tuple[object, ...]:
-    """What decides which events are recorded, and what is left out of them."""
+    """The fields of a config that decide which events and arguments are recorded."""
     return (
         set(config.enabled_categories),
         set(config.disabled_categories),
@@ -40,7 +40,7 @@ class TrackEventSource(DataSource):
 
     name = "track_event"
     counts: ClassVar[list[int]] = [0, 0]
-    """Events written and lost in sessions that have ended."""
+    """Numbers of events written and lost, in sessions that have ended."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class TrackEventSource(DataSource):
             id=1,
             will_notify_on_start=True,
             handles_incremental_state_clear=True,
-            will_notify_on_stop=True,  # behind what was written, wherever that is on its way
+            will_notify_on_stop=True,  # sent after all data written before
             no_flush=True,  # the service scrapes: every finished event is visible in memory
             track_event_descriptor=TrackEventDescriptor(available_categories=available),
         )
@@ -84,7 +84,7 @@ class TrackEventSource(DataSource):
 
     @classmethod
     def announce_categories(cls) -> None:
-        """Tell services about categories made since."""
+        """Send the descriptor with new categories to all services."""
         tracing.update_data_source(cls)
 
     def on_start(self) -> None:
@@ -92,7 +92,7 @@ class TrackEventSource(DataSource):
             self._start()
 
     def _start(self) -> None:
-        if self._ended:  # by another thread, which then finds no slot to free
+        if self._ended:  # by another thread, which had no slot to free
             return
         self.slot = slots.take_slot()
         if self.slot is None:

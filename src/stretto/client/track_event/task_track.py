@@ -4,9 +4,9 @@ Slices of interleaved tasks cannot nest on one thread's track, so each task has 
 named by its coroutine's qualified name, below its thread. A track belongs to the task object,
 never to a context variable, which a child task would inherit.
 
-The native side asks only when the interpreter's context has changed, that is once a step, and once
-it knows asyncio's function, for new tasks only.
-asyncio is never imported from here: a program without it has no tasks.
+The native side calls this only when the interpreter's context has changed, once per step; after
+`set_current_task` for new tasks only.
+asyncio isn't imported here: a program that hasn't imported it has no tasks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _forget(task: ref[Any]) -> None:
 
 
 _current_task: CurrentTask | None = None
-"""asyncio's, once it is there."""
+"""`asyncio.current_task`, once asyncio is imported."""
 
 
 def _find_current_task() -> CurrentTask | None:
