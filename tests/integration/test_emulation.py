@@ -44,7 +44,7 @@ def test_everything_arrives(machine: Machine) -> None:
     machine.wait_until_written(child)
     flush(machine)
     (producer,) = machine.service.producers.values()
-    assert producer.shm_emulation
+    assert producer.identity.shm_emulation
     packets = machine.finish()
     assert texts(packets) == expected(20_000)
     assert not any(packet.previous_packet_dropped for packet in packets)

@@ -296,4 +296,6 @@ def test_one_means_ill(start, record, daemon, opened, oracle):
     trace, packets = finish(other_session)
     assert events_of(packets) == {9: [(number, 0) for number in range(facts["number"])]}
     assert {packet.trusted_pid for packet in packets if packet.has("track_event")} == {flood.pid}
-    assert oracle(trace).errors() == []
+    # A patch for a buffer of another session finds no chunk there. Perfetto's service counts it as
+    # failed in that buffer, and so does ours; nothing else changes.
+    assert {name for name, *_ in oracle(trace).errors()} <= {"traced_buf_patches_failed"}
