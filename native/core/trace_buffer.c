@@ -73,7 +73,11 @@ struct st_trace_buffer* st_trace_buffer_create(size_t size,
   h->policy = (uint32_t)policy;
   h->ring_size = size;
   memcpy(h->magic, ST_RING_MAGIC, sizeof h->magic);
-  return st_trace_buffer_adopt(mapping, mapping_size, size, policy);
+  struct st_trace_buffer* b =
+      st_trace_buffer_adopt(mapping, mapping_size, size, policy);
+  if (b)
+    b->is_file = fd >= 0;
+  return b;
 }
 
 void st_trace_buffer_destroy(struct st_trace_buffer* b) {

@@ -24,6 +24,7 @@ static void exchange(struct st_trace_buffer* a, struct st_trace_buffer* b) {
   SWAP(size);
   SWAP(policy);
   SWAP(full);
+  SWAP(is_file);
   SWAP(pad_ahead);
   SWAP(bounce);
   SWAP(index);

@@ -169,7 +169,8 @@ struct st_trace_buffer {
   uint8_t* ring;
   size_t size;
   enum st_fill_policy policy;
-  bool full;          /* DISCARD: for ever */
+  bool full;    /* DISCARD: for ever */
+  bool is_file; /* headers tell where the next record is, padding included */
   uint32_t pad_ahead; /* bytes behind the write position that were records */
   uint8_t* bounce;    /* a chunk that isn't where it belongs yet */
   struct st_index index;

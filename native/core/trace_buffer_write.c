@@ -85,13 +85,27 @@ static uint8_t chunk_flags(const struct st_chunk_copy* c) {
   return c->complete ? flags : flags | ST_RECORD_INCOMPLETE;
 }
 
-/* Copies the payload to where it will stay if there is free room, else to the
+/* Whether there is nothing before the end of the ring, in so many bytes, that
+ * anybody wants. */
+static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
+  const struct st_index* x = &b->index;
+  uint64_t room = st_free_bytes(b);
+  for (uint32_t n = x->head; room < size && n != x->tail; n++) {
+    const struct st_record* r = st_record_at(x, n);
+    if (b->is_file || r->sequence != ST_NO_SEQUENCE)
+      return false;
+    room += st_record_size(r);
+  }
+  return room >= size && st_bytes_to_end(b) >= size;
+}
+
+/* Copies the payload to where it will stay if there is room, else to the
  * bounce area. */
 static uint8_t* copy_payload(struct st_trace_buffer* b,
                              const struct st_chunk_copy* c) {
   uint32_t most = st_align_record(ST_RECORD_HEADER + (uint32_t)c->payload_size);
   uint8_t* copy = b->bounce;
-  if (st_bytes_to_end(b) >= most && st_free_bytes(b) >= most)
+  if (has_room(b, most))
     copy = st_write_place(b) + ST_RECORD_HEADER;
   if (c->payload_size)
     memcpy(copy, c->payload, c->payload_size);
