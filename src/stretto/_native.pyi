@@ -942,8 +942,8 @@ def set_timer_fd(fd: int, ms: int, /) -> None:
     Raises OSError if it is no timer (any more).
     """
 
-def own_work(function: Callable[..., _T], /, *args: Any) -> _T:
-    """`function(*args)`, as work of Stretto's own: function tracing leaves out what it calls."""
+def call_untraced(function: Callable[..., _T], /, *args: Any) -> _T:
+    """Return `function(*args)`; function tracing records none of the calls in it."""
 
 def open_watch() -> int:
     """A descriptor that is readable when a watched file was opened (inotify); the caller's."""

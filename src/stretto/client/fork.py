@@ -42,7 +42,7 @@ def _run(hooks: list[Callable[[], object]]) -> None:
     from stretto.client.safe_call import call_safely
 
     for hook in hooks:
-        _native.own_work(call_safely, hook)
+        _native.call_untraced(call_safely, hook)
 
 
 def _before() -> None:

@@ -26,14 +26,14 @@ def start_helper_thread(function: Callable[[], object]) -> int:
     Raises:
         RuntimeError: The system can't start another thread.
     """
-    thread: int = _native.own_work(_start_without_signals, function)
+    thread: int = _native.call_untraced(_start_without_signals, function)
     return thread
 
 
 def _start_without_signals(function: Callable[[], object]) -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        return start_new_thread(_native.own_work, (function,))
+        return start_new_thread(_native.call_untraced, (function,))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

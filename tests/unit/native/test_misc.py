@@ -144,9 +144,9 @@ class TestTimer:
             _native.set_timer_fd(file.fileno(), 1)
 
 
-def test_own_work_calls_through() -> None:
-    assert _native.own_work(divmod, 7, 2) == (3, 1)
+def test_call_untraced_returns_and_raises_as_its_function() -> None:
+    assert _native.call_untraced(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        _native.own_work(divmod, 7, 0)
+        _native.call_untraced(divmod, 7, 0)
     with pytest.raises(TypeError, match="function"):
-        _native.own_work()  # type: ignore[call-arg]
+        _native.call_untraced()  # type: ignore[call-arg]

@@ -58,11 +58,11 @@ def start() -> None:
     _choose_service(workspace, options)
     Spawns(workspace)
     fork.after_in_child.append(lambda: _connect_again(workspace))
-    atexit.register(_native.own_work, _end, workspace)
+    atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
     if _is_system:
         _replace_always_on()
-    _native.own_work(_connect)
+    _native.call_untraced(_connect)
 
 
 def _configure(options: Options) -> None:
