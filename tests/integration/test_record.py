@@ -1,4 +1,4 @@
-"""`stretto record`: the program runs as if alone, and all that it did is in the trace."""
+"""`stretto record`: the program runs as without a recorder, and its events are in the trace."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class TestTransparent:
         run = alone("sh", "-c", shell, cwd=tmp_path)
         assert run.stdout == "inherited\n"
 
-    def test_its_own_sitecustomize_runs(self, tmp_path, trace):
+    def test_sitecustomize_of_the_program_runs(self, tmp_path, trace):
         (tmp_path / "site").mkdir()
         (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.mine = 1\n")
         text = "import sys, sitecustomize; print(mine, sitecustomize.__file__, sys.path)"
@@ -113,7 +113,9 @@ class TestTransparent:
         expected = alone(sys.executable, "-c", text, **path)
         assert record(trace, "-q", "-c", text, **path).stdout == expected.stdout
 
-    def test_a_failing_sitecustomize_fails_as_alone(self, tmp_path, trace):
+    def test_failing_sitecustomize_prints_the_same_error_as_without_a_recorder(
+        self, tmp_path, trace
+    ):
         (tmp_path / "sitecustomize.py").write_text("raise OSError('mine')\n")
         path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *python_path()])}
         expected = alone(sys.executable, "-c", "pass", **path)
@@ -141,7 +143,7 @@ print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
 
-def test_a_program_that_closes_all_descriptors(oracle, tmp_path, trace):
+def test_program_that_closes_all_descriptors_is_recorded_up_to_there(oracle, tmp_path, trace):
     """As daemons do: nothing of ours reaches the files that come then, and nothing spins."""
     (tmp_path / "files").mkdir()
     run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
@@ -169,7 +171,7 @@ print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
 """
 
 
-def test_a_program_that_gets_the_numbers_of_our_descriptors(oracle, trace):
+def test_reused_descriptor_numbers_are_left_to_the_program(oracle, trace):
     run = record(trace, "-c", TAKES_OUR_NUMBERS)
     assert (run.status, run.stdout) == (0, "1200 True True\n")
     assert "closed all its descriptors" in run.stderr
@@ -197,7 +199,7 @@ STATUS = {"SIGTERM": -15, "SIGKILL": -9, "_exit": 7, "exec": 0, "segfault": -11}
 
 class TestEndings:
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_of_the_program(self, oracle, trace, how):
+    def test_events_before_the_end_of_the_program_are_kept(self, oracle, trace, how):
         run = record_code(trace, WROTE + ENDINGS[how])
         assert run.status == STATUS[how]
         found = names(check_trace(oracle, run.trace, complete=False))
@@ -205,7 +207,7 @@ class TestEndings:
         assert ("after" in found) == (how == "exec")
 
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_of_a_child(self, oracle, trace, how):
+    def test_events_before_the_end_of_a_child_are_kept(self, oracle, trace, how):
         child = WROTE + ENDINGS[how]
         text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
         run = record_code(trace, text)
@@ -217,8 +219,8 @@ class TestEndings:
         loaded = check_trace(oracle, run.trace)
         assert {"inner", "outer", "uncaught exception"} <= names(loaded)
 
-    def test_hanging_up_is_not_recorded(self, oracle, trace):
-        """The recorder reads the memory for the last time in the middle of it."""
+    def test_disconnect_of_the_recorder_is_not_recorded(self, oracle, trace):
+        """The recorder reads the shared memory for the last time while the process disconnects."""
         run = record_code(trace, HANGS_UP_SLOWLY)
         assert "slow_close" not in names(check_trace(oracle, run.trace))
 
@@ -295,14 +297,14 @@ class TestChildren:
         assert loaded.query("select count(*) from slice where name = 'work'") == [(4,)]
         assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
-    def test_the_end_does_not_wait_for_long(self, oracle, trace):
+    def test_recorder_ends_soon_after_the_program_despite_living_children(self, oracle, trace):
         # Without our output: it would be open until the child ends.
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
         assert run.status == 0
         check_trace(oracle, trace.read_bytes(), complete=False)
 
-    def test_what_is_not_followed_is_named_however_short_it_lives(self, trace):
+    def test_unrecorded_python_is_named_even_if_it_ends_at_once(self, trace):
         text = (
             "import os, subprocess, sys\n"
             "subprocess.run([sys.executable, '-I', '-c', ''])\n"
@@ -318,7 +320,7 @@ class TestChildren:
         assert "an environment of its own" in said
         assert "a PYTHONPATH of its own" in said
 
-    def test_what_others_start_is_named_too(self, trace):
+    def test_unrecorded_python_below_a_shell_is_named(self, trace):
         text = (
             "import os, subprocess, sys\n"
             "subprocess.run([f'{sys.executable} -Ec \"import time; time.sleep(0.7)\"'], shell=True)"
@@ -335,7 +337,7 @@ f()
 """
 
 
-def test_sub_interpreters_are_left_alone(oracle, trace):
+def test_sub_interpreters_are_not_recorded(oracle, trace):
     run = record_code(trace, SUB_INTERPRETER)
     assert (run.status, run.stdout) == (0, "False\n")
     assert "not followed" not in run.stderr

@@ -56,18 +56,18 @@ def record_code(trace: Path, text: str) -> Run:
     return run
 
 
-def test_a_daemon_whose_parents_end_at_once(oracle, trace):
+def test_daemon_is_recorded_after_its_parents_have_ended(oracle, trace):
     loaded = check_trace(oracle, record_code(trace, DAEMON).trace, complete=False)
     assert "grandchild" in names(loaded)
 
 
-def test_a_python_that_is_yet_to_be_started(oracle, trace):
+def test_python_started_after_the_end_of_the_program_is_recorded(oracle, trace):
     loaded = check_trace(oracle, record_code(trace, BELOW_A_SHELL).trace, complete=False)
     assert "late" in names(loaded)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has privileges to give up")
-def test_forks_of_a_process_that_gave_up_its_privileges(oracle, trace):
+def test_forks_of_an_unprivileged_process_are_recorded(oracle, trace):
     loaded = check_trace(oracle, record_code(trace, UNPRIVILEGED).trace, complete=False)
     assert loaded.query("select count(*) from slice where name = 'below'") == [(2,)]
     assert len(pids(loaded)) == 3
@@ -87,7 +87,7 @@ print(os.getpid(), pid, flush=True)
 """
 
 
-def test_ctrl_c_ends_the_waiting_for_daemons(oracle, trace):
+def test_ctrl_c_ends_the_wait_for_daemons(oracle, trace):
     command = [sys.executable, "-c", PATIENT, "record", "-o", str(trace), "-c", ENDS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
         assert recorder.stdout is not None

@@ -1,4 +1,4 @@
-"""`stretto record` where things are missing that one is used to."""
+"""`stretto record` without an environment, a home, standard descriptors or a folder."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_with_closed_standard_descriptors(oracle, trace, program, close):
     assert "f" in names(check_trace(oracle, trace.read_bytes()))
 
 
-def test_messages_stay_out_of_a_trace_on_standard_output(oracle, program):
+def test_messages_are_not_written_into_a_trace_on_standard_output(oracle, program):
     command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *record_command(Path("-"), *program)]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "f" in names(check_trace(oracle, done.stdout))
 
 
-def test_a_closed_standard_output_takes_no_trace(program):
+def test_trace_for_a_closed_standard_output_is_refused(program):
     done = run(record_command(Path("-"), *program), ">&-")
     assert done.returncode == 2
     assert "standard output is closed" in done.stderr
@@ -99,18 +99,18 @@ class TestInADeletedFolder:
         script += "; os.execv(sys.argv[1], sys.argv[1:])"
         return run([sys.executable, "-c", script, *arguments])
 
-    def test_a_program_that_needs_none(self, oracle, trace, tmp_path):
+    def test_module_runs_in_a_deleted_folder(self, oracle, trace, tmp_path):
         command = record_command(trace, "-c", "def f(): print('said')\nf()")
         done = self.run(tmp_path, *command)
         assert (done.returncode, done.stdout) == (0, "said\n")
         assert "f" in names(check_trace(oracle, trace.read_bytes()))
 
-    def test_a_script_that_is_not_there(self, trace, tmp_path):
+    def test_missing_script_in_a_deleted_folder_is_refused(self, trace, tmp_path):
         done = self.run(tmp_path, *record_command(trace, "x.py"))
         assert done.returncode == 2
         assert "this folder has been deleted" in done.stderr
 
-    def test_a_trace_that_would_go_there(self, tmp_path):
+    def test_output_into_a_deleted_folder_is_refused(self, tmp_path):
         done = self.run(tmp_path, *record_command(Path("trace.pftrace"), "-c", ""))
         assert done.returncode == 2
         assert "can't write the trace" in done.stderr

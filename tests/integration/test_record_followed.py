@@ -16,18 +16,18 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "trace.pftrace"
 
 
-def test_a_program_without_python(trace):
+def test_program_without_python_is_named_as_not_followed(trace):
     run = record(trace, "--", "true")
     assert run.status == 0
     assert "not followed: the program: it is no Python, and started none" in run.stderr
 
 
-def test_a_python_without_events_is_followed(trace):
+def test_python_without_events_is_followed(trace):
     run = record(trace, "--no-functions", "--no-counters", "-c", "pass")
     assert "not followed" not in run.stderr
 
 
-def test_a_recorder_in_a_recorder_has_the_program(oracle, tmp_path, trace):
+def test_program_belongs_to_the_inner_of_two_recorders(oracle, tmp_path, trace):
     inner = tmp_path / "inner.pftrace"
     text = "def of_the_program(): pass\nof_the_program()"
     run = record(trace, "--", *record_command(inner, "-c", text))
@@ -39,7 +39,7 @@ def test_a_recorder_in_a_recorder_has_the_program(oracle, tmp_path, trace):
     assert len(pids(outer)) == 1
 
 
-def test_a_command_line_of_several_lines_takes_one(trace):
+def test_command_line_with_newlines_is_shown_in_one_line(trace):
     text = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', 'if 1:\\n  1\\n'])"
     said = record(trace, "-c", text).stderr
     assert [line.rsplit("(")[-1] for line in said.splitlines() if "not followed" in line] == [
@@ -47,7 +47,7 @@ def test_a_command_line_of_several_lines_takes_one(trace):
     ]
 
 
-def test_too_few_descriptors_for_a_recorder(trace):
+def test_error_names_the_limit_of_descriptors(trace):
     shell = f"ulimit -n 11; exec {' '.join(record_command(trace, '-c', '1'))}"
     run = alone("sh", "-c", shell)
     assert run.status == 125
@@ -64,7 +64,9 @@ EXCEPTHOOKS = {
 
 
 @pytest.mark.parametrize(("hook", "found"), [("replaced", 1), ("chained", 1), ("caught", 0)])
-def test_uncaught_exceptions_past_the_program_s_own_hook(oracle, trace, hook, found):
+def test_uncaught_exceptions_are_counted_despite_an_excepthook_of_the_program(
+    oracle, trace, hook, found
+):
     text = f"import sys\ndef fail(): raise KeyError('key')\n{EXCEPTHOOKS[hook]}\nfail()"
     run = record(trace, "-q", "-c", text)
     assert run.status == 1

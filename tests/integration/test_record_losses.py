@@ -38,7 +38,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
-def test_the_losses_of_threads_that_have_ended(oracle, trace, end):
+def test_losses_of_exited_threads_are_reported(oracle, trace, end):
     options = ("--no-functions", "--no-counters")
     run = record(trace, *options, "-c", SHORT_THREADS.format(end=end))
     loaded = oracle(run.trace)
@@ -64,7 +64,7 @@ for _ in range(1_000_000):
 """
 
 
-def test_the_losses_of_a_thread_that_never_writes_again(oracle, trace):
+def test_losses_of_an_idle_thread_are_reported(oracle, trace):
     options = ("--no-functions", "--no-counters")
     run = record(trace, *options, "-c", FLOOD)
     loaded = oracle(run.trace)

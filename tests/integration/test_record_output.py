@@ -70,7 +70,7 @@ def listing(folder: Path) -> set[str]:
 
 class TestFiles:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_for_the_owner_alone(self, trace, options):
+    def test_trace_is_readable_by_its_owner_only(self, trace, options):
         os.umask(0)
         record(trace, *options, "-c", "pass")
         assert stat.S_IMODE(trace.stat().st_mode) == 0o600
@@ -90,7 +90,7 @@ class TestFiles:
         assert record(trace, "--stream", "-c", "pass").status == 0
         assert victim.read_bytes() == b"precious"
 
-    def test_two_recorders_of_one_file(self, trace, start):
+    def test_second_recorder_of_one_file_is_refused(self, trace, start):
         start(*works_for(10))
         wait_for(lambda: Path(f"{trace}.ring").exists())
         run = record(trace, "-c", "pass")
@@ -114,7 +114,9 @@ class TestRefused:
             (("--frobnicate", "-c", ""), 2, "unrecognized"),
         ],
     )
-    def test_with_a_reason(self, trace, arguments, status, says):
+    def test_program_that_cannot_be_started_is_refused_with_a_reason(
+        self, trace, arguments, status, says
+    ):
         run = record(trace, *arguments)
         assert (run.status, run.stdout) == (status, "")
         assert says in run.stderr
@@ -128,7 +130,7 @@ class TestRefused:
         assert "can't write the trace" in run.stderr
         assert "-o" in run.stderr
 
-    def test_a_terminal_is_no_place_for_a_trace(self, trace):
+    def test_trace_for_a_terminal_is_refused(self, trace):
         script = f"{sys.executable} -m stretto record -o - -c pass"
         run = alone("script", "-qec", script, "/dev/null")
         assert run.status == 2
@@ -156,7 +158,7 @@ class TestPipes:
         assert stat.S_ISFIFO(trace.stat().st_mode)
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_a_reader_that_goes_away(self, options):
+    def test_program_continues_when_the_reader_of_the_trace_has_gone(self, options):
         command = record_command(Path("-"), *options, *works_for(2))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
@@ -197,7 +199,7 @@ class TestLimits:
     def on_a_small_disk(
         self, trace: Path, *options: str, size: int = 9 << 20, calls: int = 600_000
     ) -> Run:
-        """RLIMIT_FSIZE stands for it: writes fail in the same way."""
+        """Record with RLIMIT_FSIZE, under which writes fail as on a full disk."""
         text = f"def f(): pass\nfor _ in range({calls}): f()\nprint('end')"
         command = record_command(trace, *options, "-c", text)
         return alone(sys.executable, "-c", LIMITED.format(size=size), *command)
@@ -209,7 +211,7 @@ class TestLimits:
         assert "lost" in run.stderr
         assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
 
-    def test_a_full_disk_leaves_the_ring(self, oracle, trace):
+    def test_ring_of_a_trace_on_a_full_disk_can_be_recovered(self, oracle, trace):
         run = self.on_a_small_disk(trace, "--buffer", "8mb")
         assert (run.status, run.stdout) == (0, "end\n")
         assert "File too large" in run.stderr
@@ -219,7 +221,7 @@ class TestLimits:
         assert alone(sys.executable, "-m", "stretto", "recover", f"{trace}.ring").status == 0
         assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
 
-    def test_no_room_for_the_ring(self, trace):
+    def test_ring_above_the_file_size_limit_is_refused(self, trace):
         run = self.on_a_small_disk(trace, "--buffer", "64mb")
         assert (run.status, run.stdout) == (125, "")
         assert "can't be made" in run.stderr
@@ -227,8 +229,8 @@ class TestLimits:
         assert listing(trace.parent) == set()
 
     @pytest.mark.parametrize("options", [("--buffer", "1mb"), ("--stream",)])
-    def test_shared_memory_is_no_file(self, oracle, trace, options):
-        """But the kernel takes it for one, and we may not lift its limit."""
+    def test_file_size_limit_does_not_apply_to_shared_memory(self, oracle, trace, options):
+        """The kernel applies RLIMIT_FSIZE to it, and the recorder may not raise the limit."""
         run = self.on_a_small_disk(trace, *options, size=2 << 20, calls=1000)
         assert (run.status, run.stdout) == (0, "end\n")
         loaded = check_trace(oracle, trace.read_bytes())
@@ -248,7 +250,7 @@ class TestLimits:
         assert run.stderr.startswith("stretto: record: ")
         assert listing(trace.parent) == set()
 
-    def test_no_way_to_write_the_trace_leaves_the_ring(self, oracle, trace):
+    def test_ring_is_kept_if_the_trace_cannot_be_created(self, oracle, trace):
         program = f"import os; os.mkdir({f'{trace}.part'!r}); print('end')"
         run = record(trace, "-c", f"def f(): pass\nf()\n{program}")
         assert (run.status, run.stdout) == (0, "end\n")
@@ -258,7 +260,7 @@ class TestLimits:
         assert alone(*ring).status == 0
         assert "f" in names(check_trace(oracle, found.read_bytes(), complete=False))
 
-    def test_a_ring_that_the_program_removes_is_not_promised(self, trace):
+    def test_message_does_not_name_a_ring_that_the_program_removed(self, trace):
         folder = trace.parent / "gone"
         folder.mkdir()
         run = record(folder / trace.name, "-c", f"import shutil; shutil.rmtree({str(folder)!r})")
@@ -285,7 +287,7 @@ class TestLimits:
 
 class TestSnapshots:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_while_it_goes_on(self, oracle, trace, start, options):
+    def test_snapshot_is_a_trace_while_the_recording_continues(self, oracle, trace, start, options):
         process = start(*options, *works_for(5))
         time.sleep(1.5)
         process.send_signal(signal.SIGUSR2)
@@ -306,17 +308,17 @@ class TestKilledRecorder:
         process.kill()
         process.wait()
 
-    def test_the_program_goes_on(self, trace, start):
+    def test_program_survives_its_recorder(self, trace, start):
         process = start(*works_for(4))
         self.kill(process)
         assert process.communicate()[0] == "end\n"
 
-    def test_the_stream_is_readable(self, oracle, trace, start):
+    def test_stream_of_a_killed_recorder_is_readable(self, oracle, trace, start):
         self.kill(start("--stream", *works_for(5)))
         part = Path(f"{trace}.part").read_bytes()
         assert "work" in names(check_trace(oracle, part, complete=False))
 
-    def test_the_ring_is_recovered(self, oracle, trace, start):
+    def test_ring_of_a_killed_recorder_is_recovered(self, oracle, trace, start):
         self.kill(start("--buffer", "4mb", *works_for(5)))
         ring = f"{trace}.ring"
         run = alone(sys.executable, "-m", "stretto", "recover", ring)
@@ -326,7 +328,7 @@ class TestKilledRecorder:
         assert calls > 100
         assert Path(ring).exists()
 
-    def test_a_ring_in_use_is_left_alone(self, trace, start):
+    def test_ring_of_a_running_recorder_is_refused(self, trace, start):
         start(*works_for(10))
         ring = f"{trace}.ring"
         wait_for(Path(ring).exists)
@@ -335,7 +337,7 @@ class TestKilledRecorder:
         assert "in use" in run.stderr
 
     @pytest.mark.parametrize("content", [b"", b"no ring" * 1000])
-    def test_what_is_no_ring(self, tmp_path, content):
+    def test_file_that_is_no_ring_is_refused(self, tmp_path, content):
         (tmp_path / "x.ring").write_bytes(content)
         run = alone(sys.executable, "-m", "stretto", "recover", str(tmp_path / "x.ring"))
         assert run.status == 1

@@ -46,7 +46,7 @@ FORWARDED = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signa
 
 
 class TestSignals:
-    def test_to_the_recorder_are_passed_on(self, listener):
+    def test_signal_to_the_recorder_is_forwarded(self, listener):
         for number in FORWARDED:
             listener.send_signal(number)
         out, err = listener.communicate()
@@ -54,17 +54,17 @@ class TestSignals:
         assert (listener.returncode, err) == (0, "")
 
     @pytest.mark.parametrize("number", FORWARDED)
-    def test_to_the_group_arrive_once(self, listener, number):
+    def test_signal_to_the_group_arrives_once(self, listener, number):
         os.killpg(listener.pid, number)
         assert listener.communicate()[0] == f"{number.name}\nend\n"
 
-    def test_to_the_group_and_then_to_the_recorder_arrive_twice(self, listener):
+    def test_signals_to_the_group_and_then_to_the_recorder_arrive_twice(self, listener):
         os.killpg(listener.pid, signal.SIGTERM)
         time.sleep(0.5)
         listener.send_signal(signal.SIGTERM)
         assert listener.communicate()[0] == "SIGTERM\nSIGTERM\nend\n"
 
-    def test_an_ignored_one_stays_ignored(self, tmp_path):
+    def test_ignored_signal_stays_ignored(self, tmp_path):
         """As under nohup."""
         text = (
             "import signal; print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))"
@@ -77,7 +77,7 @@ class TestSignals:
         text = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
         assert alone(*record_command(tmp_path / "trace", "-q", "-c", text)).stdout == "set()\n"
 
-    def test_broken_pipes_kill_commands_as_they_do_alone(self, tmp_path):
+    def test_broken_pipe_kills_a_command_as_without_a_recorder(self, tmp_path):
         command = record_command(tmp_path / "trace", "-q", "--", "sh", "-c", "yes; echo $? >&2")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
@@ -143,7 +143,7 @@ class TestTerminal:
         assert "1 process" in terminal.said
         assert (tmp_path / "trace").stat().st_size > 1000
 
-    def test_it_can_ask_questions(self, tmp_path):
+    def test_program_can_read_from_the_terminal(self, tmp_path):
         """And the line of progress stays away meanwhile."""
         terminal = self.recorded(tmp_path, "-c", "print('hello', input('Who? '))")
         terminal.read_until(says("Who? "))
@@ -153,12 +153,12 @@ class TestTerminal:
         assert "hello me" in terminal.said
         assert "recording" not in terminal.said
 
-    def test_progress_while_it_is_silent(self, tmp_path):
+    def test_progress_is_shown_while_the_program_writes_nothing(self, tmp_path):
         terminal = self.recorded(tmp_path, "-c", "import time; time.sleep(4); print('end')")
         assert terminal.close() == 0
         assert "stretto: recording, 3 s, 1 process" in terminal.said
 
-    def test_quiet(self, tmp_path):
+    def test_quiet_shows_no_progress(self, tmp_path):
         terminal = self.recorded(tmp_path, "-q", "-c", "import time; time.sleep(4)")
         assert terminal.close() == 0
         assert terminal.said == ""

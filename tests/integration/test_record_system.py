@@ -100,7 +100,7 @@ class TestTogether:
         assert {"in_the_parent", "in_the_fork", "in_the_child"} <= names(loaded)
         assert len(pids(loaded)) == 3
 
-    def test_what_others_say_is_in_it_but_not_their_functions(
+    def test_events_of_other_programs_are_recorded_but_not_their_functions(
         self, daemon, opened, tmp_path, oracle
     ):
         other = daemon.producer("other")
@@ -127,7 +127,7 @@ class TestTogether:
             " on track_id = t.id where t.name = 'mem.rss'"
         ) == [(1,)]
 
-    def test_a_program_that_is_always_on_is_recorded_once(self, daemon, tmp_path, oracle):
+    def test_program_with_always_on_tracing_is_recorded_once(self, daemon, tmp_path, oracle):
         program = (
             "import stretto, os, sys\n"
             "connection = stretto.connect()\n"
@@ -148,7 +148,7 @@ class TestTogether:
 
 
 class TestFurtherSources:
-    def test_by_name(self, daemon, opened, tmp_path):
+    def test_data_source_is_added_by_name(self, daemon, opened, tmp_path):
         recorder = waiting(daemon, opened, tmp_path / "out", "--data-source", "test.custom")
         other = daemon.producer("other")
         opened.append(other)
@@ -159,7 +159,7 @@ class TestFurtherSources:
         assert session.num_data_sources == 4  # our events, counters; its events, its own
         assert finished(recorder)[0] == 0
 
-    def test_by_a_config(self, daemon, opened, tmp_path, oracle):
+    def test_data_source_is_added_by_a_config(self, daemon, opened, tmp_path, oracle):
         (tmp_path / "config").write_text(CUSTOM)
         recorder = waiting(daemon, opened, tmp_path / "out", "--config", str(tmp_path / "config"))
         other = daemon.producer("other")
@@ -175,7 +175,7 @@ class TestFurtherSources:
         ("text", "why"),
         [("data_sources {", "config:"), ("nonsense: 1", "nonsense"), (None, "No such file")],
     )
-    def test_a_config_that_cannot_be_read(self, daemon, tmp_path, text, why):
+    def test_unreadable_config_is_refused(self, daemon, tmp_path, text, why):
         if text is not None:
             (tmp_path / "config").write_text(text)
         run = recorded(
@@ -188,13 +188,13 @@ class TestFurtherSources:
 
 
 class TestOutput:
-    def test_a_stream(self, daemon, tmp_path, oracle):
+    def test_stream_holds_all_events(self, daemon, tmp_path, oracle):
         run = recorded(daemon, tmp_path / "out", "--stream", "-c", "def f(): pass\nf()")
         assert run.status == 0
         assert "f" in names(check_trace(oracle, run.trace))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "sockets"]
 
-    def test_a_snapshot(self, daemon, opened, tmp_path, oracle):
+    def test_snapshot_is_a_clone_of_the_session(self, daemon, opened, tmp_path, oracle):
         recorder = waiting(daemon, opened, tmp_path / "out.pftrace")
         recorder.signal(signal.SIGUSR2)
         snapshot = tmp_path / "out.snapshot-1.pftrace"
@@ -208,7 +208,7 @@ class TestOutput:
 
 class TestTrouble:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_no_daemon(self, tmp_path, options):
+    def test_missing_daemon_is_named_in_the_error(self, tmp_path, options):
         environment = daemon_environment(tmp_path)
         run = record(tmp_path / "out", "--system", *options, "-c", "print('runs')", **environment)
         assert run.status == 125
@@ -216,7 +216,7 @@ class TestTrouble:
         assert run.stdout == ""
         assert list(tmp_path.iterdir()) == []
 
-    def test_the_daemon_dies(self, daemon, opened, tmp_path):
+    def test_trace_is_lost_if_the_daemon_is_killed(self, daemon, opened, tmp_path):
         recorder = waiting(daemon, opened, tmp_path / "out")
         daemon.signal(signal.SIGKILL)
         daemon.wait()
@@ -226,7 +226,7 @@ class TestTrouble:
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "out.part").exists()
 
-    def test_the_daemon_ends(self, daemon, opened, tmp_path, oracle):
+    def test_trace_up_to_the_end_of_the_daemon_is_kept(self, daemon, opened, tmp_path, oracle):
         recorder = waiting(daemon, opened, tmp_path / "out")
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
@@ -236,7 +236,7 @@ class TestTrouble:
         assert "before" in names(loaded)
         assert "after" not in names(loaded)
 
-    def test_options_that_need_it(self, tmp_path):
+    def test_options_for_system_recordings_need_system(self, tmp_path):
         run = record(tmp_path / "out", "--data-source", "linux.ftrace", "-c", "print('runs')")
         assert run.status == 2
         assert "go with --system" in run.stderr

@@ -50,7 +50,7 @@ def script(tmp_path):
     return path
 
 
-def test_children_of_every_kind_are_in_the_trace(oracle, tmp_path, script):
+def test_children_by_fork_subprocess_and_multiprocessing_are_recorded(oracle, tmp_path, script):
     trace = tmp_path / "trace"
     run = alone(sys.executable, str(script), str(trace), CHILD)
     assert (run.status, run.stderr) == (0, "")
@@ -62,7 +62,7 @@ def test_children_of_every_kind_are_in_the_trace(oracle, tmp_path, script):
     assert trace.stat().st_mode & 0o777 == 0o600
 
 
-def test_functions_of_children_if_asked_for(oracle, tmp_path, script):
+def test_functions_of_children_are_recorded_if_wanted(oracle, tmp_path, script):
     trace = tmp_path / "trace"
     run = alone(sys.executable, str(script), str(trace), CHILD, "functions")
     assert (run.status, run.stderr) == (0, "")
@@ -75,7 +75,7 @@ def test_unwritable_path_is_refused(tmp_path):
     assert "STRETTO_RECORD" not in os.environ
 
 
-def test_inside_a_recorded_process_it_is_refused(tmp_path, monkeypatch):
+def test_recording_children_within_stretto_record_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("STRETTO_RECORD", str(tmp_path))
     with pytest.raises(SessionError, match="already"):
         stretto.recording(tmp_path / "trace", children=True).__enter__()
@@ -136,7 +136,7 @@ os.kill(pid, signal.SIGKILL)
 def test_end_of_the_block_does_not_wait_for_children_that_hold_the_recorders_pipes(
     tmp_path, way, killed
 ):
-    """A forked child inherits this process's ends; a fork in C runs none of our hooks."""
+    """A forked child inherits the ends of this process; a fork in C runs no at-fork hooks."""
     trace = tmp_path / "trace"
     run = alone(sys.executable, "-c", LIVING_CHILD, str(trace), way, killed)
     assert (run.status, run.stdout, run.stderr) == (0, "child lives\n", "")
