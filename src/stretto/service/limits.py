@@ -23,9 +23,9 @@ MAX_DURATION_MS = 7 * 24 * 3600 * 1000
 MAX_DURATION_WITH_GUARDRAILS_MS = 24 * 3600 * 1000
 MAX_BUFFERS_WITH_GUARDRAILS_KB = 128 * 1024
 RESTART_WITH_GUARDRAILS_NS = 300 * 10**9
-"""With extra guardrails, a session of the same name may start this often."""
+"""With extra guardrails, minimum time between starts of sessions of the same name."""
 MAX_GUARDED_STARTS = 1000
-"""Names whose last start is remembered."""
+"""Most session names whose last start is stored."""
 
 DEFAULT_FLUSH_TIMEOUT_MS = 5000
 DEFAULT_STOP_TIMEOUT_MS = 5000
@@ -35,16 +35,16 @@ SLOW_START_MS = 20_000
 DEFAULT_FILE_WRITE_PERIOD_MS = 5000
 MIN_FILE_WRITE_PERIOD_MS = 100
 FILE_FLUSH_PERIOD_MS = 5000
-"""Period of the flushes of a session that writes its file more often than this."""
+"""Flush period of a session whose file write period is not longer."""
 
 FILE_QUEUE_BYTES = 8 << 20
-"""When so much of a session's trace waits for its file, the rest stays in the buffers."""
+"""Most bytes queued for a session's file; further data stays in the buffers."""
 FILE_PATIENCE_MS = 30_000
-"""How long a file may take nothing; then its session ends."""
+"""A session ends if its file makes no progress for this time."""
 MAX_UNFINISHED_FILES = 15
-"""Of sessions that are gone; of more, the oldest is given up."""
+"""Most files of freed sessions that are still written; of more, the oldest is given up."""
 
 READ_BYTES_PER_TASK = 32 * 1024
 FILE_BYTES_PER_STEP = 1024 * 1024
 FILE_STEPS_PER_TASK = 2
-"""So long the producers' commits wait; 8 MiB of shared memory fill in 50 ms."""
+"""Commits of producers wait during a task; 8 MiB of shared memory fill in 50 ms."""

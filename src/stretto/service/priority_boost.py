@@ -1,7 +1,7 @@
-"""Raises the scheduling priority of the service while sessions ask for it.
+"""Raises the scheduling priority of the service while sessions request it.
 
-The strongest wish counts: any real-time priority beats any nice value. When nobody
-wishes anything, the service goes back to where it started.
+The highest request applies: any real-time priority is above any nice value. Without requests,
+the service has its original priority.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIFO: Final = PriorityBoostConfig.POLICY_SCHED_FIFO
 _RANGES: Final = {_OTHER: range(21), _FIFO: range(1, 100)}
 
 Boost = tuple[int, int]
-"""(policy, priority): in the order of their strength."""
+"""(policy, priority); a higher tuple is a higher priority."""
 
 
 class Scheduler:
@@ -34,7 +34,7 @@ class Scheduler:
         self._nice = os.getpriority(os.PRIO_PROCESS, 0)
 
     def boost(self, policy: int, priority: int) -> None:
-        """Apply a boost. Raises OSError if this user may not."""
+        """Apply a boost. Raises OSError without permission."""
         if policy == _FIFO:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
             return
@@ -42,7 +42,7 @@ class Scheduler:
         os.setpriority(os.PRIO_PROCESS, 0, -priority)
 
     def restore(self) -> None:
-        """Back to what it was. Raises OSError."""
+        """Restore the original priority. Raises OSError."""
         os.sched_setscheduler(0, self._policy, self._parameters)
         os.setpriority(os.PRIO_PROCESS, 0, self._nice)
 
@@ -53,7 +53,7 @@ class PriorityBoosts:
     __slots__ = ("_boosts", "_scheduler")
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
-        """By default the kernel's, looked at when the first session wants a boost."""
+        """`scheduler` defaults to the kernel's, read when the first session requests a boost."""
         self._scheduler = scheduler
         self._boosts: dict[int, Boost] = {}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_THREADS = 64
-"""More hang in files that take nothing only if somebody wants them to."""
+"""Most threads; more hang only if a user causes it on purpose."""
 PAUSE_TIMEOUT_S = 1.0
 """How long a fork waits for a thread that a disk keeps waiting."""
 

@@ -354,7 +354,7 @@ def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup,
 
 
 class TestSlowFiles:
-    """A file that takes nothing until `threads.release`; nobody waits for it."""
+    """A file that blocks until `threads.release`; the service does not wait for it."""
 
     @pytest.fixture
     def threads(self):

@@ -177,7 +177,7 @@ class TestAbandon:
         assert writer.closed
         hangs.set()
         wait_until(lambda: not threads.count)
-        assert not progress.told  # nobody listens any more
+        assert not progress.told  # an abandoned writer reports no progress
         assert len(os.listdir("/proc/self/fd")) == before
 
     def test_no_file_is_begun_when_too_many_hang(self, path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Sessions with a trace filter, from the config to what is read."""
+"""Sessions with a trace filter, from the config to the filtered trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rule = TraceFilter.StringFilterRule
 
 
 def schema_filter(annotations, version=bytecode.V2):
-    """The filter of a config that allows all but what the annotations say."""
+    """A filter that allows all fields except those that the annotations deny."""
     code, overlay = SchemaFilter(Trace, annotations).generate(version)
     return TraceFilter(bytecode_v2=code, bytecode_overlay_v54=overlay)
 
@@ -33,7 +33,7 @@ def redact(pattern, **fields):
 
 
 def only_test_events():
-    """Allows TestEvent.str and nothing else, but for the identity of packets."""
+    """A filter that allows only TestEvent.str and the fields that identify a packet."""
     generator = FilterBytecodeGenerator()
     generator.add_nested_field(1, 1)
     generator.end_message()
@@ -47,7 +47,7 @@ def only_test_events():
 
 
 def record(setup, trace_filter, *written, **config):
-    """A session with a filter, in which packets were written."""
+    """A session with a filter that holds these packets."""
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", trace_filter=trace_filter, **config))
     assert consumer.disabled == []

@@ -8,6 +8,7 @@ import pytest
 
 from stretto.base.errors import SessionError
 from stretto.protos.config import TraceConfig
+from stretto.service.output import trace_filter
 from stretto.service.session.clone_session import BUGREPORT_SESSION_ID
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.service_setup import UID, data_source, event, events, kinds, make_config, texts
@@ -70,7 +71,7 @@ def test_clone_session_by_name(setup):
     clone = setup.consumer()
     clone.clone(unique_session_name="name")
     other = setup.consumer()
-    other.clone(unique_session_name="nobody")
+    other.clone(unique_session_name="unknown")
     setup.run()
     assert clone.clones[0].success
     assert not other.clones[0].success
@@ -447,7 +448,7 @@ class TestFile:
 
 class TestFilter:
     def record(self, setup):
-        """A session whose filter hides all that is no test event."""
+        """A session whose filter allows only test events."""
         from tests.unit.service.output.test_trace_filter import only_test_events
 
         producer = setup.producer("ds")
@@ -459,6 +460,18 @@ class TestFilter:
         packets = setup.read(clone_of(setup, self.record(setup)))
         assert texts(packets) == ["data"]
         assert not any(p.has("trace_config") for p in packets)
+
+    def test_filter_is_compiled_once_for_session_snapshot_and_clone(self, setup, monkeypatch):
+        compiled = []
+        load = trace_filter.load_filter
+        monkeypatch.setattr(
+            trace_filter, "load_filter", lambda *args: compiled.append(1) or load(*args)
+        )
+        source = self.record(setup)
+        clone = clone_of(setup, source)
+        assert list(setup.service.snapshot(source.endpoint.session_id))
+        assert texts(setup.read(clone)) == texts(setup.read(source)) == ["data"]
+        assert len(compiled) == 1
 
     def test_clone_request_can_skip_the_filter(self, setup):
         packets = setup.read(clone_of(setup, self.record(setup), skip_trace_filter=True))

@@ -140,7 +140,7 @@ class TestConcurrent:
             )
         ]
 
-    def curious(self, **fields):
+    def observing_config(self, **fields):
         builtin = TraceConfig.BuiltinDataSource(enable_concurrent_session_events=True)
         return make_config(builtin_data_sources=builtin, **fields)
 
@@ -148,7 +148,7 @@ class TestConcurrent:
         ended = setup.enable(make_config("a", unique_session_name="ended"), setup.consumer(7))
         ended.endpoint.disable_tracing()
         setup.enable(make_config(unique_session_name="running", deferred_start=True))
-        consumer = setup.enable(self.curious())
+        consumer = setup.enable(self.observing_config())
         assert self.told(setup.read(consumer)) == [(1, 1, "ended", 7, 1), (2, 2, "running", UID, 0)]
         later = setup.enable(make_config("a", "b"))
         later.endpoint.disable_tracing()
@@ -162,11 +162,11 @@ class TestConcurrent:
 
     def test_concurrent_session_events_are_opt_in(self, setup):
         consumer = setup.enable(make_config())
-        setup.enable(self.curious())
+        setup.enable(self.observing_config())
         assert self.told(setup.read(consumer)) == []
 
     def test_not_before_the_start_nor_after_the_end(self, setup):
-        consumer = setup.enable(self.curious(deferred_start=True))
+        consumer = setup.enable(self.observing_config(deferred_start=True))
         setup.enable(make_config())
         consumer.endpoint.start_tracing()
         consumer.endpoint.disable_tracing()
