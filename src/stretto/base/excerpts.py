@@ -1,11 +1,11 @@
-"""What is in a value, as far as a trace wants to know: plain, bounded, without what is sensitive.
+"""Excerpts of values for traces: plain data of bounded size, without sensitive members.
 
     Order(items=[Item(...), ...], card="4111...")
         ->  {"items": [{"name": "hat", "price": 12}, "... 97 more"], "card": "<sensitive>"}
 
 A message may hold sixty thousand numbers, or itself a thousand levels deep: an excerpt never takes
 more than `MAX_VALUES` values, and says where it left something out. What a value's members are,
-and which of them nobody shall see, its package tells (`Parts`).
+and which of them must be hidden, is defined by its package (`Parts`).
 """
 
 from __future__ import annotations

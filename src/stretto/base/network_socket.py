@@ -1,6 +1,6 @@
 """TCP and vsock: connections to other machines, or to another system on this one.
 
-They carry no descriptors, so no memory is shared over them, and nobody vouches for the peer.
+They carry no descriptors, so no memory is shared over them, and the peer's identity is unverified.
 
 Source: docs/formats/ipc.md, "Frames", "Addresses".
 """

@@ -41,8 +41,8 @@ What a transport must do
   life of a connection. An end that others have used before (`adopted`) begins at a random id.
 - Enter a span that isn't None at once, on the thread or task that sends or handles, and leave it
   when the call has ended or the handler has returned. A span of a received reply is entered on the
-  caller's thread or task. Where nobody waits for a reply (a callback gets it), enter and leave the
-  span of the request at once.
+  caller's thread or task. If a callback gets the reply, enter and leave the span of the request at
+  once.
 - Pass arguments by position: the hooks are native functions, and run for each message.
 
 What hooks must do

@@ -6,7 +6,7 @@ Rules
   handler.
 - A round waits until there is something to do, then runs the callbacks of ready
   descriptors, the tasks posted so far, and the delayed ones that are due. A task
-  that posts itself again therefore starves nobody.
+  that posts itself again therefore starves no other.
 - Callbacks and tasks have `SLICE_NS` each per round. What they leave comes first among their
   kind in the next round, after the callbacks of urgent descriptors.
 - An exception of a task leaves `run`; the task is gone, the rest is intact, and
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MAX_SLEEP_S = 86_400.0
-"""The kernel takes 24 days at most; who wakes early looks again."""
+"""Longest wait: the kernel accepts at most 24 days. After an early wake-up it waits again."""
 
 
 SLICE_NS = 5_000_000
@@ -170,7 +170,7 @@ class SelectorTaskRunner:
     # --- one round
 
     def _round(self, deadline_ns: int | None) -> None:
-        # Waiting comes first, so that whoever looks between rounds sees what ran.
+        # Waiting comes first, so that all tasks of a round have run when it returns.
         ready: dict[int, tuple[_Watch, int]] = {}
         for key, events in self._selector.select(self._timeout_s(deadline_ns)):
             if key.fd == self._wake_fd:

@@ -192,7 +192,7 @@ def _remove_stale_socket(path: str) -> None:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise OSError(errno.EEXIST, "there is a file that is no socket")
         if _is_alive(path):
-            raise OSError(errno.EADDRINUSE, "somebody listens there already")
+            raise OSError(errno.EADDRINUSE, "another process listens there already")
         os.unlink(path)
     except FileNotFoundError:
         pass

@@ -96,7 +96,7 @@ def setup_startup_tracing(_config: object, **_options: object) -> StartupTracing
 
 
 class DataSource:
-    """A data source that no session will ever want."""
+    """A data source without instances, as nothing can be recorded."""
 
     name = ""
 

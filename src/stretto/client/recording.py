@@ -38,10 +38,10 @@ STALL_THEN_DROP = 3
 
 
 def parse_size(text: str | int, what: str = "buffer") -> int:
-    """Bytes of "64mb", "100k", "1g" or a number.
+    """Parse a size like "64mb", "100k", "1g" or a number to bytes.
 
     Raises:
-        ConfigError: it is none of these, or not between 4 KiB and 4 GiB.
+        ConfigError: It is malformed, or not between 4 KiB and 4 GiB.
     """
     if isinstance(text, int):
         size = text
@@ -76,7 +76,7 @@ def recording_config(
         data_sources=[TraceConfig.DataSource(config=track_event)],
     )
     if stream:
-        # What is asked for is the whole trace: who writes faster than the file waits for it.
+        # The whole trace is wanted: a thread that writes faster than the file stalls.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
         config.write_into_file = True
         config.file_write_period_ms = STREAM_PERIOD_MS
@@ -85,10 +85,10 @@ def recording_config(
 
 
 def open_output(path: str | os.PathLike[str]) -> int:
-    """A descriptor of a file, which only its owner may read if it is new; see `_empty`.
+    """Open the output file; a new one is readable by its owner only. `_empty` truncates it.
 
     Raises:
-        TransportError: it can't be written; the message says why.
+        TransportError: It can't be written; the message says why.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -112,23 +112,22 @@ class recording:  # noqa: N801  # used like a function
     """Record this program while a block runs; `with ... as` gives the session.
 
     Args:
-        path: where the trace goes; the file is emptied once the session has started.
-        functions: also record every Python function call.
-        buffer: size of the ring, like "64mb".
-        stream: write to the file while recording, instead of a ring.
-        children: also record child processes, as `stretto record` does, by a process that is
-            started beside this one; `with ... as` then gives None.
+        path: The output file; it is emptied once the session has started.
+        functions: Whether to record every Python function call, too.
+        buffer: Size of the ring buffer, like "64mb".
+        stream: Whether to write to the file while recording, instead of a ring buffer.
+        children: Whether to record child processes, too, as `stretto record` does, by a
+            separate recorder process; `with ... as` then gives None.
 
     Attributes:
-        error: what went wrong later, when the block had begun: a full disk, a recorder that was
-            killed. It is reported once, by `sys.unraisablehook`, and never raised: a program
-            goes on as it would alone. None if the trace is whole. The session has no such
-            attribute: keep the recording to ask it.
+        error: A failure after the start of the block, like a full disk or a killed recorder;
+            None if the trace is complete. It is reported once, by `sys.unraisablehook`, and
+            never raised. The session has no such attribute: keep the recording object.
 
     Raises:
-        ConfigError: `buffer` is no size.
+        ConfigError: `buffer` is malformed.
         TransportError: `path` can't be written.
-        SessionError: the session was refused.
+        SessionError: The session was refused.
     """
 
     error: StrettoError | None = None
@@ -192,7 +191,7 @@ class recording:  # noqa: N801  # used like a function
         return session
 
     def _empty(self) -> None:
-        """Remove what the file held before; what has been streamed since stays."""
+        """Remove the file's earlier contents; data streamed meanwhile is kept."""
         if not S_ISREG(os.fstat(self._fd).st_mode):
             return
         try:
@@ -256,7 +255,7 @@ def _write_all(fd: int, trace: bytes) -> None:
 
 
 def _cut(fd: int, written: memoryview) -> None:
-    """Leave whole packets only: what got into the file is a trace."""
+    """Truncate the file to whole packets, so that it is a valid trace."""
     _, size = _native.tokenize(written)
     try:
         os.ftruncate(fd, size)

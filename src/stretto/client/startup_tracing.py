@@ -15,7 +15,7 @@ they are: when the memory is full, events are dropped, and counted. A startup se
 therefore never stalls the program.
 
 Where a connection has shared memory already, that is used. All may be called from any thread:
-whoever takes an instance out of `waiting` deals with it.
+the thread that takes an instance out of `waiting` handles it.
 
 Sources: docs/formats/shared_memory.md, "Startup writers";
 docs/formats/track_events.md, "Startup tracing".

@@ -102,7 +102,7 @@ class TestListen:
 
     def test_socket_with_a_listener_is_not_replaced(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
-        with pytest.raises(TransportError, match="somebody listens there already"):
+        with pytest.raises(TransportError, match="another process listens there already"):
             UnixListener(str(tmp_path / "socket"))
         UnixSocket.connect(str(tmp_path / "socket")).close()
         listener.close()
@@ -112,7 +112,7 @@ class TestListen:
         raw.bind(str(tmp_path / "socket"))
         raw.listen(0)
         first = UnixSocket.connect(str(tmp_path / "socket"))
-        with pytest.raises(TransportError, match="somebody listens there already"):
+        with pytest.raises(TransportError, match="another process listens there already"):
             UnixListener(str(tmp_path / "socket"))
         first.close()
         raw.close()

@@ -100,12 +100,12 @@ def process_descriptor(uuid: int) -> bytes:
 
 
 soon: list[Callable[[], object]] = []
-"""Called once, by the next thread that is about to be described: work that can't wait for
+"""Functions called once, by the next thread that is described: work that can't wait for
 the main thread, which may be blocked for long."""
 
 
 def _thread_being_born(threading: ModuleType | None) -> Thread | None:
-    """The Thread whose first calls are traced before it has entered itself in the list."""
+    """The starting Thread of this call stack, before `threading` has listed it."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented, if not for all
     while threading is not None and frame is not None:
         if frame.f_code.co_name == "_bootstrap" and frame.f_globals is threading.__dict__:
@@ -161,10 +161,13 @@ _announced = b""
 
 
 def announce_process() -> None:
-    """Tell the native side who this process is; again after a fork, and when that may have
-    changed: a program may rename itself, and has no name before its script is found."""
+    """Pass the description of this process to the native side.
+
+    Called again after a fork, and when the name may have changed: a program may rename itself,
+    and has no name before its script is found.
+    """
     global _process_uuid, _announced
-    # First: these functions may be traced themselves, and have this thread described.
+    # First: the next functions may be traced themselves, which describes this thread.
     _process_uuid = process_uuid()
     descriptor = process_descriptor(_process_uuid)
     if descriptor != _announced:
