@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "a disconnected producer is still connected in the statistics",
         "src/stretto/service/output/trace_stats.py",
-        "(2, len(service.producers))",
-        "(2, service.producers_seen)",
+        "(2, counts.producers_connected)",
+        "(2, counts.producers_seen)",
     ),
 )
