@@ -75,10 +75,19 @@ demo: build/venv/.ready ## build, record examples/demo.py, say what the trace ho
 	@echo "The trace is build/demo.pftrace. Drop it on https://ui.perfetto.dev to look at it."
 
 .PHONY: test
-test: test-native test-python ## all tests on one CPython
+test: test-native test-quick ## within 5 minutes: what is not marked `thorough`, on one CPython
+
+.PHONY: test-all
+test-all: test-native test-python ## all tests on one CPython
+
+.PHONY: test-quick
+test-quick: install
+	@mkdir -p $(RESULTS)
+	STRETTO_HYPOTHESIS=quick $(PYTEST) $(PYTEST_ARGS) -m "not thorough" \
+	    --junitxml=$(RESULTS)/python-$(TAG).xml
 
 .PHONY: test-python
-test-python: install
+test-python: install ## all Python tests (PYTEST_ARGS=..., SKIP_ONCE=1)
 	@mkdir -p $(RESULTS)
 	$(PYTEST) $(PYTEST_ARGS) $(if $(SKIP_ONCE),-m "not once") --junitxml=$(RESULTS)/python-$(TAG).xml
 
@@ -98,8 +107,9 @@ endurance: install ## the long form of the endurance tests: what the project pro
 
 .PHONY: differential
 differential: install ## 2,000 random sequences against ours and Perfetto's service; mutants of ours
-	STRETTO_DIFFERENTIAL=2000 STRETTO_MUTANTS=1 STRETTO_TEST_INSTALLED=1 \
-	    $(VENV)/bin/python -m pytest tests/conformance/differential
+	@mkdir -p $(RESULTS)
+	STRETTO_DIFFERENTIAL=2000 STRETTO_MUTANTS=1 $(PYTEST) tests/conformance/differential \
+	    --junitxml=$(RESULTS)/differential.xml
 
 .PHONY: test-native
 test-native: $(VENV)/.ready

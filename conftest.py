@@ -12,7 +12,10 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-from tests.support.oracle import Oracle, missing  # noqa: E402 - after the line above
+from tests.support.examples import examples  # noqa: E402 - after the line above
+from tests.support.oracle import Oracle, missing  # noqa: E402
+
+pytest_plugins = ["tests.support.run_table"]
 
 ROOT = Path(__file__).parent
 
@@ -20,6 +23,7 @@ ROOT = Path(__file__).parent
 hypothesis.settings.register_profile(
     "stretto",
     deadline=None,
+    max_examples=examples(100),
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )

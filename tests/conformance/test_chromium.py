@@ -53,6 +53,7 @@ MORE_RUNS = 2
 ENOUGH = 0.8
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.once,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
     pytest.mark.skipif(not CHROMIUM, reason="no chromium: `tools/chromium` installs Debian's"),

@@ -87,6 +87,7 @@ where c.name in ('page', 'price_of', 'discount')
 CATEGORIES = "select distinct category from slice order by category"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("server", ["gunicorn", "uvicorn"])
 def test_a_server_is_recorded_while_it_serves(oracle, repository, tmp_path, server):
     script = str(repository / "examples" / "always_on" / "serve.py")

@@ -88,6 +88,7 @@ def test_random_conversations_over_our_ipc(seed: int) -> None:
     assert len(arrows) > 150
 
 
+@pytest.mark.thorough
 def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
     messages, enable_at = 100_000, 25_000
     run = record_program(

@@ -17,6 +17,7 @@ from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui
 
 REASON = missing()
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.once,
     pytest.mark.skipif(REASON is not None, reason=str(REASON)),
     pytest.mark.xdist_group("perfetto-ui"),

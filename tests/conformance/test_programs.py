@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.recorded import alone, check_trace, names, pids, record, record_command
 
-pytestmark = pytest.mark.xdist_group("programs")
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("programs")]
 
 STANDARD_TESTS = (
     "test.test_textwrap",

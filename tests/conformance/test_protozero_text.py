@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from stretto.protos.config import TraceConfig
 from stretto.protozero.text_format import TextFormatError, format_text, parse_text
 from tests.support import oracle
+from tests.support.examples import examples
 from tests.support.google_classes import perfetto_messages
 from tests.support.message_pairs import contents, make, relaxed
 
@@ -57,7 +58,7 @@ def compiler() -> Compiler:
 DESCRIPTOR = perfetto_messages()["perfetto.protos.TraceConfig"].DESCRIPTOR
 
 
-@settings(relaxed, max_examples=400)
+@settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
 def test_it_reads_what_we_write(compiler: Compiler, values: dict[str, Any]) -> None:
     config = make(TraceConfig, values)
@@ -73,7 +74,7 @@ def test_it_reads_what_we_write(compiler: Compiler, values: dict[str, Any]) -> N
     assert TraceConfig.decode(data) == config
 
 
-@settings(relaxed, max_examples=400)
+@settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
 def test_we_read_what_it_writes(compiler: Compiler, values: dict[str, Any]) -> None:
     config = make(TraceConfig, values)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 import stretto
 from stretto.client.recording import recording_config
+from tests.support.examples import examples
 from tests.support.random_programs import CATEGORIES, Program, programs
 
 EVENTS = """
@@ -69,7 +70,7 @@ def check(expected, trace):
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(source=programs)
@@ -79,7 +80,7 @@ def test_trace_equals_the_model(oracle, source):
 
 
 @settings(
-    max_examples=10,
+    max_examples=examples(10),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(source=programs)

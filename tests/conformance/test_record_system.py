@@ -16,6 +16,7 @@ from tests.support.reference_service import ReferenceService, missing
 from tests.support.traced import Process, closing_all, wait_until
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
     pytest.mark.xdist_group("reference"),
 ]

@@ -21,6 +21,8 @@ from tests.support import newer_debian
 from tests.support.trace_commands import BRIEF, FILES, SOURCE, Effects, TraceCommand, end
 from tests.support.traced import TIMEOUT_S, Daemon, wait_until
 
+pytestmark = [pytest.mark.thorough, pytest.mark.once]
+
 LINES = """
 
 --nope

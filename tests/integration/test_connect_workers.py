@@ -19,6 +19,8 @@ from tests.support.call_slices import nest, session_config, track_events
 from tests.support.live_program import LiveProgram
 from tests.support.service_process import ServiceProcess
 
+pytestmark = pytest.mark.thorough
+
 FORKS = """
 import os, time
 import stretto

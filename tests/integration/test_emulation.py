@@ -13,6 +13,8 @@ from stretto.protos.trace import TracePacket
 from tests.support.machine import Machine, expected
 from tests.support.service_setup import make_config, texts
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(params=["127.0.0.1:0", "[::1]:0"])
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:

@@ -32,7 +32,7 @@ CATEGORY = stretto.Category("test.endurance")
 # each, without and with room for other strings: what `CATEGORY.instant("tick")` is.
 INSTANT = bytes.fromhex("68025a06480318015001")
 
-pytestmark = pytest.mark.xdist_group("endurance")
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("endurance")]
 
 
 @pytest.fixture

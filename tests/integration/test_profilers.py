@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 PYTHON = [sys.executable, "-W", "error", "-X", "faulthandler", "-c"]
 
 PRELUDE = """

@@ -22,6 +22,8 @@ from tests.support.service_setup import make_config
 from tests.support.sources import ROOT
 from tests.support.traced import Daemon, Process, closing_all, wait_until
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def opened():

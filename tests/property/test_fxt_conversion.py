@@ -15,6 +15,7 @@ from stretto.analysis.track_events import BEGIN, COUNTER, END, INSTANT, TrackEve
 from stretto.protos.trace import DebugAnnotation, Trace, TracePacket, TrackDescriptor, TrackEvent
 from stretto.protozero.wire import bytes_field
 from tests.property.test_fxt_records import argument_lists, plausible, texts, words
+from tests.support.examples import examples
 from tests.support.fxt_traces import CLIENT, FxtTrace, exported, imported
 
 steps = st.lists(
@@ -170,7 +171,7 @@ events = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(events, max_size=40))
 def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
     trace = FxtTrace()
@@ -188,7 +189,7 @@ def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
     assert len(list(TrackEvents(io.BytesIO(again)))) >= len(kinds)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
 def test_any_bytes_become_a_trace(parts: list[bytes]) -> None:
     trace = FxtTrace()

@@ -19,6 +19,7 @@ from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.protos.ipc import IPCFrame
 from stretto.testing.mock_consumer import MockConsumer
+from tests.support.examples import examples
 from tests.support.service_setup import UID, Setup, event, make_config, texts
 
 MAX_QUEUE_BYTES = 1 << 20
@@ -166,7 +167,7 @@ def drain(far: UnixSocket) -> None:
             os.close(received[1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(requests(), max_size=15),
     st.sampled_from([True, True, False]),

@@ -12,6 +12,7 @@ from stretto.ipc.host import HostConnection
 from stretto.protos.ipc import IPCFrame
 from stretto.testing.connection_pair import MemoryOutbox
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.examples import examples
 from tests.support.greeter import GREETER, Greeter
 
 payloads = st.lists(st.binary(max_size=40), max_size=12)
@@ -92,7 +93,7 @@ def test_garbage_is_cut_or_refused(stream: bytes, sizes: list[int]) -> None:
     assert len(reader.space()) + len(reader.pending()) == MAX_FRAME_BYTES
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(messages, max_size=10))
 def test_a_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None:
     greeter = Greeter()
@@ -108,7 +109,7 @@ def test_a_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None
     host.close()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(messages, max_size=10))
 def test_a_client_calls_each_callback_to_an_end_once(payloads: list[bytes]) -> None:
     outbox = MemoryOutbox(FakeTaskRunner())

@@ -19,6 +19,7 @@ from stretto.protos.trace import SystemInfo
 from stretto.service.tracing_service import TracingService
 from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.examples import examples
 from tests.support.remote_end import remote_end
 
 small = st.integers(0, 5)
@@ -219,7 +220,7 @@ def is_served(world: World, far: UnixSocket) -> bool:
     return any(reply is not None and reply.success for reply in replies)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(requests(), st.integers(0, 12)), max_size=12),
     st.booleans(),

@@ -12,6 +12,7 @@ from stretto.protos.ipc import IPCFrame
 from stretto.protozero import message as message_module
 from stretto.protozero.message import MAX_DEPTH, Message
 from stretto.protozero.wire import bytes_field, tag, varint, varint_field
+from tests.support.examples import examples
 
 numbers = st.one_of(st.integers(1, 40), st.sampled_from([100, 5000, 1 << 28]))
 values = st.one_of(st.integers(0, 300), st.sampled_from([1 << 31, (1 << 32) + 1, (1 << 64) - 1]))
@@ -49,13 +50,13 @@ def read_without_native(kind: type[Message], data: bytes) -> tuple[object, ...]:
         return read(kind, data)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.sampled_from([TraceConfig, IPCFrame, TraceConfig.TriggerConfig]), messages)
 def test_native_and_python_readers_agree(kind: type[Message], data: bytes) -> None:
     assert read(kind, data) == read_without_native(kind, data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(messages, messages)
 def test_readers_agree_when_a_message_is_merged_into_another(one: bytes, other: bytes) -> None:
     data = bytes_field(17, one) + bytes_field(17, other) + one + other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from google.protobuf import json_format as google_json
 from google.protobuf import text_format as google_text
 from hypothesis import given
@@ -44,6 +45,7 @@ def check_json(pair: Pair, values: dict[str, Any]) -> None:
     assert json.loads(named) == google_json.MessageToDict(theirs, preserving_proto_field_name=True)
 
 
+@pytest.mark.thorough
 def test_every_field_of_every_message() -> None:
     for pair in PAIRS:
         for field in pair[1].DESCRIPTOR.fields:

@@ -19,6 +19,7 @@ from stretto.protos import ipc
 from stretto.protozero import wire
 from stretto.protozero.codec import MessageCodec
 from stretto.protozero.decoder import Decoder
+from tests.support.examples import examples
 from tests.support.message_pairs import (
     Pair,
     all_pairs,
@@ -47,6 +48,7 @@ def check(pair: Pair, values: dict[str, Any]) -> None:
     assert make(pair[0], decoded(pair[0].Decoder(ours.encode()))) == ours
 
 
+@pytest.mark.thorough
 def test_every_field_of_every_message() -> None:
     fields = 0
     for pair in PAIRS:
@@ -88,7 +90,7 @@ BY_NAME = {ours.__qualname__: (ours, theirs) for ours, theirs in PAIRS}
 
 
 @pytest.mark.parametrize("name", ["TracePacket", "TraceConfig", "Everything", "Implicit"])
-@settings(relaxed, max_examples=100)
+@settings(relaxed, max_examples=examples(100))
 @given(data=st.data())
 def test_random_contents_of_the_messages_that_matter(name: str, data: st.DataObject) -> None:
     pair = BY_NAME[name]
@@ -143,7 +145,7 @@ def test_damaged_messages_decode_or_are_refused(pair: Pair, data: st.DataObject)
     assert pair[0].decode(message.encode()).encode() == message.encode()
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 @given(st.binary(max_size=100))
 def test_the_decoder_takes_anything(data: bytes) -> None:
     decoder = Decoder(data)

@@ -13,6 +13,7 @@ from stretto.service.output import read_buffers
 from stretto.testing import mock_producer
 from stretto.testing.decoded_packets import decode_packets
 from tests.support import native_model
+from tests.support.examples import examples
 from tests.support.service_setup import Setup, event, kinds, make_config, texts
 
 SERVICE_MODULES = (buffer_pool, producer_endpoint, read_buffers, mock_producer)
@@ -116,7 +117,7 @@ def run(native, steps):
 SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=40))
 @example([*SCRAPED_THEN_MOVED, ("commit", 0)])
 @example([*SCRAPED_THEN_MOVED, ("snapshot", 1), ("write", 0, 1)])

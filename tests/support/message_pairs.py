@@ -17,6 +17,7 @@ from stretto.protozero.generator import descriptor_set, proto_parser
 from stretto.protozero.generator.schema import File
 from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import TypedDecoder
+from tests.support.examples import examples
 from tests.support.generated import load, module_of
 from tests.support.google_classes import PERFETTO, messages_of, perfetto_messages
 
@@ -222,5 +223,5 @@ def contents(draw: st.DrawFn, descriptor: Any, depth: int = 0) -> dict[str, Any]
 relaxed = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    max_examples=300,
+    max_examples=examples(300),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -13,15 +15,27 @@ PROGRAM = FOLDER / "newer_debian"
 DEBIAN = ROOT / "build" / "newer_debian"
 
 
+@functools.cache
 def missing() -> str | None:
-    """Why they can't run here, or None if they can; makes the newer Debian."""
+    """Why they can't run here, or None if they can; makes the newer Debian.
+
+    That takes minutes: call it from a fixture, not while tests are collected.
+    """
     if not PROGRAM.exists():
         return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
-    if not (DEBIAN / ".made").exists():
-        made = subprocess.run([PROGRAM, "make", DEBIAN], capture_output=True, text=True)
-        if made.returncode:
-            return made.stderr.strip() or "newer_debian make failed"
-    return None if os.geteuid() == 0 else "only root enters the newer Debian"
+    if os.geteuid() != 0:
+        return "only root enters the newer Debian"
+    DEBIAN.parent.mkdir(exist_ok=True)
+    with open(f"{DEBIAN}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Test processes run side by side: one makes it.
+        return _make()
+
+
+def _make() -> str | None:
+    if (DEBIAN / ".made").exists():
+        return None
+    made = subprocess.run([PROGRAM, "make", DEBIAN], capture_output=True, text=True)
+    return (made.stderr.strip() or "newer_debian make failed") if made.returncode else None
 
 
 def command(program: str, folder: Path, *shared: Path) -> list[str]:

@@ -18,7 +18,10 @@ from fidl_support.many import FIRST_EVENT, loses
 from tests.support.oracle import Oracle, missing
 from tests.support.recorded import record
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 
 ENDURANCE = bool(os.environ.get("STRETTO_ENDURANCE"))
 MESSAGES = 100_000 if ENDURANCE else 20_000

@@ -15,6 +15,7 @@ from fidl_support.samples import SAMPLES, WORDS
 from stretto_fidl.bindings import load
 from stretto_fidl.compiler import compile_sources
 from stretto_fidl.errors import CompileError
+from tests.support.examples import examples
 
 SECONDS = 5
 """Far above what a few kilobytes take, on a busy machine, too."""
@@ -59,7 +60,7 @@ def mutations(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(mutations())
 def test_mutated_definitions(text: str) -> None:
     compile_within_bounds(text)

@@ -25,6 +25,7 @@ from stretto_fidl.bindings.generator import generate
 from stretto_fidl.compiler import compile_sources
 from stretto_fidl.compiler.names import canonical
 from stretto_fidl.python_names import LIBRARY, NAME, module_name
+from tests.support.examples import examples
 
 OURS = (
     "TYPE FIDL_LIBRARY NAME METHODS MEMBERS b t py lib cls overload Sequence Final ClassVar "
@@ -151,7 +152,7 @@ def _defined(node: ast.ClassDef) -> set[str]:
 
 
 @given(libraries())
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_names(texts: tuple[str, str]) -> None:
     first, second = texts
     irs = [
@@ -208,6 +209,7 @@ assert (color.name, maybe, held, number, text) == ("Color", color, inner, 3, "x"
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.once
 def test_a_type_checker_understands_such_names(tmp_path: Path) -> None:
     pytest.importorskip("mypy")

@@ -16,6 +16,7 @@ from stretto_fidl.codec import TransactionHeader, decode_epitaph, decode_header
 from stretto_fidl.errors import FidlError
 from stretto_fidl.ordinals import EPITAPH_ORDINAL
 from stretto_fidl.transport import Client, PeerError
+from tests.support.examples import examples
 
 ORDINALS = [method.ordinal for method in talk.Talk.METHODS if method.name not in ("Crash", "Later")]
 
@@ -58,7 +59,7 @@ def received(peer: socket.socket) -> list[bytes]:
     return messages
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(PACKETS)
 def test_a_server(packets: list[tuple[bytes, int]]) -> None:
     before = descriptors()
@@ -82,7 +83,7 @@ def call_for_ever(client: Any) -> None:
         client.Echo(number=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(PACKETS, st.sampled_from([socket.SOCK_SEQPACKET, socket.SOCK_STREAM]))
 def test_a_client(packets: list[tuple[bytes, int]], kind: int) -> None:
     before = descriptors()

@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 SEQUENCES = 2000
 
 pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.once,
     pytest.mark.skipif("STRETTO_MUTANTS" not in os.environ, reason="set STRETTO_MUTANTS=1"),
-    pytest.mark.skipif(bool(newer_debian.missing()), reason=str(newer_debian.missing())),
 ]
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources."""
+    if reason := newer_debian.missing():
+        pytest.skip(reason)
     copy = tmp_path_factory.mktemp("mutants") / "sources"
     ignored = shutil.ignore_patterns("build", ".git", "__pycache__", ".*_cache", "tests")
     shutil.copytree(ROOT, copy, ignore=ignored)

@@ -171,6 +171,7 @@ def test_reading_goes_on_behind_the_next_marker() -> None:
     assert stream.damaged == 1
 
 
+@pytest.mark.thorough
 class TestLargePackets:
     """Whatever is written is read, also what is larger than a piece, in a few bytes a character."""
 

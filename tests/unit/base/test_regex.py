@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stretto.base import regex as regex_module
 from stretto.base.errors import ConfigError
 from stretto.base.regex import MAX_KNOWN_STEPS, MAX_PROGRAM, MAX_TEXT, Regex
+from tests.support.examples import examples
 
 CHARACTERS = st.sampled_from(["a", "b", "_", "7", " ", "-", "."])
 ATOMS = st.sampled_from(
@@ -37,7 +38,7 @@ def _larger(patterns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PATTERNS = st.recursive(ATOMS, _larger, max_leaves=12)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(PATTERNS, st.lists(st.text(CHARACTERS, max_size=8), min_size=1, max_size=8))
 def test_matches_agree_with_pythons_engine(pattern: str, texts: list[str]) -> None:
     regex, reference = Regex(pattern), re.compile(pattern, re.ASCII)
@@ -89,7 +90,7 @@ def test_malformed_and_too_large_patterns_are_refused(pattern: str) -> None:
         Regex(pattern)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.text(st.sampled_from("ab()[]{}|*+?.\\^$-,:09dxwP<>"), max_size=30))
 def test_any_pattern_is_compiled_or_refused(pattern: str) -> None:
     try:

@@ -202,7 +202,7 @@ assert packet(900) not in read_all(table)
             threads = [threading.Thread(target=write, args=(a,)) for a in arbiters * 2]
             for thread in threads:
                 thread.start()
-            for _ in range(20):
+            for _ in range(5):
                 remote.serve()
                 check = "writer = new(); assert not writer.write(packet(2)); writer.close()"
                 for arbiter in arbiters:

@@ -20,7 +20,7 @@ from tests.support.recorded_events import record
 
 CATEGORY = stretto.Category("test.full_tables")
 
-SEEDS = range(2)
+SEEDS = [0]
 
 
 def shuffled(count: int, seed: int) -> list[int]:

@@ -212,7 +212,7 @@ def test_a_signal_handler_that_traces():
 
     class Slow:
         def __repr__(self):
-            return str(sum(range(200)))
+            return str(sum(range(5000)))  # so long that few events are between two signals
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)

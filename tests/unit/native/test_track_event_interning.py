@@ -29,21 +29,21 @@ def test_equal_strings_of_other_identity_are_the_same():
 def test_identities_of_dead_strings_are_used_again():
     """Strings that die at once, so that the next ones lie where they lay."""
     with record() as recorded:
-        for number in range(20_000):
+        for number in range(5000):
             CATEGORY.instant(f"name {number}", **{f"key {number}": number})
-    assert [event.name for event in recorded.events] == [f"name {n}" for n in range(20_000)]
-    assert [event.args for event in recorded.events] == [{f"key {n}": n} for n in range(20_000)]
+    assert [event.name for event in recorded.events] == [f"name {n}" for n in range(5000)]
+    assert [event.args for event in recorded.events] == [{f"key {n}": n} for n in range(5000)]
 
 
 def test_codes_that_die_and_come_again():
     with record() as recorded:
-        for number in range(3000):
+        for number in range(1000):
             code = compile(f"def f{number}(): pass", "file", "exec").co_consts[0]
             with CATEGORY.slice_for_code(code):
                 pass
             del code
     names = [event.name for event in recorded.events if event.kind == 1]
-    assert names == [f"f{number}" for number in range(3000)]
+    assert names == [f"f{number}" for number in range(1000)]
 
 
 def test_str_subclasses_are_taken_by_value():

@@ -64,7 +64,7 @@ class TestThreads:
 
         def worker() -> None:
             barrier.wait()
-            for _ in range(100):
+            for _ in range(25):
                 recursive(2)
 
         with recorded(CATEGORY) as result:
@@ -75,7 +75,7 @@ class TestThreads:
             for thread in threads:
                 thread.join()
         inner = ("recursive", [("recursive", []), ("leaf", [])])
-        expected = [(worker.__qualname__, [("recursive", [inner, ("leaf", [])])] * 100)]
+        expected = [(worker.__qualname__, [("recursive", [inner, ("leaf", [])])] * 25)]
         assert result.all_calls() == [expected] * 8
 
 

@@ -291,6 +291,7 @@ class TestStubs:
         assert attributes["from_"] == "int"
         assert attributes["ROUND"] == "_Final"
 
+    @pytest.mark.thorough
     @pytest.mark.once
     def test_type_check(self, tmp_path: Path) -> None:
         pytest.importorskip("mypy")

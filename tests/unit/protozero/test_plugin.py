@@ -216,6 +216,7 @@ class TestGenerated:
                 ]
                 assert imports == ["__future__", "stretto.protozero.table"]
 
+    @pytest.mark.thorough
     @pytest.mark.once
     def test_stubs_type_check(self, tmp_path: Path) -> None:
         pytest.importorskip("mypy")

@@ -300,6 +300,7 @@ point.z  # type: ignore[attr-defined]
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.once
 def test_stubs_type_check(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
