@@ -180,6 +180,7 @@ def test_children_of_children(run):
     assert (parent, child) == (["parent"], ["child", "child again"])
 
 
+@pytest.mark.thorough
 def test_streaming_goes_on_after_a_fork(run):
     """The tracing thread comes back, also while the main thread waits in C for ever."""
     parent, _ = run(

@@ -57,6 +57,7 @@ def record(service: ServiceProcess, program: LiveProgram, name: str, *, whole: b
         assert names(service.stop("one")) == [name] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("startup", [False, True])
 def test_nothing_leaks(address: str, startup: bool) -> None:
     with LiveProgram(PROGRAM) as program:

@@ -178,6 +178,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@pytest.mark.thorough
 class TestLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
         process = start("--duration", "0.5s", *works_for(4))
@@ -285,6 +286,7 @@ class TestLimits:
         assert "lost" not in run.stderr
 
 
+@pytest.mark.thorough
 class TestSnapshots:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
     def test_snapshot_is_a_trace_while_the_recording_continues(self, oracle, trace, start, options):

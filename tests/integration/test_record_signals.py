@@ -121,6 +121,7 @@ def says(text: str) -> Callable[[str], bool]:
     return lambda said: text in said
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*forkpty:DeprecationWarning")
 class TestTerminal:
     def recorded(self, tmp_path: Path, *arguments: str) -> Terminal:
