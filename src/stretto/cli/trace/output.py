@@ -30,10 +30,8 @@ class TraceOutput:
         self.path = path if path == "-" else os.path.abspath(path)
         self.name = "stdout" if path == "-" else path
         self.error = ""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        flags |= os.O_EXCL if no_clobber else os.O_TRUNC
         try:
-            self.fd = os.dup(1) if path == "-" else os.open(self.path, flags, 0o600)
+            self.fd = os.dup(1) if path == "-" else _open(self.path, no_clobber=no_clobber)
         except OSError as error:
             hint = ": leave --no-clobber out, or remove it" * isinstance(error, FileExistsError)
             text = f"trace: can't write to {path}: {error.strerror}{hint}."
@@ -71,3 +69,22 @@ class TraceOutput:
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+
+
+def _open(path: str, *, no_clobber: bool) -> int:
+    """Open the file; a FIFO only for writing, once somebody has opened it for reading.
+
+    A descriptor that can also read a FIFO keeps it alive: when the reader ends, writes to it
+    would wait for ever instead of failing.
+    """
+    if not no_clobber and _is_fifo(path):
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    return os.open(path, flags | (os.O_EXCL if no_clobber else os.O_TRUNC), 0o600)
+
+
+def _is_fifo(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
