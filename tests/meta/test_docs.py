@@ -111,3 +111,64 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert not broken(document, "https://example.com/nowhere")
     assert broken(document, "#another")
     assert broken(document, "b.md")
+
+
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+BASES = (ROOT, ROOT / "src/stretto", ROOT / "native", ROOT / "stretto-fidl/src")
+"""Where the paths of ARCHITECTURE.md start."""
+NAMED_FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)*\w+\.(?:py|[ch]|md))\b(?::(\w+(?:\.\w+)*))?")
+NAMED_FOLDER = re.compile(r"`((?:[\w-]+/)+)`")
+
+
+def find_path(named: str) -> Path | None:
+    return next((base / named for base in BASES if (base / named).exists()), None)
+
+
+def bad_reference(named: str, names: str) -> str | None:
+    """Why `file:Class.method` of ARCHITECTURE.md is wrong, or None."""
+    if named == "Python.h":  # CPython's
+        return None
+    path = find_path(named)
+    if path is None:
+        return f"{named} does not exist"
+    text = path.read_text()
+    missing = [n for n in names.split(".") if n and not re.search(rf"\b{n}\b", text)]
+    return f"{named} has no {missing[0]}" if missing else None
+
+
+def tree_folders(text: str) -> list[str]:
+    """The folders of the first code block, as paths from the root."""
+    block = text.split("```")[1]
+    found: list[str] = []
+    parents: dict[int, str] = {}
+    for indent, folder in re.findall(r"^( *)([\w/-]+/) ", block, re.MULTILINE):
+        parents[len(indent)] = parents.get(len(indent) - 2, "") + folder
+        found.append(parents[len(indent)])
+    return found
+
+
+def test_files_and_names_in_architecture_exist() -> None:
+    violations = []
+    for number, line in enumerate(ARCHITECTURE.read_text().splitlines(), 1):
+        wrong = [bad_reference(named, names) for named, names in NAMED_FILE.findall(line)]
+        wrong += [f"{f} does not exist" for f in NAMED_FOLDER.findall(line) if not find_path(f)]
+        violations += [where(ARCHITECTURE, number, text) for text in wrong if text]
+    report(violations)
+
+
+def test_tree_in_architecture_is_the_tree_on_disk() -> None:
+    shown = tree_folders(ARCHITECTURE.read_text())
+    assert [folder for folder in shown if not (ROOT / folder).is_dir()] == []
+    package = ROOT / "src/stretto"
+    packages = {p.parent for p in package.glob("*/__init__.py")}
+    packages |= {p.parent for p in package.glob("*/*/__init__.py")}
+    native = {p.parent for p in (ROOT / "native").rglob("*.c")}
+    on_disk = {f"{folder.relative_to(ROOT).as_posix()}/" for folder in packages | native}
+    assert on_disk - set(shown) == set(), "folders that ARCHITECTURE.md does not show"
+
+
+def test_bad_references_in_architecture_are_found() -> None:
+    assert bad_reference("cli/verbs.py", "VERBS") is None
+    assert bad_reference("cli/verbs.py", "NO_SUCH_NAME") == "cli/verbs.py has no NO_SUCH_NAME"
+    assert bad_reference("cli/nothing.py", "") == "cli/nothing.py does not exist"
+    assert NAMED_FILE.findall("`cli/a.py:B.c`, core/d.h") == [("cli/a.py", "B.c"), ("core/d.h", "")]
