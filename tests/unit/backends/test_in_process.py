@@ -77,8 +77,9 @@ def test_calls_made_while_stopped_run_after_the_start(backend):
         waiting.set()
         results.append(backend.call(lambda: 5))
 
-    release = threading.Event()
-    backend.post(release.wait)
+    busy, release = threading.Event(), threading.Event()
+    backend.post(lambda: (busy.set(), release.wait(30)))
+    assert busy.wait(10)  # else the thread may stop before it has anything to wait for
     threads = [threading.Thread(target=target) for target in (backend._thread.stop, caller)]
     threads[0].start()
     while not backend._thread.runner._quit:
