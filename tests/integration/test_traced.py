@@ -1,4 +1,7 @@
-"""`stretto traced`: the real daemon, with real producers and consumers."""
+"""`stretto traced`: the real daemon, with real producers and consumers.
+
+Longer than 600 lines, because all classes here share the fixtures that start and stop the daemon.
+"""
 
 from __future__ import annotations
 
