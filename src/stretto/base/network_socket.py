@@ -119,7 +119,7 @@ class NetworkListener(StreamListener):
         return _name(self._socket)
 
     def _connection(self, end: socket.socket) -> NetworkSocket:
-        return NetworkSocket(end)
+        return NetworkSocket(end, guarded=False)
 
 
 def _connected(family: socket.AddressFamily, target: Any, deadline: float) -> socket.socket:

@@ -186,6 +186,11 @@ class SelectorTaskRunner:
         self._run_due()
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
+        if len(ready) == 1:  # the usual case: nothing can be left
+            self._unserved = []
+            fd, (watch, events) = ready.popitem()
+            self._dispatch(fd, watch, events)
+            return
         end = time.monotonic_ns() + SLICE_NS
         turns = list(ready)
         if self._unserved:

@@ -5,7 +5,9 @@ close-on-exec and non-blocking; a peer that died raises no SIGPIPE. One descript
 with a message, and arrives with its first bytes (unix sockets only).
 
 A program may close all descriptors, those of connections too. Whatever has the number of a
-connection then is left alone, and the connection counts as broken.
+connection then is left alone, and the connection counts as broken. Connections that a listener
+accepted belong to a service, whose process closes no foreign descriptors: they save this check,
+which is a system call before each use.
 
 Source: docs/formats/ipc.md, "Frames".
 """
@@ -45,14 +47,15 @@ class StreamSocket:
 
     Args:
         end: A connected stream socket; owned by this object from now on.
+        guarded: Check before each use that the descriptor still refers to this connection.
     """
 
     __slots__ = ("_own", "_socket")
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, *, guarded: bool = True) -> None:
         end.setblocking(False)
         self._socket = end
-        self._own = OwnFd(end.fileno())
+        self._own = OwnFd(end.fileno()) if guarded else None
 
     def fileno(self) -> int:
         """The descriptor, -1 after `close`."""
@@ -125,20 +128,20 @@ class StreamSocket:
     def shutdown(self) -> None:
         """End both directions for every process that holds this connection."""
         try:
-            if self._own.is_ours:
+            if self._own is None or self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # shut down already
 
     def close(self) -> None:
         """Close the descriptor. Idempotent, also if the program has closed the number."""
-        if self._own.is_ours:
+        if self._own is None or self._own.is_ours:
             self._socket.close()
         else:
             self._socket.detach()
 
     def _check(self) -> None:
-        if not self._own.is_ours:
+        if self._own is not None and not self._own.is_ours:
             raise TransportError("the program has closed the connection by its descriptor number")
 
 
@@ -178,7 +181,7 @@ class StreamListener:
         return self._connection(end)
 
     def _connection(self, end: socket.socket) -> StreamSocket:
-        return StreamSocket(end)
+        return StreamSocket(end, guarded=False)
 
     def close(self) -> None:
         """Stop listening."""

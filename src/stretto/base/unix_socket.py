@@ -176,7 +176,7 @@ class UnixListener(StreamListener):
         os.chmod(target, mode)
 
     def _connection(self, end: socket.socket) -> UnixSocket:
-        return UnixSocket(end)
+        return UnixSocket(end, guarded=False)
 
     def close(self) -> None:
         """Stop listening and remove the path, unless another service took it over."""

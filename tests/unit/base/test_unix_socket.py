@@ -8,6 +8,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -261,3 +262,17 @@ def test_hundreds_of_connections_may_wait_to_be_accepted(tmp_path: Path) -> None
         for end in ends:
             end.close()
         listener.close()
+
+
+def test_accepted_connection_is_not_guarded_and_a_connecting_one_is(tmp_path: Path) -> None:
+    listener = UnixListener(str(tmp_path / "socket"))
+    client = UnixSocket.connect(str(tmp_path / "socket"))
+    accepted = listener.accept()
+    assert accepted is not None
+    with mock.patch("os.fstat", wraps=os.fstat) as fstat:
+        accepted.send(b"from the service")
+        assert fstat.call_count == 0
+        client.send(b"from the program")
+        assert fstat.call_count == 1
+    for each in (client, accepted, listener):
+        each.close()

@@ -76,7 +76,7 @@ class ForkSockets:
             os.close(fd)
             return
         if passed.family == socket.AF_UNIX and passed.type == socket.SOCK_STREAM:
-            self._on_connection(UnixSocket(passed))
+            self._on_connection(UnixSocket(passed, guarded=False))
         else:
             passed.close()
 
