@@ -48,12 +48,13 @@ class NetworkSocket(StreamSocket):
 
     Args:
         end: A connected stream socket; belongs to this object from now on.
+        guarded: Check before each use that the descriptor still refers to this connection.
     """
 
     __slots__ = ()
 
-    def __init__(self, end: socket.socket) -> None:
-        super().__init__(end)
+    def __init__(self, end: socket.socket, *, guarded: bool = True) -> None:
+        super().__init__(end, guarded=guarded)
         if end.family != socket.AF_VSOCK:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
