@@ -1,6 +1,8 @@
 """The tracing service: producers, sessions, buffers, flushes, files, statistics.
 
-Begin with `tracing_service.TracingService`; `tracing_session` holds the state machine. It is
-loaded into the program that records itself, so that `typing`, which takes longer to
-import than the service, is left to type checkers.
+Begin with `tracing_service.TracingService`; the state machine of a session is
+`session.service_tracing_session.ServiceTracingSession`.
+
+A program that records itself imports this package. Importing `typing` takes longer than
+importing the service, so only type checkers import it.
 """

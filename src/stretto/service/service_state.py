@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
     from stretto.service.session.data_source import RegisteredDataSource
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
 
 _REALTIME: Final = 1
 
 
 def service_state(
     version: str,
-    sessions: Collection[TracingSession],
+    sessions: Collection[ServiceTracingSession],
     producers: Iterable[ProducerEndpoint],
     data_sources: Iterable[RegisteredDataSource],
     uid: int,
@@ -68,7 +68,7 @@ def _producer(producer: ProducerEndpoint) -> TracingServiceState.Producer:
     return state
 
 
-def _session(session: TracingSession) -> TracingServiceState.TracingSession:
+def _session(session: ServiceTracingSession) -> TracingServiceState.TracingSession:
     config = session.config
     state = TracingServiceState.TracingSession(
         id=session.session_id,

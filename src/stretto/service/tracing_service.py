@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
     from stretto.service.output.trace_stats import ServiceCounts
     from stretto.service.priority_boost import Scheduler
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
 MAX_WITHOUT_MEMORY = 1000
@@ -225,7 +225,7 @@ class TracingService:
                 self.trigger_history.add(name, now_ns)
 
     def _offer_trigger(
-        self, session: TracingSession, producer: ProducerEndpoint, name: str, count: int
+        self, session: ServiceTracingSession, producer: ProducerEndpoint, name: str, count: int
     ) -> bool:
         wanted = session.triggers.wanted(name)
         if wanted is None or not session.active:
@@ -281,7 +281,7 @@ class TracingService:
 
     def _set_up(
         self,
-        session: TracingSession,
+        session: ServiceTracingSession,
         source: RegisteredDataSource,
         entry: WantedDataSource,
     ) -> None:
@@ -294,14 +294,14 @@ class TracingService:
         """Connect a consumer; the caller has checked its permission."""
         return ConsumerEndpoint(self, consumer, uid)
 
-    def set_up_session(self, session: TracingSession) -> None:
+    def set_up_session(self, session: ServiceTracingSession) -> None:
         """Set up every data source that the session requests, in the order of its config."""
         self.registry.on_session_state(session.session_id)
         for entry in session.wanted.entries:
             for source in self.data_sources.named(entry.config.name):
                 self._set_up(session, source, entry)
 
-    def change_filters(self, session: TracingSession, config: TraceConfig) -> None:
+    def change_filters(self, session: ServiceTracingSession, config: TraceConfig) -> None:
         """Replace the producer filters of a session by those of a new config.
 
         Producers that match now and have no data source of that name in the session join it.

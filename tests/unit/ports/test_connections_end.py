@@ -25,7 +25,7 @@ from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.ipc import IPCFrame
 from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
-from stretto.service.session.tracing_session import TracingSession
+from stretto.service.session.service_tracing_session import ServiceTracingSession
 from tests.support.service_setup import Setup, make_config
 
 KINDS = (
@@ -37,7 +37,7 @@ KINDS = (
     RemoteProducer,
     RemoteRelay,
     ProducerEndpoint,
-    TracingSession,
+    ServiceTracingSession,
 )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stretto.cli.traced.sockets import Sockets
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
     from stretto.ports.producer_identity import ProducerIdentity
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
 
 END_TIMEOUT_MS = 15_000
 """For sessions to be flushed and stopped: more than both of the service's own time-outs."""
@@ -182,7 +182,7 @@ class Daemon:
             if session.drain is not None:
                 session.drain.give_up()
 
-    def _writing(self) -> list[TracingSession]:
+    def _writing(self) -> list[ServiceTracingSession]:
         sessions = self._service.sessions.values()
         return [
             *self._service.registry.unfinished,
@@ -195,10 +195,10 @@ class Daemon:
         self._runner.post(lambda: done.append(True))
         self._run_until(lambda: bool(done))
 
-    def _active(self) -> list[TracingSession]:
+    def _active(self) -> list[ServiceTracingSession]:
         return [session for session in self._service.sessions.values() if session.active]
 
-    def _unread(self) -> list[TracingSession]:
+    def _unread(self) -> list[ServiceTracingSession]:
         """Sessions whose consumer is still to fetch the trace."""
         sessions = self._service.sessions.values()
         return [session for session in sessions if session.owner and session.drain is None]

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     )
     from stretto.protos.trace import TracingServiceState
     from stretto.service.service_context import ServiceContext
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.session_owner import UnfinishedClone
     from stretto.service.session.session_registry import SessionRegistry
-    from stretto.service.session.tracing_session import TracingSession
 
     class ConsumerService(Protocol):
         """What a consumer's endpoint needs of the service. Implemented by `TracingService`."""
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         context: ServiceContext
         registry: SessionRegistry
 
-        def set_up_session(self, session: TracingSession) -> None: ...
-        def change_filters(self, session: TracingSession, config: TraceConfig) -> None: ...
+        def set_up_session(self, session: ServiceTracingSession) -> None: ...
+        def change_filters(self, session: ServiceTracingSession, config: TraceConfig) -> None: ...
         def encoded_state(self, uid: int, *, sessions_only: bool) -> bytes: ...
 
 
@@ -71,7 +71,7 @@ class ConsumerEndpoint:
         self._consumer = consumer
         self._connected = True
         self.error = ""
-        self.session: TracingSession | None = None
+        self.session: ServiceTracingSession | None = None
         self.pending_clone: UnfinishedClone | None = None
         self.observer = Observer(self._post)
         self.uid = uid
@@ -208,7 +208,7 @@ class ConsumerEndpoint:
         if self._connected:
             start_clone(self._service.registry, self, request, fd, answer)
 
-    def adopt(self, session: TracingSession) -> None:
+    def adopt(self, session: ServiceTracingSession) -> None:
         """Become the owner of a session."""
         session.owner = self
         session.detach_key = ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto.service.session.data_source import DataSourceInstance
-    from stretto.service.session.tracing_session import TracingSession
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.triggers import ReceivedTrigger
 
 _Change = ObservableEvents.DataSourceInstanceStateChange
@@ -47,7 +47,7 @@ class Observer:
         self,
         types: int,
         callback: Callable[[ObservableEvents], object],
-        session: TracingSession | None,
+        session: ServiceTracingSession | None,
     ) -> None:
         """Send events of `types` to `callback` from now on, beginning with the current states."""
         self._types = types

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
     from stretto.service.service_context import ServiceContext
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.session_registry import SessionRegistry
-    from stretto.service.session.tracing_session import TracingSession
 
     class ProducerService(Protocol):
         """What a producer's endpoint needs of the service. Implemented by `TracingService`."""
@@ -246,7 +246,7 @@ class ProducerEndpoint:
 
         self._service.context.task_runner.post(run)
 
-    def _sessions(self) -> list[TracingSession]:
+    def _sessions(self) -> list[ServiceTracingSession]:
         return self._service.registry.all() if self.connected else []
 
     def allow_buffer(self, buffer_id: int) -> None:

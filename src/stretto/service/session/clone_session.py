@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Final, Protocol
 
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.session_owner import SessionOwner
     from stretto.service.session.session_registry import SessionRegistry
-    from stretto.service.session.tracing_session import TracingSession
 
     class CloneOwner(SessionOwner, Protocol):
         """What a clone needs of its consumer. Implemented by `ConsumerEndpoint`."""
 
-        def adopt(self, session: TracingSession) -> None: ...
+        def adopt(self, session: ServiceTracingSession) -> None: ...
 
 
 BUGREPORT_SESSION_ID: Final = (1 << 64) - 1
@@ -68,7 +68,7 @@ def start_clone(
 
 def _find_source(
     sessions: SessionRegistry, consumer: CloneOwner, request: CloneSessionRequest
-) -> TracingSession:
+) -> ServiceTracingSession:
     if consumer.has_session or consumer.pending_clone is not None:
         raise SessionError("This consumer has a session: free its buffers before it clones one.")
     source = _select(sessions.all(), request)
@@ -83,7 +83,9 @@ def _find_source(
     return source
 
 
-def _select(sessions: list[TracingSession], request: CloneSessionRequest) -> TracingSession | None:
+def _select(
+    sessions: list[ServiceTracingSession], request: CloneSessionRequest
+) -> ServiceTracingSession | None:
     if request.unique_session_name:
         named = [
             each
@@ -123,7 +125,7 @@ class PendingClone:
         self,
         sessions: SessionRegistry,
         consumer: CloneOwner,
-        source: TracingSession,
+        source: ServiceTracingSession,
         request: CloneSessionRequest,
         *,
         fd: int | None,
@@ -270,7 +272,7 @@ class PendingClone:
             self._answer(clone, callback)
 
     def _answer(
-        self, clone: TracingSession, callback: Callable[[CloneSessionResponse], object]
+        self, clone: ServiceTracingSession, callback: Callable[[CloneSessionResponse], object]
     ) -> None:
         if clone.drain and clone.drain.error:
             callback(CloneSessionResponse(success=False, error=clone.drain.error))
@@ -278,13 +280,13 @@ class PendingClone:
         else:
             callback(self._success(clone))
 
-    def _success(self, clone: TracingSession) -> CloneSessionResponse:
+    def _success(self, clone: ServiceTracingSession) -> CloneSessionResponse:
         response = CloneSessionResponse(success=True, was_write_into_file=self._copies_file)
         msb, lsb = clone.uuid
         response.uuid_msb, response.uuid_lsb = _signed(msb), _signed(lsb)
         return response
 
-    def _make_session(self) -> TracingSession:
+    def _make_session(self) -> ServiceTracingSession:
         source = self._source
         fd, self._fd = self._fd, None
         clone = self._sessions.add(
@@ -301,7 +303,7 @@ class PendingClone:
             clone.drain.begin_with(self._copy)
         return clone
 
-    def _copy_state(self, clone: TracingSession) -> None:
+    def _copy_state(self, clone: ServiceTracingSession) -> None:
         source = self._source
         source.triggers.hand_over_to(clone.triggers)
         source.flushes.copy_counts_to(clone.flushes)

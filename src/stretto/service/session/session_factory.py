@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto.service.service_context import ServiceContext
+    from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.session_owner import SessionOwner
     from stretto.service.session.session_registry import SessionRegistry
-    from stretto.service.session.tracing_session import TracingSession
 
 _LOCKDOWN_CLEAR: Final = 1
 _LOCKDOWN_SET: Final = 2
@@ -36,7 +36,7 @@ def create_session(
     config_bytes: bytes,
     fd: int | None,
     ring_fds: Mapping[int, int],
-) -> TracingSession:
+) -> ServiceTracingSession:
     """Create a session in state CONFIGURED.
 
     Args:

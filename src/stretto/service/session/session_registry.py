@@ -6,7 +6,7 @@ from stretto.base.errors import SessionError
 from stretto.service.limits import MAX_UNFINISHED_FILES
 from stretto.service.output.trace_stats import ServiceCounts
 from stretto.service.session.guarded_starts import GuardedStarts
-from stretto.service.session.tracing_session import TracingSession
+from stretto.service.session.service_tracing_session import ServiceTracingSession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class SessionRegistry:
         self.context = context
         self.boosts = boosts
         self.producers = producers
-        self.by_id: dict[int, TracingSession] = {}
-        self.unfinished: list[TracingSession] = []
+        self.by_id: dict[int, ServiceTracingSession] = {}
+        self.unfinished: list[ServiceTracingSession] = []
         self.guarded_starts = GuardedStarts()
         self.lockdown = False
         self.next_session_id = 1
@@ -80,9 +80,9 @@ class SessionRegistry:
         buffers: list[int],
         output_fd: int | None,
         uuid: tuple[int, int],
-    ) -> TracingSession:
+    ) -> ServiceTracingSession:
         """Create a session from a checked config; it owns `buffers` and `output_fd`."""
-        session = TracingSession(
+        session = ServiceTracingSession(
             self.context,
             self,
             self.next_session_id,
@@ -97,18 +97,18 @@ class SessionRegistry:
         self.next_session_id += 1
         return session
 
-    def all(self) -> list[TracingSession]:
+    def all(self) -> list[ServiceTracingSession]:
         """Return all sessions that were not freed. The list stays as it is."""
         return list(self.by_id.values())
 
-    def find_detached(self, key: str, uid: int) -> TracingSession | None:
+    def find_detached(self, key: str, uid: int) -> ServiceTracingSession | None:
         """Return the session that a consumer of user `uid` detached under `key`."""
         for session in self.by_id.values():
             if session.owner is None and session.detach_key == key and session.uid == uid:
                 return session
         return None
 
-    def sessions_other_than(self, session_id: int) -> list[TracingSession]:
+    def sessions_other_than(self, session_id: int) -> list[ServiceTracingSession]:
         """Return all other sessions, including those that ended but were not freed."""
         return [each for each in self.by_id.values() if each.session_id != session_id]
 
@@ -133,7 +133,7 @@ class SessionRegistry:
         if len(self.unfinished) > MAX_UNFINISHED_FILES:
             self._abandon_file(self.unfinished[0])
 
-    def _abandon_file(self, session: TracingSession) -> None:
+    def _abandon_file(self, session: ServiceTracingSession) -> None:
         assert session.drain is not None
         session.drain.give_up()
 

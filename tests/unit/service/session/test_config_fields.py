@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stretto.protos.config import DataSourceConfig, TraceAttributes, TraceConfig
-from stretto.service.session import tracing_session
+from stretto.service.session import service_tracing_session
 from stretto.service.timers import Timers
 from tests.support.service_setup import event, make_config, texts
 
@@ -120,7 +120,7 @@ class TestSuspendClock:
                 names.append(name)
                 super().once_counting_suspend(name, delay_ms, task)
 
-        monkeypatch.setattr(tracing_session, "Timers", Recorded)
+        monkeypatch.setattr(service_tracing_session, "Timers", Recorded)
         return names
 
     def test_none_by_default(self, setup, counting):

@@ -70,7 +70,7 @@ TRANSITIONS: Final = {
 }
 
 
-class TracingSession:
+class ServiceTracingSession:
     """One session.
 
     Attributes:
@@ -480,7 +480,7 @@ class TracingSession:
             self.owner.forget_session()
             self.owner = None
 
-    def become_clone(self, copy_state: Callable[[TracingSession], object]) -> None:
+    def become_clone(self, copy_state: Callable[[ServiceTracingSession], object]) -> None:
         """Make a new session a read-only clone; `copy_state` copies the state of the source."""
         copy_state(self)
         self._move_to(CLONED_READ_ONLY)

@@ -6,7 +6,7 @@ import pytest
 
 from stretto.base.errors import LocalProtocolError
 from stretto.protos.config import TraceConfig
-from stretto.service.session import tracing_session
+from stretto.service.session import service_tracing_session
 from tests.support.service_setup import event, events, make_config, texts
 
 
@@ -269,6 +269,6 @@ class TestEnd:
     def test_states_follow_the_table(self, setup):
         setup.enable(make_config())
         session = setup.session()
-        assert session.state == tracing_session.STARTED
+        assert session.state == service_tracing_session.STARTED
         with pytest.raises(LocalProtocolError, match="can't go from STARTED to CONFIGURED"):
-            session._move_to(tracing_session.CONFIGURED)
+            session._move_to(service_tracing_session.CONFIGURED)
