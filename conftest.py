@@ -1,4 +1,4 @@
-"""What every test of both distributions may use, and what a test run has to be sure of."""
+"""Fixtures for the tests of both distributions, and checks at the start of a test run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest_plugins = ["tests.support.run_table"]
 
 ROOT = Path(__file__).parent
 
-# A shared machine stops a test at any moment: time says nothing about an example.
+# No deadline: on a shared machine any example may be slow.
 hypothesis.settings.register_profile(
     "stretto",
     deadline=None,
@@ -31,7 +31,7 @@ hypothesis.settings.load_profile("stretto")
 
 
 def stretto_folder() -> Path:
-    """Where the tested package lies; found without importing it."""
+    """Returns the folder of the tested package, without importing the package."""
     spec = importlib.util.find_spec("stretto")
     if spec is None or not spec.submodule_search_locations:
         raise pytest.UsageError("stretto is not installed: `make test` does it, or `pip install .`")
@@ -43,7 +43,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure() -> None:
-    """`make test` tests what it installed, never the sources beside it."""
+    """Checks that `make test` tests the installed package, not the sources."""
     if os.environ.get("STRETTO_TEST_INSTALLED") and stretto_folder().is_relative_to(ROOT / "src"):
         raise pytest.UsageError(
             f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"
@@ -52,13 +52,13 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """The checkout that the tests lie in."""
+    """Returns the folder of the checkout with the tests."""
     return ROOT
 
 
 @pytest.fixture
 def oracle() -> Callable[[bytes], Oracle]:
-    """Load a trace into the real trace processor; skips where there is none."""
+    """Returns the class that loads a trace into the real trace processor; skips without one."""
     reason = missing()
     if reason:
         pytest.skip(reason)

@@ -1,10 +1,10 @@
-"""A data source of one's own: packets that Stretto knows nothing about.
+"""A program's own data source, with packets of its own content.
 
     python examples/custom_data_source.py screenshots.pftrace
 
-A data source has a name; a session that asks for that name gets an instance of it. Each
-packet is built with the generated class of Perfetto's TracePacket, so any field of it can be
-written. The session here asks for track events, too, on the same timeline.
+A data source has a name; each session whose config names it gets an instance. A packet is built
+with the generated class of Perfetto's TracePacket, so every field of it can be written. The session
+here also records track events, on the same timeline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stretto.protos.trace import TestEvent, TracePacket
 
 
 class Screenshots(stretto.DataSource):
-    """Writes a packet for each screenshot, while a session wants them."""
+    """Writes a packet for each screenshot, while a session records."""
 
     name = "com.example.screenshots"
 
@@ -29,7 +29,7 @@ class Screenshots(stretto.DataSource):
 
 
 def take_screenshot(number: int) -> None:
-    """What the program does anyway; nothing is built if nobody records."""
+    """Takes a screenshot; builds a packet only if a session records it."""
     for source in Screenshots.instances():
         event = TestEvent(str=f"screenshot {number}", seq_value=number)
         source.write(TracePacket(for_testing=event))

@@ -1,10 +1,10 @@
-"""A small program with something to see in a trace. It takes about three seconds.
+"""A small program for a first trace. It takes about three seconds.
 
     stretto record examples/demo.py          then open trace.pftrace at https://ui.perfetto.dev
 
-It knows nothing of the recording: functions, threads, tasks, the child process, garbage
-collections and log records are found by `stretto record`. The named slices, the counter and
-the arrows are its own; run alone, they cost next to nothing.
+`stretto record` records functions, threads, tasks, the child process, garbage collections and log
+records without changes to the program. The named slices, the counter and the flows are
+instrumentation in the program; without a recording they cost almost nothing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FRAME_S = 1 / 60
 
 
 def busy(seconds: float) -> int:
-    """Work, not sleep."""
+    """Uses the processor for this time, without sleeping."""
     steps, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         steps += sum(range(50))
     return steps
 
 
-# Two threads: a loader hands pictures to the renderer. A flow is the arrow between them.
+# Two threads: a loader passes pictures to the renderer. A flow is an arrow between their slices.
 
 
 def load_pictures(pictures: queue.Queue[stretto.Flow | None]) -> None:

@@ -28,20 +28,20 @@ METHODS = ("Price", "Order", "Visit")
 SHOP = ipc.ServiceDescriptor(
     "Shop",
     [ipc.Method(name, ipc.Raw, ipc.Raw) for name in METHODS],
-    dict.fromkeys(METHODS, "shop"),  # as a generated module has it: SHOP_TRACE
+    dict.fromkeys(METHODS, "shop"),  # a generated module has this dict as SHOP_TRACE
 )
 ROUNDS = 20
 
 
 def busy(seconds: float) -> None:
-    """Work, not sleep."""
+    """Uses the processor for this time, without sleeping."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
 
 
 class Shop:
-    """Serves one customer."""
+    """The service: serves one customer."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner) -> None:
         self._runner = runner
@@ -49,22 +49,22 @@ class Shop:
         self.service = ipc.HostedService(SHOP, handlers)
 
     def price(self, item: ipc.Raw, deferred: ipc.Deferred) -> None:
-        """Answers at once."""
+        """Replies at once."""
         busy(0.001)
         deferred.resolve(ipc.Raw(b"%d" % len(item.data)))
 
     def order(self, _item: ipc.Raw, deferred: ipc.Deferred) -> None:
-        """Answers in two parts: the order is taken, and later it is ready."""
+        """Replies in two parts: first that the order is accepted, later that it is ready."""
         deferred.resolve(ipc.Raw(b"taken"), has_more=True)
         self._runner.post_delayed(lambda: deferred.resolve(ipc.Raw(b"ready")), 3)
 
     def visit(self, _visitor: ipc.Raw, _no_reply: ipc.Deferred) -> None:
-        """Takes a one-way message."""
+        """Handles a one-way message."""
         busy(0.0005)
 
 
 class Customer:
-    """Visits, asks for the price and orders, in each round."""
+    """The client: in each round it sends two visits, requests a price, and orders."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner, path: str) -> None:
         self._connection = ipc.connect(path, runner, on_disconnected=runner.quit)
@@ -73,23 +73,23 @@ class Customer:
         self.bought = 0
 
     def begin(self, shop: ipc.ServiceProxy | None) -> None:
-        """The service is bound: the first round."""
+        """Begins the first round, once the service is bound."""
         assert shop is not None
         self._shop = shop
         self.ask()
 
     def ask(self) -> None:
-        """One round: two one-way messages, then a call."""
+        """Runs one round: two one-way messages, then a call."""
         self._shop.invoke("Visit", ipc.Raw())
         self._shop.invoke("Visit", ipc.Raw())
         self._shop.invoke("Price", ipc.Raw(b"bread"), self.on_price)
 
     def on_price(self, _price: ipc.Raw | None, _more: bool) -> None:
-        """Orders it."""
+        """Handles the price, and sends the order."""
         self._shop.invoke("Order", ipc.Raw(b"bread"), self.on_order)
 
     def on_order(self, _answer: ipc.Raw | None, more: bool) -> None:
-        """Waits until it is ready, then begins the next round."""
+        """Handles a part of the reply; after the last part the next round begins."""
         if more:
             return
         self.bought += 1
@@ -101,7 +101,7 @@ class Customer:
 
 
 def customer(path: str) -> None:
-    """The second process."""
+    """Runs the second process."""
     runner = ipc.SelectorTaskRunner()
     who = Customer(runner, path)
     runner.run()
@@ -110,7 +110,7 @@ def customer(path: str) -> None:
 
 
 def shop() -> None:
-    """The first process, which starts the second and ends with it."""
+    """Runs the first process, which starts the second and ends with it."""
     runner = ipc.SelectorTaskRunner()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/shop"

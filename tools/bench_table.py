@@ -3,7 +3,7 @@
     python tools/bench_table.py [NAME ...]
 
 A benchmark is a program `bench/NAME.py` that, with `--json`, prints one JSON object per
-row: `name`, `ours`, `peer`, `unit`, `ratio`. `ratio` is ours by the peer's.
+row: `name`, `ours`, `peer`, `unit`, `ratio`. `ratio` is `ours` divided by `peer`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ COLUMNS = ("benchmark", "row", "ours", "peer", "unit", "ratio")
 
 
 def benchmarks(names: list[str]) -> list[Path]:
-    """The named benchmarks, or all; modules with a leading underscore are helpers."""
+    """Return the named benchmarks, or all; modules with a leading underscore are helpers."""
     if names:
         return [BENCH / f"{name}.py" for name in names]
     return sorted(path for path in BENCH.glob("*.py") if not path.name.startswith("_"))
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows that a benchmark prints.
+    """Yield the rows that a benchmark prints.
 
     Raises:
-        subprocess.CalledProcessError: it failed; what it said stands on stderr.
+        subprocess.CalledProcessError: The benchmark failed; its error is on stderr.
     """
     command = [sys.executable, str(path), "--json"]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -40,12 +40,12 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def cell(value: object) -> str:
-    """A figure to three digits, anything else as it is."""
+    """Format a number with three digits, anything else unchanged."""
     return f"{value:,.3g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def main() -> int:
-    """Print the table; the status counts the benchmarks that failed."""
+    """Print the table; return the number of failed benchmarks."""
     table: list[tuple[str, ...]] = [COLUMNS]
     failed = 0
     for path in benchmarks(sys.argv[1:]):

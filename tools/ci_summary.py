@@ -2,10 +2,9 @@
 
     python tools/ci_summary.py RESULTS_FOLDER
 
-The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME` or
-`failed NAME` for each step. Tests count one by one; a step counts itself unless its
-failure shows already in a test of the same name's file (`python-3.12` and
-`python-3.12.xml`).
+The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME` or `failed NAME`
+for each step. Each test is counted. A step is counted only if the folder has no JUnit file of its
+name (`python-3.12.xml` for the step `python-3.12`), or if it failed without a failed test.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 
 
 def outcomes(path: Path) -> dict[str, str]:
-    """What became of each test of a JUnit file: `passed`, `failed` or `skipped`."""
+    """Return the result of each test of a JUnit file: `passed`, `failed` or `skipped`."""
     found = {}
     for case in ET.parse(path).iter("testcase") if path.exists() else ():
         children = {child.tag for child in case}
@@ -28,7 +27,7 @@ def outcomes(path: Path) -> dict[str, str]:
 
 
 def flaky_tests(folder: Path) -> list[str]:
-    """Tests that failed in a run and passed in its second one, with the run's name."""
+    """List the tests that failed in a run and passed in its rerun, with the run's name."""
     return [
         f"{path.stem} {name}"
         for path in sorted(folder.glob("again/*.xml"))
@@ -38,7 +37,7 @@ def flaky_tests(folder: Path) -> list[str]:
 
 
 def summarize(folder: Path) -> Counter[str]:
-    """All tests and steps of a run."""
+    """Count all tests and steps of a run."""
     tests = {
         path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
         for path in folder.glob("*.xml")

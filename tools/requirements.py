@@ -2,7 +2,7 @@
 
     python tools/requirements.py build lint test > requirements.txt
 
-Standard library only: it runs before there is anything else.
+It uses the standard library only: it runs before any package is installed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """The requirements of the named extras, in order.
+    """Return the requirements of the named extras, in order.
 
     Raises:
-        KeyError: there is no such extra.
+        KeyError: An extra does not exist.
     """
     table = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     return [requirement for extra in extras for requirement in table[extra]]

@@ -39,7 +39,7 @@ CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def site_path(source: str) -> str:
-    """The place in the site of a file of the repository; both as POSIX paths from their roots."""
+    """Returns the path in the site of a file of the repository; both are relative POSIX paths."""
     if source in PAGES:
         return PAGES[source]
     for folder, place in FOLDERS.items():
@@ -49,20 +49,20 @@ def site_path(source: str) -> str:
 
 
 def outside_pages() -> dict[str, str]:
-    """Sources outside of docs/ that become pages, with their places."""
+    """Returns the pages whose sources are outside of docs/, with their paths in the site."""
     fidl = (path.relative_to(ROOT).as_posix() for path in (ROOT / "stretto-fidl/docs").glob("*.md"))
     return {source: site_path(source) for source in [*PAGES, *fidl] if source != "README.md"}
 
 
 def target_of(source: str, link: str) -> str | None:
-    """The file of the repository that a link leads to; None for links to other servers."""
+    """Returns the file of the repository that a link leads to; None for links to other servers."""
     if re.match(r"[a-z]+:", link):
         return None
     return os.path.normpath(os.path.join(os.path.dirname(source), link))
 
 
 def rewritten(markdown: str, source: str) -> str:
-    """The text of a page, with links to places in the site."""
+    """Returns the text of a page, with links to paths in the site."""
     here = os.path.dirname(site_path(source)) or "."
 
     def place(match: re.Match[str]) -> str:
@@ -78,7 +78,7 @@ def rewritten(markdown: str, source: str) -> str:
 
 
 def linked_files(sources: list[str]) -> Iterator[str]:
-    """The files that pages link to and that are no pages: examples, pictures."""
+    """Yields the linked files that are not pages: examples, pictures."""
     for source in sources:
         for match in LINK.finditer(CODE.sub("", (ROOT / source).read_text("utf-8"))):
             target = target_of(source, match[2])
@@ -88,7 +88,7 @@ def linked_files(sources: list[str]) -> Iterator[str]:
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Adds the pages from outside of docs/ and the files that pages link to."""
-    from mkdocs.structure.files import File  # the tests of this module have no mkdocs
+    from mkdocs.structure.files import File  # here: the tests of this module run without mkdocs
 
     added = outside_pages()
     inside = [f"docs/{file.src_uri}" for file in files.documentation_pages()]

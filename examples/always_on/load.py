@@ -1,4 +1,4 @@
-"""Customers: threads that ask a server for one page after the other."""
+"""Customers: threads that request page after page from a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 
 PAGES = ("/apple/1", "/pear/5", "/plum/2")
 VISIT = 20
-"""So many pages over one connection."""
+"""The number of pages over one connection."""
 
 
 class Connection(http.client.HTTPConnection):
@@ -27,7 +27,7 @@ class Connection(http.client.HTTPConnection):
 
 
 class Load:
-    """So many customers, as long as the `with` block lasts."""
+    """A number of customers, active during the `with` block."""
 
     def __init__(self, path, customers=4):
         self.answers = self.failures = 0
@@ -37,7 +37,7 @@ class Load:
         self._threads = [threading.Thread(target=self._shop) for _ in range(customers)]
 
     def rate(self, seconds):
-        """Answers a second, during the next seconds."""
+        """Returns the number of answers per second during the next seconds."""
         before, begin = self.answers, time.monotonic()
         time.sleep(seconds)
         return (self.answers - before) / (time.monotonic() - begin)

@@ -1,12 +1,13 @@
-"""A server under load, recorded from outside while it serves.
+"""A server under load, recorded from outside while it runs.
 
     python examples/always_on/serve.py gunicorn
     python examples/always_on/serve.py uvicorn --seconds 5 --folder /tmp/traces
 
-Starts the tracing service, shop.py in two workers, and customers (load.py). Then, without a
-restart: nobody records; `stretto trace` records the shop's slices; another one, every function
-call; nobody records. It prints the commands that you would type, and how many answers a second
-there were meanwhile. The traces are for the Perfetto UI: `stretto view functions.pftrace`.
+Starts the tracing service, shop.py in two workers, and customers (load.py). Then there are four
+phases, without a restart of the server: no recording; `stretto trace` records the shop's slices;
+`stretto trace` records every function call; no recording. The program prints the commands to type,
+and the number of answers per second in each phase. Open the traces in the Perfetto UI: `stretto
+view functions.pftrace`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SERVERS = {
 
 @contextlib.contextmanager
 def running(command, environment, end=signal.SIGTERM):
-    """A process that is asked to end with the block."""
+    """Runs a process during the block, and ends it with a signal."""
     print("$", command, flush=True)
     words = [sys.executable, "-m", *shlex.split(command)]
     process = subprocess.Popen(words, cwd=HERE, env=environment)
@@ -61,7 +62,7 @@ def wait_until(condition, what):
 
 
 def query(environment):
-    """Who is connected, and which sessions run."""
+    """Returns the state of the service: its producers and its sessions."""
     command = [sys.executable, "-m", "stretto", "trace", "--query"]
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     return done.stdout
@@ -72,7 +73,7 @@ def measure(what, load, seconds):
 
 
 def record(kind, what, load, environment, options):
-    """What one does in another terminal; Ctrl-C ends the recording, and saves it."""
+    """Records the server as from another terminal; SIGINT ends the recording and saves it."""
     config, trace = HERE / f"{kind}.pbtxt", options.folder / f"{kind}.pftrace"
     command = shlex.join(["stretto", "trace", "-c", str(config), "--txt", "-o", str(trace)])
     with running(command, environment, signal.SIGINT):
@@ -81,7 +82,7 @@ def record(kind, what, load, environment, options):
 
 
 def serve(options, folder):
-    """Returns how many answers the customers missed."""
+    """Runs all phases; returns the number of missing answers."""
     environment = {
         **os.environ,
         "PERFETTO_PRODUCER_SOCK_NAME": f"{folder}/producer",
@@ -95,10 +96,10 @@ def serve(options, folder):
         wait_until(lambda: query(environment).count("track_event ") >= WORKERS, "the workers")
         with Load(address) as load:
             wait_until(lambda: load.answers, "an answer")
-            measure("nobody records", load, options.seconds)
+            measure("no recording", load, options.seconds)
             record("slices", "the shop's slices", load, environment, options)
             record("functions", "every function call", load, environment, options)
-            measure("nobody records", load, options.seconds)
+            measure("no recording", load, options.seconds)
     return load.failures
 
 

@@ -1,10 +1,10 @@
-"""A small shop behind HTTP. It is recorded while it serves: see serve.py.
+"""A small shop with an HTTP interface. It is recorded while it runs: see serve.py.
 
     uvicorn shop:app
     gunicorn shop:wsgi
 
-The one line that matters is `stretto.connect()`. Each worker that loads this module is a
-producer of its own.
+The only line for tracing is `stretto.connect()`. Each worker that loads this module is a producer
+of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ shop = stretto.Category("shop", description="What the shop does for its customer
 
 PRICES = {"apple": 30, "pear": 45, "plum": 20}
 QUERY_S = 0.001
-"""How long the database takes."""
+"""The time of a database query, in seconds."""
 
 
 def discount(price: int, number: int) -> int:
@@ -33,7 +33,7 @@ def price_of(item: str, number: int) -> int:
 
 
 def page(path: str) -> tuple[int, bytes]:
-    """Status and text of an address such as `/apple/3`."""
+    """Returns the status and the text of an address such as `/apple/3`."""
     with shop.slice("page", path=path):
         item, _, number = path.strip("/").partition("/")
         if item not in PRICES or not number.isdigit():
@@ -42,7 +42,7 @@ def page(path: str) -> tuple[int, bytes]:
 
 
 async def app(scope, _receive, send):
-    """ASGI."""
+    """The ASGI application."""
     with shop.slice("request"):
         await asyncio.sleep(QUERY_S)
         status, text = page(scope["path"])
@@ -52,7 +52,7 @@ async def app(scope, _receive, send):
 
 
 def wsgi(environ, start_response):
-    """WSGI."""
+    """The WSGI application."""
     with shop.slice("request"):
         time.sleep(QUERY_S)
         status, text = page(environ["PATH_INFO"])

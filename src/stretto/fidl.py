@@ -1,7 +1,7 @@
 """The former name of the package `stretto_fidl`, which the distribution stretto-fidl installs.
 
 `stretto.fidl` is the module `stretto_fidl`, and `stretto.fidl.codec` is the module
-`stretto_fidl.codec`: one set of modules and classes under two names. Nothing of it is loaded
+`stretto_fidl.codec`: one set of modules and classes under two names. `stretto_fidl` is not loaded
 before this module is imported. New code imports `stretto_fidl`.
 """
 
@@ -23,7 +23,7 @@ _PREFIX = f"{__name__}."
 
 
 class _AliasFinder:
-    """Finds `stretto.fidl.NAME` as the module `stretto_fidl.NAME`."""
+    """Finds `stretto.fidl.NAME` as an alias of the module `stretto_fidl.NAME`."""
 
     @staticmethod
     def find_spec(
@@ -36,7 +36,7 @@ class _AliasFinder:
 
 
 class _AliasLoader(Loader):
-    """Loads a module under its present name, and returns that very module.
+    """Loads a module under its present name, and returns the same module object.
 
     Args:
         name: The present name.
@@ -52,7 +52,8 @@ class _AliasLoader(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # It has been executed. The import system has just given it the alias's spec.
+        # The module has been executed before. The import system has just set the alias's spec.
+
         module.__spec__ = self._spec
 
 

@@ -96,10 +96,10 @@ def test_a_server_is_recorded_while_it_serves(oracle, repository, tmp_path, serv
     assert "Traceback" not in run.stderr
     rates = re.findall(r"  (.*): ([\d,]+) answers a second", run.stdout)
     assert [what for what, _ in rates] == [
-        "nobody records",
+        "no recording",
         "the shop's slices",
         "every function call",
-        "nobody records",
+        "no recording",
     ]
     assert all(int(rate.replace(",", "")) > 0 for _, rate in rates)
     assert "requests without an answer: 0" in run.stdout

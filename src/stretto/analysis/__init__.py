@@ -1,1 +1,1 @@
-"""Reading traces. Knows nothing of recording them."""
+"""Reading and converting traces. Independent of recording."""

@@ -4,8 +4,8 @@
     text ─┼── packets ─────┼── text
     json ─┘                └── json
 
-What isn't packets on either side goes by way of packets, in a temporary file. No trace is ever in
-memory as a whole.
+A conversion between two formats other than packets makes packets first, in a temporary file. A
+trace is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PACKET_START = re.compile(rb"\n(?:[\x80-\xff]{0,4}[\x00-\x7f])")
 
 
 def format_of_name(name: str) -> str | None:
-    """The format that the ending of a file's name says, if any."""
+    """Return the format that belongs to a file name's extension; None if unknown."""
     for ending, found in _ENDINGS.items():
         if name.lower().endswith(ending):
             return found
@@ -61,21 +61,21 @@ def format_of_name(name: str) -> str | None:
 
 
 def format_of_start(start: bytes) -> str | None:
-    """The format that the first `SNIFFED_BYTES` of a file show, if they do."""
+    """Return the format detected in the first `SNIFFED_BYTES` of a file; None if not detected."""
     if start.startswith((MAGIC_BYTES, BIG_ENDIAN_MAGIC_BYTES)):
         return FXT
     if _TEXT_START.match(start):
         return TEXT
-    if _JSON_START.match(start):  # a packet of 123 bytes begins with a brace, too
+    if _JSON_START.match(start):  # checked exactly: a 123-byte packet begins with "\n{"
         return JSON
     return PFTRACE if _PACKET_START.match(start) else None
 
 
 def format_of_file(name: str, start: bytes) -> str | None:
-    """The format of a file, by its first `SNIFFED_BYTES`; by its name where they don't show it."""
+    """Return the format of a file by its first `SNIFFED_BYTES`, or else by its name."""
     shown, named = format_of_start(start), format_of_name(name)
     if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
-        return named  # an empty line, too, may begin a packet
+        return named  # undecided: an empty first line may also be the start of a packet
     return shown
 
 
@@ -85,15 +85,15 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
     Args:
         file: The trace.
         source: Its format, one of `FORMATS`.
-        write: Takes the result, in pieces.
-        target: Its format, another one.
-        name: Of the file, for errors.
+        write: Called with each part of the result.
+        target: The format of the result; not `source`.
+        name: The name of the file, for error messages.
 
     Returns:
-        What was written, and what was left out.
+        Counts of the records that were written and of those that were left out.
 
     Raises:
-        ConfigError: A text or JSON isn't what it should be; it says where.
+        ConfigError: A text or JSON trace is malformed; the message says where.
         DecodeError: An FXT trace is of a big-endian machine.
     """
     if source == PFTRACE:

@@ -5,8 +5,8 @@
     …
     ]}
 
-The mapping is protobuf's; only one packet is in memory at a time. Chrome's JSON, an array of events
-or an object with `traceEvents`, is something else, and refused.
+The mapping is protobuf's. Only one packet is in memory at a time. Chrome's JSON format, an array of
+events or an object with `traceEvents`, is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 START, SEPARATOR, END = '{"packet":[\n', ",\n", "\n]}\n"
 _READ_CHARS = 1 << 18
 _MAX_PACKET_CHARS = 1 << 30
-"""Of a packet of 64 MiB, the largest that is read of a trace, a byte takes six at most."""
+"""Enough for the largest packet that is read, 64 MiB: a byte takes at most six characters."""
 _HEAD = re.compile(r'\s*\{\s*"packet"\s*:\s*\[')
 _MAX_HEAD_CHARS = 1000
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
@@ -38,7 +38,7 @@ def write_packets(packets: Iterable[TracePacket], write: Callable[[str], object]
     """Write packets as JSON.
 
     Returns:
-        How many they are.
+        The number of packets.
     """
     count = 0
     write(START)
@@ -51,16 +51,16 @@ def write_packets(packets: Iterable[TracePacket], write: Callable[[str], object]
 
 
 def parse_packets(file: TextIO) -> Iterator[TracePacket]:
-    """The packets of a JSON text.
+    """Parse the packets of a JSON text.
 
     Raises:
-        ConfigError: It is none, or not of a trace; it says which packet is wrong.
+        ConfigError: It isn't JSON, or not a trace; the message says which packet is wrong.
     """
     return _Parser(file).packets()
 
 
 class _Parser:
-    """Looks at one piece of a text after the other; only a packet's pieces are kept."""
+    """Splits a text into packets block by block; only the blocks of one packet are in memory."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -78,7 +78,7 @@ class _Parser:
             number += 1
 
     def _find_packet(self, number: int) -> bool:
-        """Go to the next packet; False at the end of the text."""
+        """Move to the start of the next packet; return False at the end of the text."""
         while True:
             between = _BETWEEN.match(self._text, self._at)
             start = between.end() if between is not None else self._at
@@ -94,7 +94,7 @@ class _Parser:
             return False
 
     def _packet_text(self) -> str:
-        """Go past the object that begins here."""
+        """Return the text of the object that begins here, and move behind it."""
         pieces, size, braces = [], 0, _Braces()
         while not (end := braces.end_in(self._text, self._at)):
             pieces.append(self._text[self._at :])
@@ -108,14 +108,16 @@ class _Parser:
 
 
 class _Braces:
-    """Finds the end of an object that comes in pieces; each piece is looked at once."""
+    """Finds the end of an object in a text that comes in blocks. Each block is scanned once."""
 
     def __init__(self) -> None:
         self._depth = 0
-        self._open = ""  # how the string began that the last piece ended in
+        self._open = ""  # the start of a string that continues in the next block
 
     def end_in(self, piece: str, start: int) -> int:
-        """Where in a piece, from `start` on, the object ends; 0 if it doesn't."""
+        """Return the position behind the object's end in a block; 0: the end is in a
+        later block.
+        """
         text, shift = self._open + piece, len(self._open)
         self._open = ""
         for token in _TOKEN.finditer(text, start):
@@ -152,5 +154,5 @@ def _complaint(text: str) -> str:
         if len(text) < _READ_CHARS:
             return f"this is no JSON, line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, RecursionError):
-        pass  # a number of thousands of digits, or braces within braces
+        pass  # a number is too long, or the nesting is too deep
     return 'this is no trace: it should begin with {"packet":['

@@ -1,4 +1,4 @@
-"""A trace as packets: Perfetto's format, or Fuchsia's, and either of them packed by gzip."""
+"""Opens a trace as packets: Perfetto's or Fuchsia's format, compressed by gzip or not."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _REFUSALS = {
 
 @contextmanager
 def open_trace(path: str) -> Iterator[BinaryIO]:
-    """The packets of a trace; `-` is standard input.
+    """Open the packets of a trace file; `-` is standard input.
 
     Raises:
         OSError: The file can't be read.
-        DecodeError: It is no trace.
+        DecodeError: The file is not a trace.
     """
     if path == STANDARD_INPUT:
         if sys.stdin is None:
@@ -49,13 +49,13 @@ def open_trace(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_packets(file: BufferedReader) -> Iterator[BinaryIO]:
-    """The packets of a trace; FXT is converted, in a temporary file.
+    """Open the packets of a trace; FXT is converted into a temporary file.
 
     Args:
         file: The trace, at its beginning.
 
     Raises:
-        DecodeError: It is no trace, or its compression is damaged.
+        DecodeError: The file is not a trace, or its compression is damaged.
     """
     if not file.peek(len(_GZIP_START)).startswith(_GZIP_START):
         with _unpacked(file) as packets:

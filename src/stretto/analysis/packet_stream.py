@@ -1,4 +1,4 @@
-"""The packets of a file as messages, one after the other; compressed ones are unpacked."""
+"""The packets of a file as messages, in their order; compressed packets are decompressed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _READ_BYTES = 1 << 20
 
 
 class PacketStream:
-    """Iterate over it once.
+    """An iterable over the packets of a trace, for one iteration.
 
     Args:
         file: The trace, opened for reading bytes.
 
     Attributes:
-        damaged: Packets, and parts of the file, that can't be read.
+        damaged: The number of unreadable packets and file areas.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -32,7 +32,7 @@ class PacketStream:
         self.damaged = 0
 
     def __iter__(self) -> Iterator[TracePacket]:
-        """The packets."""
+        """Iterate over the packets."""
         tokens: Tokenizer[bytes] = Tokenizer(marker=SYNC_MARKER)
         while piece := self._file.read(_READ_BYTES):
             yield from self._packets(tokens.append(piece), packed=True)
@@ -40,7 +40,7 @@ class PacketStream:
         self.damaged += tokens.errors
 
     def _packets(self, encoded: Iterable[bytes], *, packed: bool) -> Iterator[TracePacket]:
-        """What is packed may hold packets, and nothing that is packed again."""
+        """Decode packets. Compressed packets inside of compressed packets are not decompressed."""
         for data in encoded:
             try:
                 packet = TracePacket.decode(data)

@@ -1,16 +1,16 @@
-"""RPC messages of a trace, put together to calls by their flows.
+"""The RPC calls of a trace, assembled from messages by their flows.
 
     send request ----> receive request        the handler's slice
                           |
     receive reply <---- send reply            instants
 
     queueing   from send to the handler's begin
-    service    from there to the first reply, or to the handler's end where none was sent
+    service    from there to the first reply, or to the handler's end if none was sent
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
-A message is any slice or instant with the arguments `role` and `method`, whoever wrote it; one of
-which only one end is in the trace is unmatched, and so are both ends of one that has no flow.
-Times are BOOTTIME nanoseconds.
+Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
+if the trace contains only its sending or only its receiving, or if these have no flow. Times are
+BOOTTIME nanoseconds.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _MAX_PARENTS = 32
 
 @dataclass(slots=True)
 class Message:
-    """One end of a message."""
+    """The sending or the receiving of a message."""
 
     role: str
     method: str
-    """With its service, if it names one: `Greeter.SayHello`."""
+    """The method, with its service if that is known: `Greeter.SayHello`."""
     kind: str
     timestamp: int
     track: int
     flow: int
-    """0: it has none."""
+    """The id of the flow; 0 if there is none."""
     end: int = 0
 
 
@@ -49,7 +49,7 @@ class Message:
 class Call:
     """A request with its reply, a one-way message, an event, or a further part of a reply.
 
-    What isn't in the trace is None.
+    Messages that are missing in the trace are None.
     """
 
     method: str
@@ -61,10 +61,10 @@ class Call:
 
     @property
     def matched(self) -> bool:
-        """Both ends of the message are there, and of its reply if there is any.
+        """Whether the message, and its reply if there is any, were both sent and received.
 
-        A reply that arrived has been sent, though not every server can tell when: an abort in
-        `grpc.aio` is on its way before the handler ends, and its arrow begins at the handler.
+        A reply that was received counts as sent. Not every server can record the sending: an abort
+        in `grpc.aio` is sent before the handler ends, and its arrow begins at the handler.
         """
         if self.kind == "reply":
             return self.reply_sent is not None and self.reply_received is not None
@@ -73,24 +73,24 @@ class Call:
 
     @property
     def parts(self) -> list[Message]:
-        """What is in the trace."""
+        """The messages of the call that are in the trace."""
         all_parts = (self.sent, self.received, self.reply_sent, self.reply_received)
         return [part for part in all_parts if part is not None]
 
     @property
     def is_loose(self) -> bool:
-        """A single end of a message without a flow: nothing says what it belongs to."""
+        """Whether this is a single message without a flow, which can't be joined to others."""
         parts = self.parts
         return len(parts) == 1 and not parts[0].flow
 
     @property
     def queueing_ns(self) -> int | None:
-        """Between sender and handler."""
+        """The time from sending to the handler's begin."""
         return _between(self.sent, self.received)
 
     @property
     def service_ns(self) -> int | None:
-        """In the handler, until it answers."""
+        """The time from the handler's begin to the first reply, or to the handler's end."""
         if self.received is None:
             return None
         end = self.reply_sent.timestamp if self.reply_sent is not None else self.received.end
@@ -98,7 +98,7 @@ class Call:
 
     @property
     def latency_ns(self) -> int | None:
-        """Until the sender has its answer; without an answer, until the message arrives."""
+        """The time from sending to the arrival of the reply, or of a message without reply."""
         if self.kind == "reply":
             return _between(self.reply_sent, self.reply_received)
         return _between(self.sent, self.reply_received if self.kind == "request" else self.received)
@@ -112,17 +112,17 @@ def _between(first: Message | None, second: Message | None) -> int | None:
 
 @dataclass(slots=True)
 class RpcFlows:
-    """What a trace tells of its RPC."""
+    """The RPC calls of a trace."""
 
     calls: list[Call] = field(default_factory=list)
     damaged: int = 0
-    """Packets and events that couldn't be read."""
+    """The number of unreadable packets and events."""
     places: dict[int, str] = field(default_factory=dict)
-    """Names of tracks: process, and thread or track."""
+    """Names of tracks, by uuid: the process, and the thread or track."""
 
 
 def read_rpc_flows(file: BinaryIO) -> RpcFlows:
-    """Read the messages of a trace, and put them together."""
+    """Read the messages of a trace, and assemble them to calls."""
     events = TrackEvents(file)
     messages = _messages(events)
     places = {uuid: _place(uuid, events) for uuid in {each.track for each in messages}}
@@ -130,7 +130,7 @@ def read_rpc_flows(file: BinaryIO) -> RpcFlows:
 
 
 def _messages(events: TrackEvents) -> list[Message]:
-    """All messages in the order of time, with the ends of their slices."""
+    """Return all messages sorted by time, with the ends of their slices."""
     found: list[tuple[int, int, int, Message | None]] = []
     for event in events:
         if event.kind in (BEGIN, INSTANT):
@@ -190,9 +190,9 @@ def _calls(messages: list[Message]) -> list[Call]:
         is_reply = message.kind == "reply"
         part = _PARTS[message.role, is_reply]
         call = waiting.get(message.flow) if message.flow else None
-        # Ids of other schemes come back: a part that is there already begins anew.
+        # Some schemes reuse ids: a message that the call has already begins a new call.
         if call is None or getattr(call, part) is not None:
-            # Only a flow tells a further part of a reply from the first one.
+            # Without a flow a first reply can't be distinguished from a further one.
             kind = "request" if is_reply and not message.flow else message.kind
             call = Call(message.method, kind)
             calls.append(call)
@@ -203,7 +203,7 @@ def _calls(messages: list[Message]) -> list[Call]:
 
 
 def _place(uuid: int, events: TrackEvents) -> str:
-    """The process and the thread or track."""
+    """Return the names of a track and of its parents, from the process down."""
     names: list[str] = []
     for _ in range(_MAX_PARENTS):
         track = events.tracks.get(uuid)

@@ -1,4 +1,4 @@
-"""RPC calls by method: counts, percentiles, the slowest, and those with one end only."""
+"""RPC calls by method: counts, percentiles, the slowest calls, and the unmatched ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """Nearest-rank percentiles in nanoseconds; None where nothing was measured."""
+    """Nearest-rank percentiles in nanoseconds; None if there are no measured values."""
 
     p50: int | None = None
     p90: int | None = None
@@ -25,11 +25,11 @@ class Durations:
 
     @classmethod
     def of(cls, durations: Iterable[int | None]) -> Durations:
-        """Of these; None isn't counted."""
+        """Compute the percentiles of durations; None values are ignored."""
         known = sorted(duration for duration in durations if duration is not None)
         if not known:
             return cls()
-        # The smallest value that at least so many percent are not above.
+        # Nearest rank: the smallest value such that `percent` % of all values are at most it.
         ranks = [-(-len(known) * percent // 100) - 1 for percent in PERCENTILES]
         p50, p90, p99 = (known[rank] for rank in ranks)
         return cls(p50, p90, p99, known[-1])
@@ -37,24 +37,24 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class MethodSummary:
-    """All calls of a method and kind.
+    """All calls of one method and kind.
 
-    Of loose ends only their number is known: as many calls are counted as there are ends of one
-    side.
+    Messages without a flow can't be joined to calls, so the number of these calls is estimated: it
+    is the number of messages sent or of messages received, whichever is greater.
     """
 
     method: str
     kind: str
     count: int
     unmatched: int
-    """Calls of which an end is missing, or whose ends can't be joined."""
+    """The number of calls with a missing message, or with messages that can't be joined."""
     latency: Durations
     queueing: Durations
     service: Durations
 
 
 def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
-    """Those whose method, with its service or without, matches a pattern with `*` and `?`."""
+    """Select the calls whose method matches a pattern with `*` and `?`, with or without service."""
     return [
         call
         for call in calls
@@ -63,7 +63,7 @@ def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
 
 
 def by_method(calls: Sequence[Call]) -> list[MethodSummary]:
-    """A summary of each method and kind, the most frequent ones first."""
+    """Summarize the calls of each method and kind; the most frequent ones come first."""
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in calls:
         groups.setdefault((call.method, call.kind), []).append(call)
@@ -86,18 +86,21 @@ def _summary(method: str, kind: str, group: Sequence[Call]) -> MethodSummary:
 
 
 def _calls_of(loose: Sequence[Call]) -> int:
-    """How many calls there were at least; of one there may be several replies."""
+    """Return the least number of calls for messages without a flow.
+
+    A call may have several replies, so replies count only if there is nothing else.
+    """
     sent = sum(call.sent is not None for call in loose)
     received = sum(call.received is not None for call in loose)
     return max(sent, received) or int(bool(loose))
 
 
 def slowest(calls: Sequence[Call]) -> list[Call]:
-    """The calls whose latency is known, the greatest first."""
+    """Return the calls with known latency, the slowest first."""
     known = [call for call in calls if call.latency_ns is not None]
     return sorted(known, key=lambda call: -(call.latency_ns or 0))
 
 
 def unmatched(calls: Sequence[Call]) -> list[Call]:
-    """Calls of which an end is missing."""
+    """Return the calls with missing messages."""
     return [call for call in calls if not call.matched]

@@ -1,11 +1,11 @@
-"""Sorts more than fits into memory.
+"""Sorts more entries than fit into memory.
 
     add ──> in memory, up to a limit ──> sorted, as a run, into a temporary file
                                               │
     iterate <── the runs, merged <────────────┘
 
-It can be iterated several times, also while another iteration goes on. What has equal keys keeps
-the order in which it came. Memory holds one limit's worth, and a piece of each run.
+A spool can be iterated several times, also by several iterators at once. Entries with equal keys
+keep their order. Memory holds at most the entries up to the limit, and one block of each run.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PIECE_ENTRIES = 256
 
 
 class Spool:
-    """Entries in the order of their keys. Close it, or use it in a `with`.
+    """Entries in the order of their keys. Close the spool, or use it in a `with` statement.
 
     Args:
-        max_entries: How many to hold in memory.
+        max_entries: The number of entries to hold in memory.
     """
 
     def __init__(self, *, max_entries: int = _MAX_ENTRIES) -> None:
@@ -46,7 +46,7 @@ class Spool:
         self._end = 0
 
     def __len__(self) -> int:
-        """How many were added."""
+        """Return the number of added entries."""
         return self._count
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Delete all entries."""
         self._entries.clear()
         self._runs.clear()
         if self._fd >= 0:
@@ -69,9 +69,9 @@ class Spool:
         """Add an entry.
 
         Args:
-            key: Keys are of equal length.
+            key: A tuple; all keys have the same length.
             value: Numbers, strings, bytes, None, and tuples of these.
-            size: Its bytes, if they may be many.
+            size: The size of large members, in bytes; 0 if all are small.
         """
         self._entries.append((key, self._count, value))
         self._count += 1
@@ -99,7 +99,7 @@ class Spool:
             yield from marshal.loads(os.pread(self._fd, size, start))
 
     def __iter__(self) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Keys and values, sorted. Nothing may be added meanwhile."""
+        """Iterate over (key, value), sorted. Nothing may be added during an iteration."""
         self._entries.sort()
         runs = [self._run(run) for run in self._runs]
         for key, _, value in heapq.merge(*runs, self._entries):

@@ -6,9 +6,10 @@ r"""A trace in the text form of its messages, packet by packet.
     }
     packet { … }
 
-Only one packet is in memory at a time; the dialect is that of `stretto.protozero.text_format`.
-Traceconv writes fields that it doesn't know by their numbers (`124: "\010\001"`), and we do in a
-comment. Their types don't show, so they can't be read back: such lines are left out.
+Only one packet is in memory at a time. The syntax is that of `stretto.protozero.text_format`.
+Traceconv writes unknown fields by their numbers (`124: "\010\001"`), Stretto writes them in a
+comment. Neither shows the field's type, so unknown fields can't be read back: such lines are left
+out.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _MAX_PACKET_CHARS = 1 << 30
-"""Of a packet of 64 MiB, the largest that is read of a trace, a byte takes four in a string."""
+"""Enough for the largest packet that is read, 64 MiB: a byte takes at most four characters."""
 _MAX_HEAD_CHARS = 1000
-# What may be long repeats without a way back (`++`, `*+`): it would take memory, or time.
+# Possessive repeats (`++`, `*+`): backtracking in long texts would take much memory and time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|#.*|[{}]')
 _HEAD = re.compile(r"\s*+;?\s*+packet\s*+:?\s*+")
 _NUMBERED = re.compile(r'\s*+(?:# )?[0-9]++:\s*+(?:"(?:[^"\\]++|\\.)*+"|[-+.\w]++)\s*+')
@@ -35,22 +36,22 @@ _BLANK = re.compile(r"[\s;]*+(?:#.*)?\s*+")
 
 
 def packet_text(packet: TracePacket) -> str:
-    """A packet's text."""
+    """Return a packet in text form."""
     return f"packet {{\n{format_text(packet, 2)}}}\n"
 
 
 def parse_packets(
     lines: Iterable[str], name: str, unknown: Counter[str] | None = None
 ) -> Iterator[TracePacket]:
-    """The packets of a text.
+    """Parse the packets of a text.
 
     Args:
-        lines: Of the text, each with its end.
-        name: Of the file, for errors.
+        lines: The lines of the text, with their line ends.
+        name: The name of the file, for error messages.
         unknown: Counts the fields that are left out.
 
     Raises:
-        TextFormatError: With the places in the text that are wrong.
+        TextFormatError: The text is malformed; the message names the lines.
     """
     scanner = _Scanner(name)
     for line in lines:
@@ -64,7 +65,7 @@ def parse_packets(
 
 
 class _Scanner:
-    """Finds where packets begin and end; what is between is for the real parser."""
+    """Finds the start and the end of each packet, and passes its text to the parser."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -76,7 +77,7 @@ class _Scanner:
         self._depth = 0
 
     def feed(self, line: str) -> Iterator[TracePacket]:
-        """Go over the next line."""
+        """Scan the next line."""
         self._line += 1
         at = 0
         for token in _TOKEN.finditer(line):
@@ -100,7 +101,7 @@ class _Scanner:
         self._head, self._body, self._size, self._start = "", StringIO(), 0, self._line
 
     def _keep(self, rest: str) -> None:
-        """Keep what the last line holds of a packet, or of what stands before one."""
+        """Store the rest of a line: a part of a packet, or text before the next one."""
         if self._depth > 0:
             self._body.write(rest)
             self._size += len(rest)
@@ -110,7 +111,7 @@ class _Scanner:
             self._give_up()
 
     def end(self) -> None:
-        """There are no more lines."""
+        """Check that no packet is open. Call after the last line."""
         if self._depth or self._head.strip():
             self._give_up()
 
@@ -132,5 +133,5 @@ def _packet(body: str, name: str, line: int) -> TracePacket:
     try:
         return parse_text(body, TracePacket, name)
     except TextFormatError:
-        # Once more with what stands before it, as empty lines: so that the places are right.
+        # Parse again below empty lines, so that the error message has the file's line numbers.
         return parse_text("\n" * (line - 1) + body, TracePacket, name)

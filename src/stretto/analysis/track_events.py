@@ -1,10 +1,10 @@
-"""The track events of a trace, one after the other, with all that is interned filled in.
+"""The track events of a trace in the order of the file, with interned data resolved.
 
     packets -> per sequence: names, defaults, clock -> Event
 
-In the order of the file; times are BOOTTIME, in nanoseconds, by the snapshot of clocks before
-them. Packets that need a state which was lost, or which are damaged, are counted and left out.
-Values of annotations are decoded when asked for.
+Times are converted to BOOTTIME nanoseconds by the clock snapshot before the event. Damaged packets,
+and packets that need a lost incremental state, are counted and left out. Values of annotations are
+decoded on request.
 
 Source: docs/formats/track_events.md, "Fields".
 """
@@ -79,7 +79,7 @@ _OTHERS = (
     "sys_stats",
     "track_event.legacy_event",
 )
-"""What packets may hold that are no events in this sense."""
+"""Fields of packets with other data than events."""
 _packet = select(TracePacket, *_FIELDS)
 _packet_and_others = select(TracePacket, *_FIELDS, *_OTHERS)
 
@@ -92,29 +92,29 @@ class Event(NamedTuple):
     track: int
     timestamp: int
     flows: list[int]
-    """Ids of the flows that go through it, and of those that end here."""
+    """Ids of the flows that go through the event, then of those that end at it."""
     annotations: list[bytes]
     names: dict[int, str]
-    """Of interned annotations, as they are now: use `arguments` before the next event."""
+    """Current names of interned annotations: use `arguments` before the next event is read."""
     texts: dict[int, str]
-    """Values of interned annotations, as they are now."""
+    """Current values of interned annotations."""
     categories: list[str]
     ending: list[int]
-    """Those of `flows` that end here."""
+    """The flows among `flows` that end at the event."""
     value: int | float | None
-    """A counter's."""
+    """The value of a counter."""
 
     def arguments(self) -> dict[str, Any]:
-        """The annotations whose values are plain.
+        """Return the annotations with plain values, by name.
 
         Raises:
-            DecodeError: They are damaged.
+            DecodeError: The annotations are damaged.
         """
         return dict(_annotation(each, self.names) for each in self.annotations)
 
 
 class _MachineClocks:
-    """Clocks of the machine, by snapshots of them beside BOOTTIME."""
+    """Conversion of the machine's clocks to BOOTTIME, by clock snapshots."""
 
     def __init__(self) -> None:
         self._snapshots: dict[int, tuple[list[int], list[int]]] = {}
@@ -123,7 +123,7 @@ class _MachineClocks:
         return clock_id == BOOTTIME or clock_id in self._snapshots
 
     def add(self, clock_id: int, timestamp: int, boottime: int) -> None:
-        """Note a snapshot."""
+        """Add a clock's value from a snapshot."""
         times, offsets = self._snapshots.setdefault(clock_id, ([], []))
         if len(times) < _MAX_SNAPSHOTS:
             at = bisect_right(times, timestamp)
@@ -131,7 +131,7 @@ class _MachineClocks:
             offsets.insert(at, boottime - timestamp)
 
     def boottime(self, clock_id: int, timestamp: int) -> int:
-        """A time as BOOTTIME, by the snapshot before it; as it is if there is none."""
+        """Convert a time to BOOTTIME by the snapshot before it; unchanged without a snapshot."""
         if clock_id not in self._snapshots:
             return timestamp
         times, offsets = self._snapshots[clock_id]
@@ -139,7 +139,7 @@ class _MachineClocks:
 
 
 class _Clock:
-    """A clock of a sequence, told by a snapshot."""
+    """A clock of a sequence, defined by a snapshot."""
 
     __slots__ = ("base", "incremental", "last", "machine", "multiplier")
 
@@ -150,7 +150,7 @@ class _Clock:
         self.incremental = incremental
         self.last = value * multiplier
         self.base = base
-        """What to add for the time of the clock `machine`."""
+        """The offset from this clock to the clock `machine`, in nanoseconds."""
         self.machine = machine
 
     def machine_time(self, timestamp: int) -> int:
@@ -203,7 +203,7 @@ class _Sequence:
         )
 
     def add_clocks(self, data: bytes, machine: _MachineClocks) -> None:
-        """Note a snapshot of clocks: of the sequence's own ones, and of the machine's."""
+        """Add a clock snapshot, of both the sequence's own clocks and the machine's clocks."""
         clocks = {clock.clock_id: clock for clock in ClockSnapshot.decode(data).clocks}
         if BOOTTIME in clocks:
             for clock_id, clock in clocks.items():
@@ -225,7 +225,7 @@ class _Sequence:
                 )
 
     def boottime(self, timestamp: int, clock_id: int | None, machine: _MachineClocks) -> int:
-        """A time of one of the sequence's clocks, or of the machine's, as BOOTTIME."""
+        """Convert a time of one of the sequence's or the machine's clocks to BOOTTIME."""
         clock_id = clock_id or self.clock_id
         clock = self.clocks.get(clock_id)
         if clock is None:
@@ -234,17 +234,17 @@ class _Sequence:
 
 
 class TrackEvents:
-    """Iterate over it once.
+    """An iterable over the track events of a trace, for one iteration.
 
     Args:
         file: The trace, opened for reading bytes.
-        count_others: Count in `others` what else there is; it takes a little longer.
+        count_others: Whether to count packets with other data in `others`; this takes more time.
 
     Attributes:
-        others: Packets of other data, by the names of their fields.
-        skipped: Events left out: their sequence's state was lost.
-        damaged: Packets, or parts of the file, that can't be read.
-        tracks: Descriptors of tracks, encoded, by uuid; the last one that came.
+        others: The number of packets with other data, by the names of their fields.
+        skipped: The number of events left out because their incremental state was lost.
+        damaged: The number of unreadable packets and file areas.
+        tracks: The latest track descriptors by uuid.
     """
 
     def __init__(self, file: BinaryIO, *, count_others: bool = False) -> None:
@@ -258,7 +258,7 @@ class TrackEvents:
         self.tracks: dict[int, TrackDescriptor] = {}
 
     def __iter__(self) -> Iterator[Event]:
-        """The events."""
+        """Iterate over the events."""
         tokens: Tokenizer[tuple[Any, ...]] = Tokenizer(self._select, SYNC_MARKER)
         while piece := self._file.read(_READ_BYTES):
             yield from self._events(tokens.append(piece), packed=True)
@@ -266,7 +266,7 @@ class TrackEvents:
         self.damaged += tokens.errors
 
     def _events(self, rows: Iterator[tuple[Any, ...]], *, packed: bool) -> Iterator[Event]:
-        """What is packed may hold events, and nothing that is packed again."""
+        """Convert rows to events. Compressed packets inside of compressed packets are not read."""
         for row in self._readable(rows):
             event = None
             try:
@@ -282,7 +282,7 @@ class TrackEvents:
                 yield event
 
     def _readable(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Damaged packets are counted, and the next ones read."""
+        """Skip and count damaged packets."""
         while True:
             try:
                 yield from rows
@@ -312,7 +312,7 @@ class TrackEvents:
         if track is not None:
             descriptor = TrackDescriptor.decode(track)
             self.tracks[descriptor.uuid] = descriptor
-        # An incremental clock goes on with packets of any kind.
+        # Converted even if unused: an incremental clock advances with each packet.
         time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id, self._machine)
         if kind is None:
             return None
@@ -338,10 +338,10 @@ class TrackEvents:
 
 
 def inflated(data: bytes) -> bytes:
-    """Compressed packets, as the file would hold them.
+    """Decompress compressed packets.
 
     Raises:
-        DecodeError: They aren't compressed by deflate, or are too many.
+        DecodeError: The data isn't in deflate format, or too large when decompressed.
     """
     inflater = zlib.decompressobj()
     try:

@@ -1,4 +1,4 @@
-"""Fields of a message that its schema doesn't know: a form with names can't say them."""
+"""Fields that a message's schema doesn't define. Text and JSON forms can't represent them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def count_unknown_fields(message: Message) -> int:
-    """How many there are in a message and those within it."""
+    """Return the number of unknown fields of a message and its nested messages."""
     count = sum(1 for _ in Decoder(message.unknown_fields)) if message.unknown_fields else 0
     fields = message.LAYOUT.by_key
     for name, value in vars(message).items():

@@ -4,7 +4,7 @@
     records         its records as Python values
     arguments       typed arguments: bytes <-> values
     record_reader   file -> records           record_writer   records -> file
-    flow_chains     which slices a flow joins
+    enclosing       finds the slice of each point of a flow
     importer        records -> packets        exporter        packets -> records
 
 Source: the public specification, fuchsia.dev/fuchsia-src/reference/tracing/trace-format.

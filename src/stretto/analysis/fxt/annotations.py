@@ -1,9 +1,9 @@
-"""Perfetto's annotations, to arguments and back.
+"""Conversion between Perfetto's debug annotations and FXT's arguments.
 
-FXT's arguments are flat: what is nested gets names like `request.headers[0]`, as in the trace
-processor's tables (see `nested_names`); where an event would have more than 15, it becomes one text
-of JSON. Perfetto has no ids of kernel objects, which become numbers, and no bytes, which become
-hexadecimal text.
+FXT's arguments are flat: a nested value gets a name like `request.headers[0]`, as in the trace
+processor's tables (see `nested_names`). If an event would have more than 15 arguments, each nested
+annotation becomes one argument: a JSON text. Perfetto has no ids of kernel objects: they become
+numbers. It has no bytes: they become hexadecimal text.
 
 Source: docs/formats/track_events.md, "Fields".
 """
@@ -44,12 +44,14 @@ _annotation = select(
 
 
 class AnnotationReader:
-    """Args:
-        names: Interned names.
-        texts: Interned values.
+    """Converts encoded annotations to arguments.
+
+    Args:
+        names: Interned names, by id.
+        texts: Interned string values, by id.
 
     Attributes:
-        too_deep: Values that were left out, since they are nested in too many.
+        too_deep: The number of values left out because they are nested deeper than MAX_DEPTH.
     """
 
     __slots__ = ("_names", "_texts", "too_deep")
@@ -60,15 +62,15 @@ class AnnotationReader:
         self.too_deep = 0
 
     def arguments(self, data: bytes, prefix: str = "", depth: int = 0) -> Iterator[Argument]:
-        """The arguments that an encoded annotation is.
+        """Yield the arguments of an encoded annotation.
 
         Args:
             data: The annotation.
-            prefix: The path of what it is an entry of, and a point.
-            depth: In how many it is nested.
+            prefix: The path of the enclosing value, with a dot at its end; "" at the top.
+            depth: The number of enclosing values.
 
         Raises:
-            DecodeError: It is none.
+            DecodeError: The annotation is malformed.
         """
         row = _annotation(data)
         iid, name = row[:2]
@@ -98,7 +100,7 @@ class AnnotationReader:
 
 
 def _argument(name: str, kind: int, value: float | str) -> Argument:
-    """Of integers, those that fit are of the smaller type."""
+    """Return an argument; an integer that fits into 32 bits gets the 32-bit type."""
     if kind == fxt.INT64 and -(1 << 31) <= cast("int", value) < 1 << 31:
         return Argument(name, fxt.INT32, value)
     if kind == fxt.UINT64 and cast("int", value) < 1 << 32:
@@ -107,7 +109,7 @@ def _argument(name: str, kind: int, value: float | str) -> Argument:
 
 
 def as_text(arguments: list[Argument]) -> list[Argument]:
-    """Those of one annotation as one: what is nested becomes a text of JSON."""
+    """Reduce an annotation to one argument for each name; a nested value becomes JSON text."""
     found = []
     for name, node in nest(arguments):
         if isinstance(node, tuple):
@@ -125,7 +127,7 @@ def _values(node: Node) -> object:
 
 
 def write_node(entry: DebugAnnotation.Writer, node: Node) -> None:
-    """Write a value, or those that are nested, into an annotation."""
+    """Write a value, plain or nested, into an annotation."""
     if isinstance(node, dict):
         for name, below in node.items():
             with entry.add_dict_entries() as inner:

@@ -1,6 +1,6 @@
-"""Typed arguments, to bytes and back.
+"""Encoding and decoding of typed arguments.
 
-header word    bits 0-3 type, 4-15 words in all, 16-31 reference to the name,
+header word    bits 0-3 type, 4-15 number of words, 16-31 reference to the name,
                32-63 the value of a small type, the size of bytes, the reference of a text
 name           if inline
 value          a word, or padded bytes, if the type has one
@@ -29,10 +29,10 @@ _DOUBLE = struct.Struct("<d")
 
 
 def read_arguments(words: Words, count: int) -> tuple[Argument, ...]:
-    """The next arguments of a record; those of unknown types are left out.
+    """Read the next `count` arguments of a record; those of unknown types are left out.
 
     Raises:
-        DecodeError: One reaches beyond the record, or is shorter than its type.
+        DecodeError: An argument reaches beyond the record, or is shorter than its type.
     """
     found = []
     for _ in range(count):
@@ -80,7 +80,7 @@ _READERS: dict[int, Callable[[Words, int], int | float | str | bytes | None]] = 
 
 
 def argument_of(name: str, value: object) -> Argument | None:
-    """The argument of the smallest type that holds a value; None if no type does."""
+    """Return an argument of the smallest type that can hold the value; None if no type can."""
     if value is None:
         return Argument(name, fxt.NULL, None)
     if isinstance(value, bool):
@@ -105,12 +105,12 @@ def _integer(name: str, value: int) -> Argument | None:
 
 
 def encode_argument(argument: Argument, name_reference: Refer, text_reference: Refer) -> bytes:
-    """The bytes of an argument.
+    """Encode an argument.
 
     Args:
-        argument: Its value is of its type.
-        name_reference: Gives what refers to a name, and what of it stands inline.
-        text_reference: The same for a value.
+        argument: Its value has its type.
+        name_reference: Returns the reference for a name, and the bytes to write inline.
+        text_reference: The same for a text value.
     """
     name, inline = name_reference(argument.name)
     high, value = _encoded(argument, text_reference)
@@ -120,7 +120,7 @@ def encode_argument(argument: Argument, name_reference: Refer, text_reference: R
 
 
 def _encoded(argument: Argument, text_reference: Refer) -> tuple[int, bytes]:
-    """The upper half of the header, and what follows."""
+    """Return the upper half of the header, and the bytes of the value."""
     _, kind, value = argument
     if isinstance(value, str):
         return text_reference(value)

@@ -1,14 +1,15 @@
 """Messages of Zircon's channels, as its kernel traces them: category `kernel:ipc`.
 
-    ChannelMessage   a duration of no length for each message written or read: `ordinal`
-    ChannelFlow      the flow's point in it
+    ChannelMessage   a zero-length duration for each message written or read: `ordinal`
+    ChannelFlow      a point of the message's flow, inside the duration
 
     zx_channel_call       begin ─── step ─── step ─── end       one flow of four points
-    any other message     begin ─── end                         and another one for its reply
+    any other message     begin ─── end                         its reply has another flow
 
-A flow's id says by its bit 31 whether it was made of a transaction id; then the reply has the same
-one, and goes from the process that read the request. Here they become messages as `stretto flows`
-knows them: with `role`, `kind` and `method`, and a name which `stretto fidl symbolize` finds.
+Bit 31 of a flow's id is set if the id was made from a transaction id. Then the reply has the same
+id, and is sent by the process that read the request. Here the messages get the arguments that
+`stretto flows` expects: `role`, `kind` and `method`; and a name that `stretto fidl symbolize` can
+replace.
 
 Source: the `kernel:ipc` events of Fuchsia's channel dispatcher.
 """
@@ -29,9 +30,9 @@ _CALL = (("send", "request"), ("receive", "request"), ("send", "reply"), ("recei
 
 
 def message_name(arguments: tuple[tuple[str, int, object], ...]) -> str | None:
-    """The name of a message, by the arguments of its duration.
+    """Return the name of a message, from the arguments of its duration; None if it has none.
 
-    Fuchsia's own tools add a `method` to the ordinals that they know.
+    Fuchsia's own tools add a `method` to the ordinals that they can resolve.
     """
     values = {name: value for name, _, value in arguments}
     method, ordinal = values.get("method"), values.get("ordinal")
@@ -41,18 +42,18 @@ def message_name(arguments: tuple[tuple[str, int, object], ...]) -> str | None:
 
 
 class ChannelRoles:
-    """Tells what the points of a flow are."""
+    """Determines the role of each point of a channel's flows."""
 
     def __init__(self) -> None:
         self._readers: dict[int, int] = {}
 
     def role(self, kind: int, flow: Flow, process: int) -> tuple[str, str]:
-        """The role and kind of a message.
+        """Return the role and the kind of a message.
 
         Args:
             kind: FLOW_BEGIN, FLOW_STEP or FLOW_END.
-            flow: Its flow; the point is counted already.
-            process: Of the thread that wrote or read it.
+            flow: The flow of the message; it already counts this point.
+            process: The process that wrote or read the message.
         """
         if kind == fxt.FLOW_STEP:
             return _CALL[1 if flow.points % 2 == 0 else 2]

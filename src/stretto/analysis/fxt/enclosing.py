@@ -1,15 +1,17 @@
-"""Finds the slice that each point of a flow joins.
+"""Finds the slice to which each point of a flow belongs.
 
-A point is a record of its own, somewhere within its duration. In Perfetto's packets it belongs to
-the BEGIN or the END of the slice, and its order among the points of its flow is that of these:
+In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets it
+belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
+points:
 
     S  [..... begin .....]              BEGIN of S
                   T  [.. end ..]        BEGIN of T: later than that of S
     S  [..... begin ........ end ...]   END of S: its BEGIN would be before T
 
-So points move to their slice's BEGIN, if that isn't before the previous point, else to its END. A
-flow may have several points in one slice: an arrow to itself. Events go by their position in the
-order of time; what this finds is sorted by position in turn.
+So a point is put on its slice's BEGIN, unless that is before the flow's previous point; then it is
+put on the slice's END. A flow may have several points in one slice: an arrow from the slice to
+itself. Events are identified by their position in the order of time. The resulting points are
+sorted by that position.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ class _Slice:
         self.timestamp = timestamp
         self.is_instant = is_instant
         self.late: list[tuple[int, bool]] | None = None
-        """Points that move to its END."""
+        """Points to put on its END."""
 
     def has_room(self) -> bool:
-        """Whether its END, if it has one, can take another point."""
+        """Whether the slice can take another point on its END. An instant has no END."""
         return not self.is_instant and len(self.late or ()) < _MAX_LATE_POINTS
 
 
@@ -55,16 +57,19 @@ class _Thread:
     def __init__(self) -> None:
         self.slices: list[_Slice] = []
         self.deeper = 0
-        """Open slices beyond the limit."""
+        """The number of open slices beyond the limit."""
         self.instant: _Slice | None = None
-        """The last event, if it is one."""
+        """The thread's last event, if that was an instant."""
 
 
 class EnclosingSlices:
-    """Args:
-    points: Gets an entry for each point: by the position of its event, the flow's id, whether it
-        ends there, and the role and kind of a channel's message.
-    outcome: Gets what isn't found.
+    """Assigns the points of flows to slices.
+
+    Args:
+        points: Receives an entry for each point. Its key is the position of the event; its value is
+            the flow's id, whether the flow ends there, and the role and kind of a channel's
+            message.
+        outcome: Counts the points whose slice is not found.
     """
 
     def __init__(self, points: Spool, outcome: Outcome) -> None:
@@ -75,7 +80,7 @@ class EnclosingSlices:
         self._roles = ChannelRoles()
 
     def add(self, position: int, timestamp: int, entry: tuple[Any, ...]) -> None:
-        """Add the next event."""
+        """Process the next event."""
         kind, process, number, category, name, _, flow_id = entry
         if fxt.ASYNC_BEGIN <= kind <= fxt.ASYNC_END or kind == fxt.COUNTER:
             return
@@ -155,7 +160,7 @@ class EnclosingSlices:
         return False
 
     def finish(self) -> None:
-        """There are no more events: what waited for the END of its slice is left out."""
+        """Count the points of slices that never ended as left out. Call after the last event."""
         for thread in self._threads.values():
             late = sum(len(each.late or ()) for each in thread.slices)
             self._outcome.leave_out("flow points in durations that never end", late)

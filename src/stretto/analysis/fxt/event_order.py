@@ -1,15 +1,15 @@
-"""Events of a file, put into the order of time, so that slices nest and flows find theirs.
+"""Sorting of a file's events by time, so that slices nest and each flow point follows its slice.
 
-FXT's records come in any order. A duration that is written when it is over (complete) stands behind
-whatever happened in it; it is taken apart here, to a beginning and an end. Of what happens at the
-same time,
+FXT's records come in any order. A complete duration is written when it ends: its record follows
+those of the events inside it. It is split here into a beginning and an end. Events with the same
+time are sorted like this:
 
-    0  ends of complete durations come first,
-    1  then beginnings of complete durations, the longest first,
-    2  then all others, in the order of the file.
+    0  ends of complete durations,
+    1  beginnings of complete durations, the longest first,
+    2  all others, in the order of the file.
 
-So a flow that was written before the duration that encloses it still finds it. A complete duration
-of no length is an instant.
+So a flow point that was written before its enclosing duration comes after the duration's beginning.
+A complete duration of length zero becomes an instant.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _ENDS, _BEGINNINGS, _OTHERS = range(3)
 
 
 def add_event(spool: Spool, event: Event) -> bool:
-    """Add an event to a spool, as one or two entries: its fields up to `id`, but for the time.
+    """Add an event to a spool, as one or two entries of all fields up to `id` except the time.
 
     Returns:
-        False: its times are impossible.
+        False if the event's times are out of range.
     """
     start = event.timestamp
     complete = event.type == fxt.DURATION_COMPLETE

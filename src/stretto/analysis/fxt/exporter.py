@@ -1,18 +1,18 @@
-"""Perfetto's packets to FXT.
+"""Conversion of Perfetto's packets to FXT.
 
     packets ──> events, sorted by time ──> records
-              (on disk, if need be)
+              (on disk, if they are many)
 
     slice                     duration begin, duration end
-    instant                   instant; with flows a duration of no length, as these join durations
-    flow_ids                  flow begin if none of this id is under way, else flow step
+    instant                   instant; with flows a zero-length duration, as flows join durations
+    flow_ids                  flow begin if no flow with this id is open, else flow step
     terminating_flow_ids      flow end
     counter                   counter with the argument `value`
     track                     thread, see `track_threads`
 
-Which point begins a flow depends on those before it in time, and a trace's packets are in another
-order: so all is sorted first. A flow's record stands behind its slice's, as readers expect it.
-That events were lost is marked by the event of a provider whose buffer was full.
+The first point of a flow in time begins it, and a trace's packets are not in the order of time: so
+all events are sorted first. A flow's record follows the record of its slice, as readers expect. If
+events were lost, the trace gets a provider event "buffer filled".
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 PROVIDER = 1
 FLOW_CATEGORY, FLOW_NAME = "stretto", "flow"
-"""The same for all points of a flow: some readers join only these."""
+"""The same for all points of a flow: some readers join points only if these are equal."""
 _MAX_FLOWS = 1 << 20
 _MAX_TIMESTAMP = (1 << 63) - 1
 _KINDS = {BEGIN: fxt.DURATION_BEGIN, END: fxt.DURATION_END, INSTANT: fxt.INSTANT}
 
 
 def export_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
-    """Convert a trace of packets.
+    """Convert a trace of packets to FXT.
 
     Args:
         file: The trace.
-        write: Takes the FXT trace, in pieces.
+        write: Called with each part of the FXT trace.
 
     Returns:
-        What was written, and what was left out.
+        Counts of the records that were written and of those that were left out.
     """
     outcome = Outcome()
     events = TrackEvents(file, count_others=True)
@@ -89,7 +89,7 @@ def _write_names(records: RecordWriter, names: Iterable[Name], outcome: Outcome)
 
 
 class _Reading:
-    """Makes events into entries of the spool, which stand for themselves."""
+    """Converts events to entries of the spool, with all interned data resolved."""
 
     def __init__(self, events: TrackEvents, spool: Spool, outcome: Outcome) -> None:
         self._events = events
@@ -159,7 +159,7 @@ class _Reading:
 
 
 class _Writing:
-    """Makes entries of the spool into records; they come in the order of time."""
+    """Converts entries of the spool, in the order of time, to records."""
 
     def __init__(self, records: RecordWriter, threads: TrackThreads, outcome: Outcome) -> None:
         self._records = records

@@ -1,9 +1,9 @@
-"""Which points belong to one flow.
+"""Decides which points belong to the same flow.
 
-A flow's id is of whoever begins it. Several processes may count from 1, each for itself; so an id
-that is begun by a second process while the first one's is under way is another flow, and gets an
-id of its own. A step or an end is of its own process's flow if there is one, else of the one that
-there is; of several it can't be said, and it is left out.
+The process that begins a flow chooses its id. Several processes may count from 1 independently. So
+if a second process begins a flow with an id that is in use, this is a second flow, and gets a new
+id. A step or an end belongs to the flow of its own process if there is one, else to the only flow
+with this id. If several other processes have a flow with this id, the point is left out.
 
     begin 7 by A ─── step 7 by B ─── end 7 by A        one flow, over two processes
     begin 7 by A ─── begin 7 by B ─── end 7 by B       two flows
@@ -18,16 +18,16 @@ _MAX_ENDED = 1 << 12
 
 
 class Flow:
-    """A flow that is under way.
+    """A flow that has begun and not ended.
 
     Attributes:
-        id: In the packets.
-        number: In the records.
-        process: Which began it.
-        points: How many it has so far.
-        last: Where the last one is: the position of its slice.
-        is_reply: Of a channel's message: it is the answer to one.
-        ordered: Later points can still be put behind those that are there.
+        id: The flow's id in the packets.
+        number: The flow's id in the records.
+        process: The process that began the flow.
+        points: The number of points so far.
+        last: The position of the slice of the latest point; -1 if there is none.
+        is_reply: Whether the flow is the reply to a message of a channel.
+        ordered: Whether later points can still be put behind the existing ones.
     """
 
     __slots__ = ("id", "is_reply", "last", "number", "ordered", "points", "process")
@@ -43,23 +43,24 @@ class Flow:
 
 
 class FlowScopes:
-    """The flows that are under way, a bounded number of them: the oldest ones are forgotten."""
+    """The open flows. Their number is bounded: the oldest ones are forgotten."""
 
     def __init__(self) -> None:
         self._flows: dict[int, list[Flow]] = {}
         self._used_up: dict[int, None] = {}
         self._ended_at: dict[int, int] = {}
-        """The slices in which flows ended lately, by their numbers."""
+        """The slices in which the latest flows ended, by the flows' numbers."""
         self._made = 0
 
     def begin(self, number: int, process: int, position: int) -> Flow:
-        """A flow begins.
+        """Begin a flow.
 
         Args:
-            number: In the records.
-            process: Which begins it.
-            position: The slice in which it begins. Packets put a slice's ends of flows last: if one
-                of this number has ended there, this is another id.
+            number: The flow's id in the records.
+            process: The process that begins the flow.
+            position: The slice in which the flow begins. The packets of a slice name the flows that
+                end there last: if a flow of this number has ended in the same slice, the new one
+                gets another id.
         """
         others = self._flows.get(number)
         flow_id = number
@@ -75,7 +76,7 @@ class FlowScopes:
         return flow
 
     def find(self, number: int, process: int) -> Flow | None:
-        """The flow to which a step or an end belongs, if that can be said."""
+        """Return the flow to which a step or an end belongs; None if there is none, or several."""
         flows = self._flows.get(number, ())
         for flow in flows:
             if flow.process == process:
@@ -83,19 +84,19 @@ class FlowScopes:
         return flows[0] if len(flows) == 1 else None
 
     def end(self, flow: Flow, position: int | None) -> None:
-        """A flow is over.
+        """End a flow.
 
         Args:
-            flow: Which one.
-            position: The slice whose packets say so; None: none does, and its id must not come
-                again.
+            flow: The flow.
+            position: The slice whose packets name the end; None if no packet does: then the id must
+                not be used again.
         """
         if position is None:
             self._used_up[flow.number] = None
             if len(self._used_up) > _MAX_FLOWS:
                 self._used_up.pop(next(iter(self._used_up)))
         else:
-            self._ended_at.pop(flow.number, None)  # to make it the youngest
+            self._ended_at.pop(flow.number, None)  # the new entry has to be the last one
             self._ended_at[flow.number] = position
             if len(self._ended_at) > _MAX_ENDED:
                 self._ended_at.pop(next(iter(self._ended_at)))

@@ -1,14 +1,14 @@
-"""The numbers of the format.
+"""Numbers of the FXT format.
 
-A file is a sequence of records of 64-bit words, little-endian; the first word of each says what
-it is, and how many words it has:
+A file is a sequence of records of little-endian 64-bit words. The first word of each record has its
+type and its number of words:
 
     bits  0-3   type of the record
-    bits  4-15  words in all (4-35 in a large record)
-    bits 16-63  as the type says
+    bits  4-15  number of words (bits 4-35 in a large record)
+    bits 16-63  depend on the type
 
-Strings and threads are references: to a table that earlier records filled, or inline, behind the
-words of the record. Text and bytes are padded with zeros to whole words.
+Strings and threads are references: to a table that earlier records have filled, or to inline data
+behind the record's own words. Text and bytes are padded with zeros to whole words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGE = 15
 
 PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = range(1, 5)
 BUFFER_FILLED = 0
-"""Of provider events."""
+"""The type of the provider event that reports lost records."""
 
 INSTANT, COUNTER, DURATION_BEGIN, DURATION_END, DURATION_COMPLETE = range(5)
 ASYNC_BEGIN, ASYNC_INSTANT, ASYNC_END = range(5, 8)
@@ -44,14 +44,14 @@ MAX_TEXT_BYTES = 32000
 MAX_STRINGS = 0x7FFF
 MAX_THREADS = 0xFF
 INLINE = 0x8000
-"""Bit of a string reference: what is left of it is the length of the text."""
+"""A bit of string references: if set, the other bits are the length of the inline text."""
 
 OUR_PROVIDER = "stretto"
-"""Of converted traces: names of their arguments are paths, see `nested_names`."""
+"""The provider of converted traces; in these, argument names are paths (`nested_names`)."""
 
 DEFAULT_TICKS_PER_SECOND = 1_000_000_000
 
 
 def padded(size: int) -> int:
-    """A size in bytes, up to whole words."""
+    """Return a size in bytes, rounded up to whole words."""
     return (size + 7) & ~7

@@ -1,18 +1,18 @@
-"""FXT to Perfetto's packets.
+"""Conversion of FXT to Perfetto's packets.
 
     records ──> names of kernel objects
-            ──> events, sorted by time ──> points of flows, by the slice they join ─┐
-                      └──────────────────────────────────────────────────────> packets
+            ──> events, sorted by time ──> points of flows, by their slice ─┐
+                      └──────────────────────────────────────────────> packets
 
     duration begin, end, complete      BEGIN and END
-    flow begin, step; flow end         flow_ids; terminating_flow_ids of the slice around them
+    flow begin, step; flow end         flow_ids; terminating_flow_ids of the enclosing slice
     instant, counter                   INSTANT, COUNTER on a track for each argument
     async begin, instant, end          events on a track of the operation
-    ChannelMessage, ChannelFlow        a message as `stretto flows` knows it: see `channel_messages`
-    blobs of Perfetto's packets        handed on as they are
+    ChannelMessage, ChannelFlow        a message for `stretto flows`: see `channel_messages`
+    blobs of Perfetto's packets        copied
 
-What is larger than memory is sorted on disk. Times of all providers are taken as they are: they
-share one clock.
+Data larger than memory is sorted on disk. The times of all providers are used unchanged: the
+providers share one clock.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _KINDS = {
 
 
 def import_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
-    """Convert an FXT trace.
+    """Convert an FXT trace to packets.
 
     Args:
         file: The trace.
-        write: Takes the packets, in pieces.
+        write: Called with each part of the packets.
 
     Returns:
-        What was written, and what was left out.
+        Counts of the packets that were written and of the records that were left out.
 
     Raises:
         DecodeError: It is a trace of a big-endian machine.
@@ -84,7 +84,7 @@ def import_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
         joined = _Joined(points)
         for position, ((timestamp, *_), entry) in enumerate(events):
             writing.add(timestamp, entry, joined.at(position))
-        blobs.hand_on(write)
+        blobs.write_all(write)
     outcome.leave_out("processes and threads without room for their names", tracks.refused)
     return outcome
 
@@ -109,10 +109,10 @@ def _read(
 
 
 def _as_ours(event: Event, provider: str) -> Event:
-    """An event as if we had converted it.
+    """Return the event as our exporter would have written it.
 
-    Then names of arguments are paths, and what is null has no value; in those of others names have
-    no parts, and null is the text that it is shown as.
+    In traces of our exporter, argument names are paths, and a null argument has no value. In traces
+    of other programs a name is one part of a path, and null becomes the text "null".
     """
     if provider == fxt.OUR_PROVIDER or not event.arguments or event.type == fxt.COUNTER:
         return event
@@ -124,7 +124,7 @@ def _as_ours(event: Event, provider: str) -> Event:
 
 
 class _Blobs:
-    """Perfetto's packets in blobs: those of one name belong together, and follow at the end."""
+    """Blobs that hold Perfetto's packets, joined by name. They are written after all events."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -138,7 +138,7 @@ class _Blobs:
             file.close()
 
     def add(self, blob: Blob) -> None:
-        """Keep a part of a blob."""
+        """Store a part of a blob."""
         if blob.type != fxt.PERFETTO_BLOB:
             self._outcome.leave_out("blobs of other data")
             return
@@ -149,8 +149,8 @@ class _Blobs:
             self._files[blob.name] = tempfile.TemporaryFile(prefix="stretto-")  # noqa: SIM115
         self._files[blob.name].write(blob.data)
 
-    def hand_on(self, write: Callable[[bytes], object]) -> None:
-        """Write what there is."""
+    def write_all(self, write: Callable[[bytes], object]) -> None:
+        """Write the packets of all blobs."""
         for file in self._files.values():
             file.seek(0)
             while data := file.read(_COPY_BYTES):
@@ -159,14 +159,14 @@ class _Blobs:
 
 
 class _Joined:
-    """The points that events were found to have; ask in the order of positions."""
+    """The points of each event. Positions have to be requested in ascending order."""
 
     def __init__(self, points: Spool) -> None:
         self._points = iter(points)
         self._next = next(self._points, None)
 
     def at(self, position: int) -> list[Point]:
-        """The points of the event at a position."""
+        """Return the points of the event at a position."""
         found: list[Point] = []
         while self._next is not None and self._next[0][0] == position:
             flow_id, ends, role, kind = self._next[1]
@@ -176,7 +176,7 @@ class _Joined:
 
 
 class _Writing:
-    """Makes entries into packets."""
+    """Converts entries of the spool to packets."""
 
     def __init__(self, packets: PacketWriter, tracks: ThreadTracks, outcome: Outcome) -> None:
         self._packets = packets
@@ -184,7 +184,7 @@ class _Writing:
         self._outcome = outcome
 
     def add(self, timestamp: int, entry: tuple[Any, ...], points: list[Point]) -> None:
-        """Write an event; a flow's record has been joined to another one."""
+        """Write an event with its flow points; a flow's own record is skipped."""
         kind, process, thread, category, name, arguments, number = entry
         if kind == fxt.COUNTER:
             self._counter(timestamp, process, name, number, arguments)
@@ -245,7 +245,7 @@ class _Writing:
 def _message(
     name: str, arguments: tuple[tuple[str, int, Any], ...], points: list[Point]
 ) -> tuple[str, tuple[tuple[str, int, Any], ...]]:
-    """The name and arguments of a channel's message."""
+    """Return the name and the arguments of a channel's message."""
     method = message_name(arguments)
     if method is None:
         return name, arguments

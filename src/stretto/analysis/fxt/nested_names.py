@@ -1,4 +1,4 @@
-"""Names of flat arguments that say where in a nested one a value stands, and back.
+"""Names of flat arguments that are paths into a nested value, and their conversion.
 
     request.id = 7                     request ┬ id = 7
     request.headers[0] = "a"    <──>           ├ headers ─ [ "a", "b" ]
@@ -6,12 +6,12 @@
     request."x.y" = 1
     "http.method" = "GET"              http.method = "GET"
 
-As in TOML, a part of a path is quoted if it is empty or has one of `.[]"`; within quotes a
-backslash stands before a quote or a backslash. So every path says one thing. Only traces that we
-converted have paths; in those of others a dot is a character like any other.
+As in TOML, a part of a path is quoted if it is empty or contains one of `.[]"`; within quotes, a
+backslash precedes a quote or a backslash. So every path has one meaning. Only traces that Stretto
+converted have paths: in those of other programs a dot is an ordinary character.
 
-What no longer belongs together (elements before this one were left out, a path was cut) keeps its
-path for a name.
+If the other parts of a nested value are missing (earlier elements were left out, a path was cut),
+the argument stays flat, with its path as its name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_DEPTH = 20
 
 
 def path_of(name: str) -> str:
-    """The path of what isn't nested; or a part of a longer one."""
+    """Return the path of a name: quoted if it has special characters."""
     if _BARE.fullmatch(name):
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -46,7 +46,7 @@ def path_of(name: str) -> str:
 def nest(
     arguments: Iterable[tuple[str, int, float | str | bytes | None]],
 ) -> list[tuple[str, Node]]:
-    """Names and what they stand for, in the order in which they came.
+    """Convert flat arguments to nested ones: (name, value) pairs in the order of the arguments.
 
     Args:
         arguments: Paths, types and values; those of one nested value follow each other.
@@ -63,7 +63,7 @@ def nest(
 
 
 def _parts(path: str) -> list[str | int]:
-    """Names, and numbers of elements; the path itself, if it is none."""
+    """Split a path into names and element numbers; an invalid path is returned as one name."""
     parts: list[str | int] = []
     position = 0
     while position < len(path):
@@ -80,7 +80,7 @@ def _parts(path: str) -> list[str | int]:
 
 
 def _insert(node: Any, parts: list[str | int], leaf: Leaf) -> bool:
-    """Put a leaf where it belongs; False: there is no such place."""
+    """Insert a leaf into a nested value; return False if the path doesn't fit into the value."""
     for at, part in enumerate(parts):
         if isinstance(node, tuple) or isinstance(node, list) != isinstance(part, int):
             return False
@@ -99,7 +99,7 @@ def _insert(node: Any, parts: list[str | int], leaf: Leaf) -> bool:
 
 
 def _made_of(parts: list[str | int], leaf: Leaf) -> Node | None:
-    """What holds a leaf, and nothing else; None: it isn't the first element of its list."""
+    """Return a new nested value with one leaf; None if the leaf isn't the first of its list."""
     node: Node = leaf
     for part in reversed(parts):
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""What became of a trace that was converted."""
+"""The result of a conversion."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Outcome:
-    """Counts, by words for a reader."""
+    """Counts of converted and lost data, by a description for the user."""
 
     made: Counter[str] = field(default_factory=Counter)
-    """What was written."""
+    """Counts of what was written."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """What couldn't be carried over, and what was damaged."""
+    """Counts of data that couldn't be converted, or was damaged."""
 
     def leave_out(self, what: str, count: int = 1) -> None:
-        """Count what couldn't be carried over."""
+        """Count data that couldn't be converted."""
         if count:
             self.left_out[what] += count

@@ -1,4 +1,4 @@
-"""Writes track events as packets of one sequence; names are interned while there is room.
+"""Writes track events as packets of one sequence, with names interned in bounded tables.
 
 Source: docs/formats/track_events.md, "Fields".
 """
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
     Arguments = Iterable[tuple[str, int, float | str | bytes | None]]
     Joined = Iterable[tuple[int, bool]]
-    """Ids of flows, and whether they end."""
+    """Ids of flows, each with whether the flow ends here."""
 
 SEQUENCE = 0x7F787400
-"""Of trusted_packet_sequence_id: "fxt", far from those that a service gives."""
+"""The trusted_packet_sequence_id: "fxt" in hexadecimal, far above the ids of services."""
 _CLEARED, _NEEDS_STATE = 1, 2
 _MAX_NAMES = 1 << 14
 _PACKET = 1
 
 
 class _Names:
-    """Names of one kind, by number."""
+    """The interned names of one field, with their ids."""
 
     __slots__ = ("new", "numbers")
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.new: list[tuple[int, str]] = []
-        """What the next packet has to tell."""
+        """The entries to write with the next packet."""
 
     def number(self, name: str) -> int:
-        """A number, or 0 if there is no room."""
+        """Return the id of a name; 0 if the table is full."""
         number = self.numbers.get(name, 0)
         if not number and len(self.numbers) < _MAX_NAMES and len(name) < 1024:
             number = self.numbers[name] = len(self.numbers) + 1
@@ -49,8 +49,10 @@ class _Names:
 
 
 class PacketWriter:
-    """Args:
-    write: Takes the encoded packets of a trace.
+    """Writes descriptors and events.
+
+    Args:
+        write: Called with the encoded packets of a trace.
     """
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
@@ -64,7 +66,7 @@ class PacketWriter:
         self._write(wire.bytes_field(_PACKET, packet.finish()))
 
     def process(self, uuid: int, pid: int, name: str) -> None:
-        """Describe a process."""
+        """Write the descriptor of a process track."""
         packet = TracePacket.Writer()
         with packet.set_track_descriptor() as track:
             track.set_uuid(uuid)
@@ -75,7 +77,7 @@ class PacketWriter:
         self._finish(packet)
 
     def thread(self, uuid: int, parent: int, pid: int, tid: int, name: str) -> None:
-        """Describe a thread."""
+        """Write the descriptor of a thread track."""
         packet = TracePacket.Writer()
         with packet.set_track_descriptor() as track:
             track.set_uuid(uuid)
@@ -88,7 +90,7 @@ class PacketWriter:
         self._finish(packet)
 
     def track(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
-        """Describe another track; without a parent if that is 0."""
+        """Write the descriptor of another track; `parent` 0: it has no parent."""
         packet = TracePacket.Writer()
         with packet.set_track_descriptor() as track:
             track.set_uuid(uuid)
@@ -142,7 +144,7 @@ class PacketWriter:
         self._finish(packet)
 
     def counter(self, timestamp: int, track: int, value: float) -> None:
-        """Write a counter's value."""
+        """Write a value of a counter."""
         packet = self._packet(timestamp)
         with packet.set_track_event() as event:
             event.set_type(4)

@@ -1,16 +1,16 @@
-"""Reads the records of a file, one after the other.
+"""Reads the records of a file in their order.
 
-    file -> pieces -> records of the format -> tables of the provider   strings, threads, clock
-                                            -> Record                   all else
+    file -> blocks -> FXT records -> tables of the provider   strings, threads, clock
+                                  -> Record                   all other records
 
 Rules
-- A file is hostile: every length is checked against its record, every record against the file,
-  and what it can fill is bounded: one record, the tables of `_MAX_PROVIDERS` providers, and
-  `_MAX_STRING_BYTES` of text in all of them.
-- Damage costs the record in which it is. A record says how long it is; where one claims to have no
-  words at all, reading goes on at the next word.
+- A file is hostile: every length is checked against its record, and every record against the file.
+  Memory is bounded: one record, the tables of `_MAX_PROVIDERS` providers, and `_MAX_STRING_BYTES`
+  of text in all of them.
+- A damaged record is lost, and the next one is read. A record starts with its own length; if that
+  is zero, reading continues at the next word.
 - Times are nanoseconds: ticks are converted by the provider's rate.
-- What isn't understood is skipped, and counted by its kind.
+- Records of unknown types are skipped, and counted by their kind.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _KINDS = {
     fxt.PROFILER: "profiler records",
     fxt.LARGE: "large blobs",
 }
-"""Of records that are skipped."""
+"""Names of the skipped record types."""
 
 
 class _Provider:
-    """What a provider's records refer to."""
+    """The tables that a provider's records refer to."""
 
     __slots__ = ("id", "name", "strings", "threads", "ticks_per_second")
 
@@ -71,15 +71,15 @@ class _Provider:
 
 
 class RecordReader:
-    """Iterate over it once.
+    """An iterable over the records of a trace, for one iteration.
 
     Args:
         file: The trace, opened for reading bytes.
 
     Attributes:
-        skipped: Records that aren't understood, by their kind.
-        damaged: Records that couldn't be read, and stretches of the file that are none.
-        refused: Entries of tables that had no room.
+        skipped: The number of unknown records, by their kind.
+        damaged: The number of unreadable records, and of file areas that hold no records.
+        refused: The number of table entries for which there was no room.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -103,16 +103,16 @@ class RecordReader:
 
     @property
     def provider(self) -> int:
-        """The id of the provider of the record that came last."""
+        """The id of the provider of the latest record."""
         return self._provider.id
 
     @property
     def provider_name(self) -> str:
-        """The name of that provider."""
+        """The name of the provider of the latest record."""
         return self._provider.name
 
     def __iter__(self) -> Iterator[Record]:
-        """The records.
+        """Iterate over the records.
 
         Raises:
             DecodeError: It is a trace of a big-endian machine.
@@ -127,7 +127,7 @@ class RecordReader:
                 header = int.from_bytes(data[position : position + 8], "little")
                 end = position + self._size(header)
                 if end > len(data):
-                    if header & 0xF == fxt.LARGE:  # it may be larger than memory
+                    if header & 0xF == fxt.LARGE:  # a large record may exceed the memory
                         over, position = end - len(data), len(data)
                         self.skipped[_KINDS[fxt.LARGE]] += 1
                     break
@@ -142,7 +142,7 @@ class RecordReader:
             data, position = data[position:] + piece, 0
 
     def _size(self, header: int) -> int:
-        """The bytes of a record; what claims to have none is passed over by one word."""
+        """Return a record's size in bytes; one word for a record whose length is zero."""
         words = header >> 4 & (0xFFFF_FFFF if header & 0xF == fxt.LARGE else 0xFFF)
         if words:
             self._in_void = False
@@ -192,7 +192,7 @@ class RecordReader:
         self._provider = self._providers[number]
 
     def _drop(self, number: int) -> None:
-        """Forget a provider's tables, if there are any."""
+        """Delete a provider's tables, if there are any."""
         provider = self._providers.pop(number, None)
         if provider is not None:
             self._string_bytes -= sum(map(len, provider.strings.values()))

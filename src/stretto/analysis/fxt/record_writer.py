@@ -4,11 +4,11 @@
     writer.initialization()  writer.kernel_object(…)  writer.event(…)
 
 Rules
-- A text gets an entry in the string table when it comes for the second time: those that come once
-  (most values of arguments) would only displace others. The tables hold what came first; whatever
-  finds them full stands inline.
-- A record has 32,760 bytes at most, and 15 arguments: names have 2,000 bytes, texts 24,000.
-  What is too long is cut, and what doesn't fit left out: `cut` and `left_out` count it.
+- A text gets an entry in the string table at its second use: most argument values are used only
+  once, and would fill the table. Entries are never replaced; when a table is full, further texts
+  and threads are written inline.
+- A record has at most 32,760 bytes and 15 arguments; a name has at most 2,000 bytes, a text 24,000.
+  Longer texts are cut, and arguments that don't fit are left out: `cut` and `left_out` count them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
     from stretto.analysis.fxt.records import Argument, Event, Thread
 
 _MAX_CANDIDATES = 1 << 16
-"""Texts remembered for having come once."""
+"""The number of remembered texts that were used once."""
 _MAX_ENTRY_BYTES = 512
 _MAX_NAME_BYTES, _MAX_VALUE_BYTES = 2000, 24000
-"""So that a category, a name, and an argument always fit into one record."""
+"""With these limits a category, a name, and an argument always fit into one record."""
 _MAX_RECORD_BYTES = fxt.MAX_RECORD_WORDS * fxt.WORD_BYTES
 _MASK64 = (1 << 64) - 1
 
 
 class RecordWriter:
-    """Args:
-        write: Takes bytes, in order. The first ones are the magic number.
+    """Writes the records of one trace.
+
+    Args:
+        write: Called with the bytes of the file, in order. The magic number comes first.
 
     Attributes:
-        cut: Texts that were longer than a record has room for.
-        left_out: Arguments for which a record had no room.
+        cut: The number of texts that were too long for a record.
+        left_out: The number of arguments that didn't fit into their record.
     """
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
@@ -52,7 +54,7 @@ class RecordWriter:
         write(fxt.MAGIC_BYTES)
 
     def provider_info(self, number: int, name: str) -> None:
-        """Introduce the provider of what follows; its tables are empty."""
+        """Begin the records of a provider; its tables are empty."""
         data = self._bounded(name, 0xFF)
         self._record(fxt.METADATA, fxt.PROVIDER_INFO | number << 4 | len(data) << 36, _pad(data))
         self._strings.clear()
@@ -60,23 +62,23 @@ class RecordWriter:
         self._seen.clear()
 
     def provider_event(self, number: int, event: int = fxt.BUFFER_FILLED) -> None:
-        """Say that a provider lost records."""
+        """Write that a provider lost records."""
         self._record(fxt.METADATA, fxt.PROVIDER_EVENT | number << 4 | event << 36)
 
     def initialization(self, ticks_per_second: int = fxt.DEFAULT_TICKS_PER_SECOND) -> None:
-        """Say how many ticks of the times that follow are a second."""
+        """Write the rate of the clock of the following records."""
         self._record(fxt.INITIALIZATION, 0, _word(ticks_per_second))
 
     def kernel_object(
         self, kind: int, number: int, name: str, arguments: Iterable[Argument] = ()
     ) -> None:
-        """Name a kernel object.
+        """Write the name of a kernel object.
 
         Args:
             kind: PROCESS_OBJECT, THREAD_OBJECT or another type of Zircon's objects.
             number: Its koid.
             name: Its name.
-            arguments: A thread's says its `process`, by a KOID.
+            arguments: For a thread, the koid of its process as the argument `process`.
         """
         reference, inline = self._name(name)
         encoded = self._arguments(arguments, _MAX_RECORD_BYTES - 16 - len(inline))
@@ -84,7 +86,7 @@ class RecordWriter:
         self._record(fxt.KERNEL_OBJECT, low, _word(number), inline, *encoded)
 
     def blob(self, kind: int, name: str, data: bytes) -> None:
-        """Write bytes, in as many records as they need."""
+        """Write bytes, split into as many records as necessary."""
         reference, inline = self._name(name)
         room = _MAX_RECORD_BYTES - 8 - len(inline)
         for start in range(0, len(data) or 1, room):
@@ -109,8 +111,12 @@ class RecordWriter:
         self._record(fxt.EVENT, low, start, *encoded, last)
 
     def _record(self, kind: int, low: int, *parts: bytes) -> None:
-        """Args:
-        low: Bits 16 to 63 of the header.
+        """Write a record.
+
+        Args:
+            kind: The type of the record.
+            low: Bits 16 to 63 of the header.
+            parts: The payload.
         """
         body = b"".join(parts)
         words = 1 + len(body) // fxt.WORD_BYTES
@@ -143,7 +149,7 @@ class RecordWriter:
         return self._reference(text, _MAX_VALUE_BYTES)
 
     def _reference(self, text: str, limit: int) -> tuple[int, bytes]:
-        """What refers to a text, and what of it stands inline."""
+        """Return the reference to a text, and the bytes to write inline."""
         if not text:
             return 0, b""
         index = self._strings.get(text)
@@ -167,7 +173,7 @@ class RecordWriter:
         return False
 
     def _thread(self, thread: Thread) -> tuple[int, bytes]:
-        """Its index, and what of it stands inline."""
+        """Return the reference to a thread, and the bytes to write inline."""
         index = self._threads.get(thread)
         if index is not None:
             return index, b""

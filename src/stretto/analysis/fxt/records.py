@@ -1,7 +1,7 @@
-"""Records of a trace as Python values; strings and threads stand for themselves.
+"""Records of a trace as Python values, with the references to strings and threads resolved.
 
-What fills the tables (string and thread records) is used up by the reader and made by the writer,
-and none of these.
+String and thread records have no class here: they only fill the tables. The reader consumes them,
+and the writer generates them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 class Argument(NamedTuple):
     """A value with its name.
 
-    Of a DOUBLE the value is a float, of a TEXT a str, of BYTES bytes, of a BOOL a bool, of a NULL
-    None, and an int of the others.
+    The value of a DOUBLE is a float, of a TEXT a str, of BYTES bytes, of a BOOL a bool, of a NULL
+    None, and of all other types an int.
     """
 
     name: str
@@ -22,52 +22,52 @@ class Argument(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """A thread by the ids (koids) of its process and itself."""
+    """A thread, identified by the koids of its process and of itself."""
 
     process: int
     thread: int
 
 
 class ProviderInfo(NamedTuple):
-    """What follows is of this provider."""
+    """Introduces a provider: the following records belong to it."""
 
     id: int
     name: str
 
 
 class ProviderSection(NamedTuple):
-    """What follows is of this provider, which was introduced earlier."""
+    """Switches to a provider that was introduced earlier: the following records belong to it."""
 
     id: int
 
 
 class ProviderEvent(NamedTuple):
-    """A provider lost records, if the event is BUFFER_FILLED."""
+    """An event of a provider; BUFFER_FILLED means that records were lost."""
 
     id: int
     event: int
 
 
 class Initialization(NamedTuple):
-    """How fast the provider's clock is."""
+    """The rate of the provider's clock."""
 
     ticks_per_second: int
 
 
 class Event(NamedTuple):
-    """Something that happened on a thread."""
+    """An event of a thread."""
 
     type: int
     timestamp: int
-    """In ticks of the provider, or nanoseconds: see the reader."""
+    """Ticks of the provider's clock; nanoseconds if the event comes from `RecordReader`."""
     thread: Thread
     category: str
     name: str
     arguments: tuple[Argument, ...] = ()
     id: int = 0
-    """Of a counter, an asynchronous operation, or a flow."""
+    """The id of a counter, an asynchronous operation, or a flow."""
     end: int = 0
-    """Of a DURATION_COMPLETE."""
+    """The end time of a DURATION_COMPLETE."""
 
 
 class KernelObject(NamedTuple):
@@ -80,7 +80,7 @@ class KernelObject(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Bytes; those of one name belong together."""
+    """Bytes; blobs with the same name are parts of the same data."""
 
     type: int
     name: str

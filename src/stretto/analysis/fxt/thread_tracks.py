@@ -1,9 +1,9 @@
-"""Which track stands for a process, a thread, a counter, or an asynchronous operation.
+"""Tracks for processes, threads, counters, and asynchronous operations.
 
-Names and relations come from kernel objects, wherever in the file they stand: all of it is read
-before the first track is described. What our exporter says of tracks (see `track_threads`) restores
-them. Ids of kernel objects have 64 bits, those of Linux's processes and threads 31: greater ones
-get numbers from the top.
+Names and parents come from kernel objects, which may be anywhere in the file: so the whole file is
+read before the first track is described. The arguments that our exporter adds (see `track_threads`)
+restore the original tracks. Ids of kernel objects have 64 bits, Linux's pids and tids 31: greater
+ids are replaced by numbers that count down from the greatest pid.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from stretto.analysis.fxt.records import KernelObject
 
 MAX_OBJECTS = 1 << 18
-"""Of processes, threads, counters and operations under way, each."""
+"""The limit for each kind: processes, threads, counters, and open operations."""
 _LAST_NUMBER = (1 << 31) - 1
 _MAX_PARENTS = 32
 
 
 class _Object:
-    """What is known of a process or thread."""
+    """The name and the relations of a process or thread."""
 
     __slots__ = ("name", "parent", "process", "track")
 
@@ -39,14 +39,14 @@ class _Object:
         self.process = integers.get("process")
         self.track = integers.get(TRACK)
         self.parent = integers.get(PARENT)
-        """Of a track that is no thread's."""
+        """The uuid of the parent, for a track that isn't a thread's."""
 
 
 class ThreadTracks:
-    """Add all kernel objects, then ask for tracks.
+    """Creates the tracks. Add all kernel objects before the first track is used.
 
     Attributes:
-        refused: Objects for which there was no room.
+        refused: The number of objects for which there was no room.
     """
 
     def __init__(self, packets: PacketWriter) -> None:
@@ -62,7 +62,7 @@ class ThreadTracks:
         self.refused = 0
 
     def add(self, record: KernelObject) -> None:
-        """Note a process or thread."""
+        """Store the name of a process or thread."""
         objects = self._processes if record.type == fxt.PROCESS_OBJECT else self._threads
         if record.type not in (fxt.PROCESS_OBJECT, fxt.THREAD_OBJECT):
             return
@@ -72,7 +72,7 @@ class ThreadTracks:
             self.refused += 1
 
     def describe_all(self) -> None:
-        """Describe what has a name, whether it has events or not."""
+        """Describe all named processes and threads, including those without events."""
         for process in self._processes:
             self.process(process)
         for number, thread in self._threads.items():
@@ -80,7 +80,7 @@ class ThreadTracks:
                 self.thread(thread.process, number)
 
     def process(self, process: int) -> int:
-        """The track of a process; 0 for what stands for none."""
+        """Return the track of a process; 0 for the placeholder of tracks without a process."""
         uuid = self._process_uuids.get(process)
         if uuid is None:
             known = self._processes.get(process) or _Object()
@@ -93,7 +93,7 @@ class ThreadTracks:
         return uuid
 
     def thread(self, process: int, number: int) -> int:
-        """The track of a thread."""
+        """Return the track of a thread."""
         key = (process, number)
         uuid = self._thread_uuids.get(key)
         if uuid is None:
@@ -104,7 +104,7 @@ class ThreadTracks:
         return uuid
 
     def has_room(self) -> bool:
-        """Whether another thread can be told from those that are known."""
+        """Whether another thread can get a track."""
         return len(self._thread_uuids) < MAX_OBJECTS
 
     def knows(self, process: int, number: int) -> bool:
@@ -117,11 +117,11 @@ class ThreadTracks:
             pid, tid = self._number(process), self._number(number)
             self._packets.thread(uuid, parent, pid, tid, known.name)
         elif known.parent != uuid:
-            # Else it is the process's own track, which is described.
+            # If the uuids are equal, this is the process's own track, which has its descriptor.
             self._packets.track(uuid, self._acyclic(uuid, known.parent), known.name)
 
     def _acyclic(self, uuid: int, parent: int) -> int:
-        """The parent of a track; 0 if it descends from the track itself."""
+        """Return the parent of a track; 0 if the parent is a descendant of the track."""
         above = parent
         for _ in range(_MAX_PARENTS):
             if above == uuid:
@@ -133,7 +133,7 @@ class ThreadTracks:
         return parent
 
     def counter(self, process: int, name: str, number: int) -> int:
-        """The track of a counter; 0 if there is no room for it."""
+        """Return the track of a counter; 0 if there is no room for it."""
         key = (process, name, number)
         uuid = self._counters.get(key)
         if uuid is None:
@@ -144,9 +144,9 @@ class ThreadTracks:
         return uuid
 
     def operation(self, kind: int, process: int, number: int, name: str) -> int:
-        """The track of an asynchronous operation; 0 for the end of one that isn't under way.
+        """Return the track of an asynchronous operation; 0 for the end of an unknown operation.
 
-        It is named by the event that comes first, and forgotten when it is over.
+        The first event names the track. When the operation has ended, its entry is deleted.
         """
         key = (process, number)
         under_way = self._operations.get(key)
@@ -162,7 +162,7 @@ class ThreadTracks:
         return under_way[0]
 
     def _number(self, koid: int) -> int:
-        """A pid or tid."""
+        """Return the pid or tid for a koid."""
         if 0 <= koid <= _LAST_NUMBER - 2 * MAX_OBJECTS:
             return koid
         return self._numbers.setdefault(koid, _LAST_NUMBER - len(self._numbers) % (2 * MAX_OBJECTS))

@@ -1,15 +1,15 @@
-"""Which thread stands for a track.
+"""The threads that represent tracks in FXT.
 
 FXT has threads of processes, and asynchronous operations, which no flow can join. So a track that
-is none of a thread (a task's, one with a name, a process's own) becomes a thread by itself, in the
-process to which it belongs: its slices nest, and arrows lead to it. Kernel objects name them all,
-and carry what a reader needs to restore the track:
+isn't a thread's (a task's, one with a name, a process's own) becomes a thread of its own, in the
+process to which the track belongs: its slices nest, and flows can join them. Kernel objects carry
+the names, and the arguments from which a reader can restore the track:
 
     process   stretto.track    uuid of its track
     thread    stretto.track    uuid of its track
-              stretto.parent   of a thread that stands for another track: the uuid of its parent
+              stretto.parent   uuid of the track's parent, unless the track is a thread's
 
-Other readers see the threads, and ignore the arguments.
+Other readers show the threads, and ignore the arguments.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 TRACK, PARENT = "stretto.track", "stretto.parent"
 FIRST_NUMBER = 1 << 30
-"""Of threads that are none: greater than a pid of Linux, and less than 2^31."""
+"""The first tid of threads that represent other tracks: above Linux's pids, below 2^31."""
 NO_PROCESS = FIRST_NUMBER
-"""The process of tracks that have none."""
+"""The pid for tracks without a process."""
 NO_PROCESS_NAME = "tracks without a process"
 _MAX_PARENTS = 32
 
 
 class Name(NamedTuple):
-    """A kernel object, but for its type's number."""
+    """The name of a kernel object, with its arguments."""
 
     type: int
     id: int
@@ -43,8 +43,10 @@ class Name(NamedTuple):
 
 
 class TrackThreads:
-    """Args:
-    tracks: Descriptors, by uuid.
+    """Maps tracks to threads.
+
+    Args:
+        tracks: Track descriptors by uuid.
     """
 
     def __init__(self, tracks: Mapping[int, TrackDescriptor]) -> None:
@@ -53,14 +55,14 @@ class TrackThreads:
         self._made = 0
 
     def thread(self, uuid: int) -> Thread:
-        """The thread of a track."""
+        """Return the thread of a track."""
         thread = self._threads.get(uuid)
         if thread is None:
             thread = self._threads[uuid] = self._find(uuid)
         return thread
 
     def counter_thread(self, uuid: int) -> Thread:
-        """A thread of the process to which a counter belongs."""
+        """Return a thread of the process to which a counter belongs."""
         track = self._tracks.get(uuid)
         parent = self._tracks.get(track.parent_uuid) if track is not None else None
         if parent is not None and parent.thread is not None:
@@ -88,15 +90,16 @@ class TrackThreads:
         return NO_PROCESS
 
     def name(self, uuid: int) -> str:
-        """The name of a track."""
+        """Return the name of a track."""
         track = self._tracks.get(uuid)
         return "" if track is None else _name(track)
 
     def names(self, used: Collection[int]) -> Iterator[Name]:
-        """What names processes, threads, and tracks.
+        """Yield the names of processes, threads, and other tracks.
 
         Args:
-            used: Tracks with events; that a process has one of its own shows by these.
+            used: Tracks with events. A process's own track gets a thread only if it is one of
+                these.
         """
         without_process = False
         for uuid, track in self._tracks.items():

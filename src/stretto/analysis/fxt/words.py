@@ -1,4 +1,4 @@
-"""The words of one record, read one after the other; nothing is read beyond its end."""
+"""Reads the words of one record; nothing is read beyond its end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ _WORD = struct.Struct("<Q")
 
 
 class Words:
-    """Args:
-    data: What holds the record.
-    position: Where to begin, in bytes.
-    end: Where the record, or part of it, ends.
-    strings: The table that references point to.
+    """A cursor over the words of a record, or of a part of it.
+
+    Args:
+        data: The bytes that contain the record.
+        position: The start, in bytes.
+        end: The end of the record or the part, in bytes.
+        strings: The string table for references.
     """
 
     __slots__ = ("_data", "_end", "_strings", "position")
@@ -31,17 +33,17 @@ class Words:
         self._strings = strings
 
     def part(self, end: int) -> Words:
-        """What lies between here and `end`.
+        """Return a cursor for the words from here to `end`.
 
         Raises:
-            DecodeError: There is less.
+            DecodeError: `end` is beyond this record.
         """
         if end > self._end:
             raise DecodeError("it reaches beyond its record")
         return Words(self._data, self.position, end, self._strings)
 
     def word(self) -> int:
-        """The next word.
+        """Read the next word.
 
         Raises:
             DecodeError: There is none.
@@ -53,7 +55,7 @@ class Words:
         return value
 
     def stream(self, size: int) -> bytes:
-        """The next bytes, and over their padding.
+        """Read the next `size` bytes, and skip their padding.
 
         Raises:
             DecodeError: There are fewer.
@@ -64,10 +66,10 @@ class Words:
         return self._data[position : position + size]
 
     def text(self, reference: int) -> str:
-        """What a string reference means; the empty string if its entry was never made.
+        """Return the text of a string reference; "" if the table has no such entry.
 
         Raises:
-            DecodeError: It is inline, and longer than what is left.
+            DecodeError: The text is inline, and longer than the rest of the record.
         """
         if reference & fxt.INLINE:
             return self.stream(reference & ~fxt.INLINE).decode(errors="replace")
