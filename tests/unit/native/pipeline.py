@@ -1,4 +1,4 @@
-"""A small service and producer over the native types, and a plain reader of what comes out."""
+"""A small service and producer made of the native types, and a simple decoder of traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRODUCER = 7
 UID = 1000
 PID = 4321
 TIMESTAMP = 8
-"""TracePacket.timestamp: what the tests number their packets with."""
+"""Field of TracePacket.timestamp, in which the tests number their packets."""
 
 
 def varint(value: int) -> bytes:
@@ -36,7 +36,7 @@ def field(number: int, value: int | bytes) -> bytes:
 
 
 def packet(number: int, size: int = 0) -> bytes:
-    """An encoded TracePacket with a timestamp, and `size` bytes of a test event."""
+    """Return an encoded TracePacket with a timestamp and `size` bytes of a test event."""
     return field(TIMESTAMP, number) + (field(900, bytes(size)) if size else b"")
 
 
@@ -52,7 +52,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each varint and delimited field."""
+    """Yield (number, value) of each varint and length-delimited field."""
     at = 0
     while at < len(message):
         tag, at = read_varint(message, at)
@@ -120,7 +120,7 @@ UNREGISTER_TRACE_WRITER = 7
 
 
 class RemoteProducer:
-    """A producer and its service in one process, with real memory and sockets between them."""
+    """A producer and its service in one process, connected by shared memory and a socket."""
 
     def __init__(self, size: int = 1 << 16, page_size: int = 4096, batch_bytes: int = 0) -> None:
         self.service, self.client = socket.socketpair()
@@ -164,7 +164,7 @@ class RemoteProducer:
             return b""
 
     def serve(self, timeout: float = 0) -> None:
-        """Handle what the producer has sent."""
+        """Handle all frames that the producer has sent."""
         while data := self.receive(timeout):
             self._received += data
             self._handle()

@@ -22,7 +22,7 @@ from tests.unit.native.pipeline import (
 
 
 class TestInProcess:
-    def test_properties(self) -> None:
+    def test_new_arbiter_has_its_size_and_no_writers(self) -> None:
         arbiter = make_arbiter(make_table(), size=1 << 16)
         assert arbiter.size == 1 << 16
         assert arbiter.live_writers == 0
@@ -30,14 +30,14 @@ class TestInProcess:
         arbiter.flush()
         arbiter.notify_flush_complete(3)
 
-    def test_an_endpoint_has_one(self) -> None:
+    def test_second_arbiter_of_an_endpoint_is_refused(self) -> None:
         endpoint = make_endpoint(make_table())
         _native.Arbiter.in_process(endpoint, 65536, 4096)
         with pytest.raises(ValueError, match="has shared memory already"):
             _native.Arbiter.in_process(endpoint, 65536, 4096)
 
     @pytest.mark.parametrize(("size", "page_size"), [(4096, 1000), (5000, 4096), (4096, 8192)])
-    def test_geometry(self, size: int, page_size: int) -> None:
+    def test_invalid_page_size_is_refused(self, size: int, page_size: int) -> None:
         with pytest.raises(ValueError, match="page size must be a multiple of 4096"):
             make_arbiter(make_table(), size, page_size)
 
@@ -47,13 +47,13 @@ class TestInProcess:
         with pytest.raises(ValueError, match="size must be from 1"):
             make_arbiter(make_table(), 0)
 
-    def test_is_made_by_its_two_constructors_only(self) -> None:
+    def test_arbiter_cannot_be_created_without_a_class_method(self) -> None:
         with pytest.raises(TypeError, match="cannot create"):
             _native.Arbiter()
 
 
 class TestOverIpc:
-    def test_batches(self) -> None:
+    def test_commits_are_batched_until_a_flush(self) -> None:
         with RemoteProducer(1 << 18, batch_bytes=1 << 20) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             for number in range(20):
@@ -68,7 +68,7 @@ class TestOverIpc:
             remote.serve()
             assert numbers_of(read_all(remote.table)) == list(range(20))
 
-    def test_what_a_full_queue_refused_leaves_when_it_has_room(self) -> None:
+    def test_commits_refused_by_a_full_queue_are_sent_when_it_has_room(self) -> None:
         with RemoteProducer(1 << 20) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             filler = bytes(65536 - 4)
@@ -86,7 +86,7 @@ class TestOverIpc:
             assert remote.arbiter.lost_commits == 0
             remote.table.stats(BUFFER)
 
-    def test_bad_memory(self) -> None:
+    def test_invalid_shared_memory_is_refused(self) -> None:
         ours, theirs = socket.socketpair()
         queue = _native.SendQueue(ours.fileno())
         empty, odd = sealed_memory(0), sealed_memory(5000)
@@ -108,19 +108,19 @@ class TestOverIpc:
 
 
 class TestDisable:
-    def test_no_more_chunks(self) -> None:
+    def test_disabled_arbiter_hands_out_no_chunks(self) -> None:
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)
         assert writer.write(packet(1))
         arbiter.disable()
         while writer.write(packet(2)):
-            pass  # until its chunk is full; then it drops, and doesn't stall
+            pass  # until the chunk is full; then the writer drops packets instead of stalling
         assert _native.TraceWriter(arbiter, BUFFER).writer_id == 0
 
 
 def in_child(check: str, namespace: dict[str, object]) -> int:
-    """Run statements in a forked child; 0 if none raised."""
+    """Run statements in a forked child; return its exit status: 0 if none raised."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -135,7 +135,7 @@ def in_child(check: str, namespace: dict[str, object]) -> int:
 
 
 class TestFork:
-    def test_the_child_of_a_remote_producer_touches_nothing(self) -> None:
+    def test_forked_child_of_a_remote_producer_does_not_change_its_memory(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             writer.write(packet(1))
@@ -161,7 +161,7 @@ del writer, remote
             remote.serve()
             assert numbers_of(read_all(remote.table)) == [2]
 
-    def test_the_child_of_an_in_process_session_is_deaf(self) -> None:
+    def test_forked_child_cannot_write_into_an_in_process_buffer(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         writer.write(packet(1))
@@ -179,7 +179,7 @@ assert packet(900) not in read_all(table)
         writer.close()
         assert numbers_of(read_all(table)) == [1, 2]
 
-    def test_a_child_of_a_child(self) -> None:
+    def test_writes_in_a_grandchild_do_not_fail(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         namespace: dict[str, object] = {"writer": writer, "packet": packet, "in_child": in_child}
@@ -187,7 +187,7 @@ assert packet(900) not in read_all(table)
         assert in_child('assert in_child("writer.write(packet(1))", again) == 0', namespace) == 0
 
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-    def test_forks_while_threads_write(self) -> None:
+    def test_child_forked_while_threads_write_cannot_write(self) -> None:
         stop = threading.Event()
         table = make_table()
         with RemoteProducer() as remote:

@@ -1,4 +1,4 @@
-"""Arbiters that are written to before there is a service."""
+"""Arbiters with writers before the service is connected (startup tracing)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METHODS = (SERVICE_ID, COMMIT_DATA, REGISTER_TRACE_WRITER, UNREGISTER_TRACE_WRIT
 
 
 class Startup(RemoteProducer):
-    """A producer whose arbiter lives longer than it has a service."""
+    """A producer whose arbiter is created before its service connection."""
 
     def __init__(self) -> None:
         super().__init__(SIZE, PAGE_SIZE)
@@ -61,7 +61,7 @@ def write(arbiter: _native.Arbiter, target_buffer: int, *numbers: int) -> None:
     writer.close()
 
 
-def test_what_was_written_before_arrives(startup: Startup) -> None:
+def test_packets_written_before_the_connection_reach_the_buffer(startup: Startup) -> None:
     write(startup.arbiter, FIRST, 1, 2)
     startup.bind()
     startup.serve()
@@ -72,18 +72,20 @@ def test_what_was_written_before_arrives(startup: Startup) -> None:
     assert numbers_of(read_all(startup.table)) == [1, 2, 3]
 
 
-def test_what_belongs_to_no_buffer_is_discarded(startup: Startup) -> None:
+def test_chunks_of_a_reservation_without_buffer_are_discarded_and_freed(startup: Startup) -> None:
     for _ in range(SIZE // PAGE_SIZE):  # all of the memory
         write(startup.arbiter, FIRST, 1)
     startup.arbiter.bind_startup_target_buffer(1, 0)
     startup.bind()
     startup.serve()
-    write(startup.arbiter, BUFFER, 2)  # the service has freed the chunks
+    write(startup.arbiter, BUFFER, 2)  # possible because the service has freed the chunks
     startup.serve()
     assert numbers_of(read_all(startup.table)) == [2]
 
 
-def test_a_full_memory_drops_and_says_so(startup: Startup) -> None:
+def test_packets_that_do_not_fit_before_the_connection_are_dropped_and_counted(
+    startup: Startup,
+) -> None:
     writer = _native.TraceWriter(startup.arbiter, FIRST, _native.STALL_THEN_DROP)
     written = 0
     while writer.write(packet(1, 1000)):
@@ -92,7 +94,7 @@ def test_a_full_memory_drops_and_says_so(startup: Startup) -> None:
     assert writer.packets_dropped == 1
 
 
-def test_without_shared_memory(startup: Startup) -> None:
+def test_emulated_memory_sends_chunks_in_commits(startup: Startup) -> None:
     write(startup.arbiter, FIRST, 1)
     startup.arbiter.emulate(True)
     startup.bind()
@@ -102,14 +104,14 @@ def test_without_shared_memory(startup: Startup) -> None:
     assert len(startup.receive()) > PAGE_SIZE
 
 
-def test_a_mark_of_losses_may_be_kept_for_a_reservation(startup: Startup) -> None:
+def test_open_buffer_of_a_reservation_counts_as_live_writer(startup: Startup) -> None:
     assert startup.arbiter.open_buffer(SECOND)
     assert startup.arbiter.live_writers == 1
     startup.arbiter.close_buffer(SECOND)
     assert startup.arbiter.live_writers == 0
 
 
-def test_a_child_has_none_of_it(startup: Startup) -> None:
+def test_forked_child_cannot_write_into_unbound_memory(startup: Startup) -> None:
     write(startup.arbiter, FIRST, 1)
     startup.bind()
     child = os.fork()
@@ -127,7 +129,7 @@ def test_a_child_has_none_of_it(startup: Startup) -> None:
     assert numbers_of(read_all(startup.table)) == [1]
 
 
-def test_bound_once_and_only_if_unbound(startup: Startup) -> None:
+def test_bind_of_a_bound_arbiter_is_an_error(startup: Startup) -> None:
     startup.bind()
     with pytest.raises(ValueError, match="has its way to a service"):
         startup.bind()
@@ -136,10 +138,10 @@ def test_bound_once_and_only_if_unbound(startup: Startup) -> None:
     in_process = make_arbiter(make_table())
     with pytest.raises(ValueError, match="has its way to a service"):
         in_process.bind(startup.queue, *METHODS)
-    in_process.bind_startup_target_buffer(1, BUFFER)  # nothing to bind
+    in_process.bind_startup_target_buffer(1, BUFFER)  # does nothing
 
 
-def test_bad_arguments(startup: Startup) -> None:
+def test_invalid_arguments_are_refused(startup: Startup) -> None:
     here, there = socket.socketpair()
     with here, there, pytest.raises(ValueError, match="no shared memory"):
         _native.Arbiter.unbound(here.fileno(), PAGE_SIZE)

@@ -34,7 +34,7 @@ def write(table: _native.BufferTable, count: int) -> None:
 
 
 class TestCreate:
-    def test_an_id_is_used_once(self) -> None:
+    def test_buffer_id_can_be_reused_only_after_removal(self) -> None:
         table = make_table()
         with pytest.raises(ValueError, match="exists already"):
             table.create(BUFFER, 4096, _native.RING)
@@ -53,27 +53,29 @@ class TestCreate:
             ((1, 1 << 70, 1), "size must be from 1"),
         ],
     )
-    def test_arguments_out_of_range(self, arguments: tuple[int, ...], message: str) -> None:
+    def test_arguments_out_of_range_are_refused(
+        self, arguments: tuple[int, ...], message: str
+    ) -> None:
         with pytest.raises(ValueError, match=message):
             _native.BufferTable().create(*arguments)
 
-    def test_a_file_that_cannot_be_mapped(self) -> None:
+    def test_file_that_cannot_be_mapped_is_an_error(self) -> None:
         read, write = os.pipe()
         with pytest.raises(OSError, match=r"\[Errno"):
             _native.BufferTable().create(BUFFER, 4096, _native.RING, fd=write)
         os.close(read)
         os.close(write)
 
-    def test_memory_that_nobody_has(self) -> None:
+    def test_unavailable_memory_is_an_error(self) -> None:
         with pytest.raises(MemoryError):
             _native.BufferTable().create(BUFFER, 1 << 60, _native.RING)
 
 
 class TestStats:
-    def test_names(self) -> None:
+    def test_stats_have_the_documented_names(self) -> None:
         assert sorted(make_table().stats(BUFFER)) == sorted(STATS)
 
-    def test_values(self) -> None:
+    def test_stats_count_written_and_read_chunks(self) -> None:
         table = make_table(8192)
         write(table, 10)
         stats = table.stats(BUFFER)
@@ -90,7 +92,7 @@ class TestStats:
 
 
 class TestProducers:
-    def test_trusted_fields(self) -> None:
+    def test_packets_contain_trusted_uid_pid_and_sequence_id(self) -> None:
         table = make_table()
         write(table, 1)
         (only,) = packets_of(read_all(table))
@@ -104,14 +106,14 @@ class TestProducers:
 
 
 class TestClone:
-    def test_reads_what_the_source_still_holds(self) -> None:
+    def test_clone_contains_the_unread_packets_of_its_source(self) -> None:
         table = make_table()
         write(table, 5)
         table.clone(BUFFER, 2)
         assert numbers_of(read_all(table, 2)) == [1, 2, 3, 4, 5]
         assert numbers_of(read_all(table)) == [1, 2, 3, 4, 5]
 
-    def test_ids(self) -> None:
+    def test_clone_needs_a_known_source_and_a_new_id(self) -> None:
         table = make_table()
         with pytest.raises(ValueError, match="no trace buffer 5"):
             table.clone(5, 6)
@@ -120,7 +122,7 @@ class TestClone:
 
 
 class TestRecover:
-    def test_what_a_process_left(self) -> None:
+    def test_buffer_in_a_file_is_recovered(self) -> None:
         with tempfile.TemporaryFile() as file:
             table = _native.BufferTable()
             table.create(BUFFER, 1 << 16, _native.RING, fd=file.fileno())
@@ -130,7 +132,7 @@ class TestRecover:
             other.recover(3, file.fileno())
             assert numbers_of(read_all(other, 3)) == list(range(1, 51))
 
-    def test_another_file(self) -> None:
+    def test_recovery_from_another_kind_of_file_is_an_error(self) -> None:
         with tempfile.TemporaryFile() as file:
             file.write(b"no ring" * 10000)
             file.flush()
@@ -139,7 +141,7 @@ class TestRecover:
 
 
 class TestWatermark:
-    def test_signals_when_so_much_is_unread(self) -> None:
+    def test_eventfd_is_signalled_above_the_watermark(self) -> None:
         table = make_table()
         event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         table.set_watermark(BUFFER, event, 1000)
@@ -155,7 +157,7 @@ class TestWatermark:
 
 
 class TestRemove:
-    def test_writers_go_on_without_it(self) -> None:
+    def test_writers_of_a_removed_buffer_drop_no_packets(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         assert writer.write(packet(1))
@@ -164,13 +166,13 @@ class TestRemove:
             writer.write(packet(number))
         assert writer.packets_dropped == 0
 
-    def test_twice(self) -> None:
+    def test_removing_a_buffer_twice_does_nothing(self) -> None:
         table = make_table()
         table.remove(BUFFER)
         table.remove(BUFFER)
 
 
-def test_it_takes_no_arguments_and_no_subclass() -> None:
+def test_buffer_table_has_no_constructor_arguments_or_subclasses() -> None:
     with pytest.raises(TypeError, match="at most 0"):
         _native.BufferTable(1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="not an acceptable base type"):

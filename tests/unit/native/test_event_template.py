@@ -1,4 +1,4 @@
-"""Events of a template: what a category's own methods would record."""
+"""Event templates record the same events as the methods of their category."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def echo() -> Any:
     return CATEGORY.template("Echo", "txid", "bytes", "handles", args=CONSTANTS, kind="one-way")
 
 
-def told(event: Event) -> tuple[Any, ...]:
+def comparable(event: Event) -> tuple[Any, ...]:
     return (
         event.kind, event.name, event.category, event.args, event.track,
         event.flows, event.terminating_flows,
@@ -54,7 +54,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("values", VALUES, ids=repr)
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_a_templates_events_are_the_categorys(values: Any, options: Any) -> None:
+def test_template_records_the_same_events_as_its_category(values: Any, options: Any) -> None:
     template = echo()
     arguments = dict(
         {
@@ -68,7 +68,7 @@ def test_a_templates_events_are_the_categorys(values: Any, options: Any) -> None
     )
     with record() as recorded:
         CATEGORY.instant("Echo", **arguments)
-        for _ in range(3):  # the first one names things
+        for _ in range(3):  # the first one also writes interned names
             template.instant(*values, **options)
         with CATEGORY.slice("Echo", **arguments):
             pass
@@ -80,15 +80,15 @@ def test_a_templates_events_are_the_categorys(values: Any, options: Any) -> None
     events = recorded.events
     assert recorded.kinds == "IIIIBEBEBEI"
     for each in (*events[1:4], events[-1]):
-        assert told(each) == told(events[0])
+        assert comparable(each) == comparable(events[0])
     for begin, end in zip(events[6::2], events[7::2], strict=False):
-        assert told(begin) == told(events[4])
+        assert comparable(begin) == comparable(events[4])
         assert (end.kind, end.track) == (END, events[5].track)
     times = [event.timestamp for event in events]
     assert times == sorted(times)
 
 
-def test_given_times_are_kept_in_any_order() -> None:
+def test_explicit_timestamps_are_kept_in_any_order() -> None:
     template, now = echo(), stretto.now()
     draw = random.Random(3)
     given = [now + draw.randrange(-1000, 1000) * 1000 for _ in range(50)]
@@ -104,7 +104,7 @@ def test_given_times_are_kept_in_any_order() -> None:
     assert now < between[0] < between[-1] < stretto.now()
 
 
-def test_a_time_between_the_last_event_and_now_moves_no_other() -> None:
+def test_explicit_timestamp_in_the_past_does_not_change_other_timestamps() -> None:
     template = echo()
     with record() as recorded:
         template.instant(0)
@@ -132,7 +132,7 @@ def test_many_events_of_many_templates_fill_many_chunks() -> None:
     assert [event.flows for event in recorded.events] == [[n + 1] for n in range(2000)]
 
 
-def test_a_template_of_more_than_a_packet() -> None:
+def test_constants_larger_than_a_chunk_are_recorded() -> None:
     long = {f"argument {n}": "v" * 100 for n in range(20)}
     template = CATEGORY.template("long", "n", args=long)
     with record() as recorded:
@@ -154,7 +154,7 @@ def test_several_sessions_get_every_event() -> None:
     assert [event.args.get("txid") for event in other.events] == [2, 3, None]
 
 
-def test_filtered_arguments_are_left_out() -> None:
+def test_filtered_debug_annotations_are_not_recorded() -> None:
     made = config()
     made.data_sources[0].config.track_event_config.filter_debug_annotations = True
     template = echo()
@@ -167,13 +167,13 @@ def test_filtered_arguments_are_left_out() -> None:
     assert b"one-way" not in trace
 
 
-def test_nobody_records() -> None:
+def test_template_records_nothing_without_a_session() -> None:
     template = echo()
     assert template.instant(1, nonsense=2) is None
     assert template.slice(1) is template.instant_at_entry(1) is _native.EMPTY_SLICE
 
 
-def test_a_slice_that_was_prepared_before_the_end_records_nothing_afterwards() -> None:
+def test_slice_created_before_the_session_ended_records_nothing_in_another() -> None:
     template = echo()
     with record():
         prepared = template.slice(1)
@@ -182,7 +182,7 @@ def test_a_slice_that_was_prepared_before_the_end_records_nothing_afterwards() -
     assert recorded.events == []
 
 
-def test_tasks_have_their_own_tracks() -> None:
+def test_template_events_of_a_task_are_on_its_track() -> None:
     template = echo()
 
     async def one(number: int) -> None:
@@ -207,8 +207,8 @@ def test_tasks_have_their_own_tracks() -> None:
     assert sorted(map(sorted, tracks.values())) == [[0], [1], [2], [3]]
 
 
-def test_tasks_at_the_same_address_are_told_apart() -> None:
-    """More of them than are remembered, one after the other and all at a time."""
+def test_tasks_at_the_same_address_have_different_tracks() -> None:
+    """Both consecutive and simultaneous tasks, more than the cache of tracks holds."""
     template = echo()
 
     async def one(number: int) -> None:
@@ -230,7 +230,7 @@ def test_tasks_at_the_same_address_are_told_apart() -> None:
 
 
 class Changing:
-    """Its text differs each time."""
+    """An object whose string differs at each call."""
 
     count = 0
 
@@ -252,7 +252,7 @@ def test_constants_are_converted_once() -> None:
     ]
 
 
-def test_a_constant_without_a_text() -> None:
+def test_constant_whose_str_raises_is_recorded_as_a_question_mark() -> None:
     class Broken:
         def __str__(self) -> str:
             raise ValueError("broken")
@@ -275,13 +275,15 @@ def test_a_constant_without_a_text() -> None:
         (lambda: CATEGORY.template("x", args={5: 5}), TypeError),  # type: ignore[dict-item]
     ],
 )
-def test_what_is_no_template(make: Callable[[], object], error: type[Exception]) -> None:
+def test_invalid_template_arguments_are_refused(
+    make: Callable[[], object], error: type[Exception]
+) -> None:
     with pytest.raises(error):
         make()
 
 
 @pytest.mark.parametrize("raises", [False, True])
-def test_wrong_use_is_counted_or_raised(raises: bool) -> None:
+def test_invalid_event_arguments_are_counted_or_raised(raises: bool) -> None:
     template = echo()
     calls = [
         lambda: template.instant(1, 2, 3, 4),
@@ -306,7 +308,7 @@ def test_wrong_use_is_counted_or_raised(raises: bool) -> None:
     assert marks == ([] if raises else expected)
 
 
-def test_it_lets_go_of_what_it_holds() -> None:
+def test_deleted_templates_leave_no_objects() -> None:
     class Text(str):
         __slots__ = ("__weakref__",)
 
@@ -319,7 +321,7 @@ def test_it_lets_go_of_what_it_holds() -> None:
 
 
 class Nested:
-    """An argument whose text is a template's event."""
+    """An argument whose repr records an event of a template."""
 
     def __init__(self, template: Any) -> None:
         self._template = template
@@ -330,7 +332,7 @@ class Nested:
         return "nested"
 
 
-def test_none_is_recorded_within_another_event() -> None:
+def test_template_events_inside_of_another_event_are_not_recorded() -> None:
     template = echo()
     with record() as recorded:
         template.instant(0)
@@ -345,7 +347,7 @@ def test_none_is_recorded_within_another_event() -> None:
 VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
 
 
-def test_a_context_variable_has_a_value_within() -> None:
+def test_slice_sets_a_context_variable_within_its_block() -> None:
     template = echo()
     with record() as recorded:
         outer, inner = (template.slice(n, within=(VARIABLE, n)) for n in (1, 2))
@@ -361,7 +363,7 @@ def test_a_context_variable_has_a_value_within() -> None:
     assert recorded.kinds == "BIBBEEE"
 
 
-def test_an_end_in_another_context_resets_nothing() -> None:
+def test_slice_ended_in_another_context_does_not_reset_the_variable() -> None:
     template = echo()
     with record() as recorded:
         entered = template.slice(1, within=(VARIABLE, 1))
@@ -373,7 +375,7 @@ def test_an_end_in_another_context_resets_nothing() -> None:
     assert recorded.kinds == "BE"
 
 
-def test_flow_ids_are_those_of_the_pure_side() -> None:
+def test_native_and_pure_flow_ids_are_equal() -> None:
     from stretto.client import pure
     from stretto.flows.mixing import stream
 

@@ -1,4 +1,4 @@
-"""Tables of bounded size, used past their limits in many orders: every event stays right."""
+"""Caches of bounded size, used beyond their limits in random order, keep events correct."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SEEDS = [0]
 
 
 def shuffled(count: int, seed: int) -> list[int]:
-    """The numbers below `count`, each of them twice, in a random order."""
+    """Return each number below `count` twice, in random order."""
     numbers = 2 * list(range(count))
     random.Random(seed).shuffle(numbers)
     return numbers
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_call_sites_keep_their_arguments(seed: int) -> None:
-    """Each has a tuple of names of its own; the cache has 32 entries."""
+def test_arguments_are_correct_at_more_call_sites_than_the_cache_holds(seed: int) -> None:
+    """Each call site has its own tuple of names; the cache has 32 entries."""
     scope: dict[str, Any] = {"instant": CATEGORY.instant}
     lines = [f"def at_{n}(): instant('e', a{n % 7}={n}, b{n}='{n}')" for n in range(500)]
     exec("\n".join(lines), scope)
@@ -46,7 +46,7 @@ def test_call_sites_keep_their_arguments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_templates_keep_their_constants(seed: int) -> None:
+def test_constants_are_correct_with_more_templates_than_the_cache_holds(seed: int) -> None:
     """The cache has 256 entries."""
     templates = [CATEGORY.template(f"t{n}", "value", constant=n) for n in range(1000)]
     numbers = shuffled(1000, seed)
@@ -59,8 +59,8 @@ def test_templates_keep_their_constants(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_counters_keep_their_tracks(seed: int) -> None:
-    """4,096 of them are remembered by name, 64 tracks by sequence."""
+def test_counter_tracks_are_correct_with_more_counters_than_the_cache_holds(seed: int) -> None:
+    """The caches hold 4,096 counters by name and 64 tracks by sequence."""
     numbers = shuffled(4300, seed)
     with record() as result:
         for n in numbers:
@@ -73,8 +73,8 @@ def test_counters_keep_their_tracks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tasks_keep_their_tracks(seed: int) -> None:
-    """The tracks of 32 tasks are remembered per thread."""
+def test_task_tracks_are_correct_with_more_tasks_than_the_cache_holds(seed: int) -> None:
+    """The cache holds the tracks of 32 tasks per thread."""
     turns = random.Random(seed)
 
     async def work(number: int) -> None:
@@ -97,7 +97,7 @@ def test_tasks_keep_their_tracks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_code_objects_keep_their_names(seed: int) -> None:
+def test_function_names_are_correct_with_more_code_objects_than_the_cache_holds(seed: int) -> None:
     scope: dict[str, Any] = {}
     exec("\n".join(f"def f{n}(): pass" for n in range(4300)), scope)
     numbers = shuffled(4300, seed)
@@ -123,7 +123,7 @@ _c_function_type = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.
 
 
 def c_functions(count: int) -> tuple[list[Callable[[], object]], object]:
-    """C functions c0, c1, ... and what has to outlive them."""
+    """Return C functions c0, c1, ..., and objects that must outlive them."""
 
     @_c_function_type
     def returns_its_module(module: object, _unused: object) -> object:
@@ -144,8 +144,8 @@ def c_functions(count: int) -> tuple[list[Callable[[], object]], object]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_c_functions_keep_their_names(seed: int) -> None:
-    """The names of 4,096 are remembered."""
+def test_c_function_names_are_correct_with_more_functions_than_the_cache_holds(seed: int) -> None:
+    """The cache holds 4,096 names."""
     functions, _alive = c_functions(4300)
     here = sys._getframe().f_code
 
@@ -169,7 +169,7 @@ def test_c_functions_keep_their_names(seed: int) -> None:
     assert [name for name in names if name[0] == "c"] == [f"c{n}" for n in numbers]
 
 
-def test_there_is_a_limit_to_categories_and_the_last_one_works() -> None:
+def test_number_of_categories_is_limited_and_the_last_one_records() -> None:
     program = """
 import stretto
 from tests.support.recorded_events import record

@@ -1,4 +1,4 @@
-"""What a signal handler raises in Stretto's own Python reaches the program, as it does alone."""
+"""Errors that a signal handler raises during Stretto's Python code reach the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNAL = signal.SIGUSR1
 
 
 class TimeLimitError(Exception):
-    """What a program's handler raises."""
+    """An error that the program's signal handler raises."""
 
 
 def on_signal(*_: object) -> None:
@@ -54,7 +54,7 @@ def run_on() -> None:
 
 
 def call(function: Callable[..., object], *args: object) -> None:
-    """Calls it, and gives the interpreter time for what waits."""
+    """Call a function, then run bytecode so that pending signal handlers are executed."""
     try:
         function(*args)
     finally:
@@ -76,7 +76,7 @@ def failing(*_: object) -> Any:
 
 
 class TestObservers:
-    def test_the_function_runs_and_the_error_follows(self) -> None:
+    def test_handler_error_in_the_first_observer_is_raised_after_the_function(self) -> None:
         seen: list[int] = []
         around = _pyhooks.Around(seen.append, interrupted)
         with pytest.raises(TimeLimitError, match="too long") as caught:
@@ -87,20 +87,22 @@ class TestObservers:
         assert names[-1] == "on_signal"
         assert "interrupted" not in names
 
-    def test_the_one_after(self) -> None:
+    def test_handler_error_in_the_second_observer_is_raised(self) -> None:
         with pytest.raises(TimeLimitError):
             call(_pyhooks.Around(run_on, lambda *_: 1, interrupted))
 
     @pytest.mark.parametrize(
         "kind", [Handler(), functools.partial(on_signal, 1), Handler().__call__]
     )
-    def test_handlers_of_every_kind(self, kind: Callable[..., None]) -> None:
+    def test_error_of_any_callable_handler_is_raised(self, kind: Callable[..., None]) -> None:
         signal.signal(SIGNAL, kind)
         with pytest.raises(TimeLimitError):
             call(_pyhooks.Around(run_on, interrupted))
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_what_ends_a_program_always_does(self, error: type[BaseException]) -> None:
+    def test_errors_that_end_the_program_are_always_raised(
+        self, error: type[BaseException]
+    ) -> None:
         def ending(*_: object) -> None:
             raise error(3)
 
@@ -108,25 +110,25 @@ class TestObservers:
             call(_pyhooks.Around(run_on, ending))
         assert caught.value.args == (3,)
 
-    def test_any_other_error_is_dropped(self) -> None:
+    def test_errors_of_observers_are_dropped(self) -> None:
         _pyhooks.Around(run_on, failing, failing)()
         run_on()
 
-    def test_an_error_of_the_function_comes_first(self) -> None:
+    def test_handler_error_precedes_the_error_of_the_function(self) -> None:
         with pytest.raises(TimeLimitError) as caught:
             call(_pyhooks.Around(failing, lambda *_: 1, interrupted))
         assert str(caught.value) == "too long"
 
 
-def test_the_description_of_a_thread() -> None:
+def test_handler_error_while_a_thread_is_described_is_raised() -> None:
     category = stretto.Category("test.handler_errors")
     process.soon.append(interrupted)
     with recorded("test.handler_errors"), pytest.raises(TimeLimitError):
         call(category.instant, "event")
-    assert interrupted not in process.soon  # but maybe what an earlier test's fork left there
+    assert interrupted not in process.soon  # entries of earlier tests may remain
 
 
-def test_the_track_of_a_task() -> None:
+def test_handler_error_while_the_track_of_a_task_is_made_is_raised() -> None:
     category = stretto.Category("test.handler_errors")
     with recorded("test.handler_errors"):
         category.instant("event")
@@ -138,7 +140,7 @@ def test_the_track_of_a_task() -> None:
             _native.set_hooks(process.describe_thread, current_task_track)
 
 
-def test_the_filter_of_functions() -> None:
+def test_handler_error_in_the_filter_of_functions_is_raised() -> None:
     def accepts(code: CodeType, _module: str | None) -> bool:
         if code is run_on.__code__:
             interrupted()
@@ -154,7 +156,7 @@ def test_the_filter_of_functions() -> None:
 
 @pytest.fixture
 def no_other_gc_callbacks() -> Iterator[None]:
-    """Hypothesis has one, in which the handler could run as well."""
+    """Remove Hypothesis's callback: the handler could run inside of it."""
     others = gc.callbacks[:]
     gc.callbacks.clear()
     yield
@@ -162,10 +164,10 @@ def no_other_gc_callbacks() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_other_gc_callbacks")
-def test_the_collector_s_callback_runs_no_handler(capsys: pytest.CaptureFixture[str]) -> None:
+def test_signal_handler_does_not_run_in_the_gc_callback(capsys: pytest.CaptureFixture[str]) -> None:
     gc_profiler.install()
     signal.signal(signal.SIGALRM, on_signal)
-    heap = [[] for _ in range(300_000)]  # takes longer to look at than the timer
+    heap = [[] for _ in range(300_000)]  # a collection takes longer than the timer
     with recorded("python.gc"), pytest.raises(TimeLimitError):
         collect_often()
     del heap

@@ -16,7 +16,7 @@ from stretto import _native
 
 
 class Connection:
-    """Owns a socket and the thread on it, as a client does."""
+    """Owner of a socket and its IPC thread, like a client."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = socket.socketpair()
@@ -58,8 +58,8 @@ def connection() -> Iterator[Connection]:
     connection.close()
 
 
-class TestLife:
-    def test_start_and_stop_as_often_as_one_likes(self, connection: Connection) -> None:
+class TestStartAndStop:
+    def test_thread_can_be_started_and_stopped_repeatedly(self, connection: Connection) -> None:
         assert not connection.is_running()
         for word in (b"one", b"two"):
             connection.thread.start()
@@ -72,7 +72,7 @@ class TestLife:
             assert not connection.is_running()
         assert threading.get_ident() not in connection.thread_ids
 
-    def test_stop_from_the_callback(self, connection: Connection) -> None:
+    def test_stop_from_the_callback_is_an_error(self, connection: Connection) -> None:
         errors: list[str] = []
 
         def stop(data: bytes) -> None:
@@ -89,7 +89,7 @@ class TestLife:
         connection.thread.stop()
         assert "return False there" in errors[0]
 
-    def test_a_running_thread_is_stopped_with_its_owner(self) -> None:
+    def test_collected_owner_stops_its_running_thread(self) -> None:
         connection = Connection()
         connection.thread.start()
         sockets = connection.ours, connection.theirs
@@ -100,7 +100,7 @@ class TestLife:
         for one in sockets:
             one.close()
 
-    def test_the_last_reference_goes_in_the_callback(self) -> None:
+    def test_last_reference_can_be_deleted_in_the_callback(self) -> None:
         connection = Connection()
         done = threading.Event()
 
@@ -116,7 +116,7 @@ class TestLife:
         connection.ours.close()
         connection.theirs.close()
 
-    def test_the_interpreter_ends_while_it_runs(self) -> None:
+    def test_interpreter_exits_while_the_thread_runs(self) -> None:
         program = """
 import os, socket
 from stretto import _native
@@ -134,7 +134,7 @@ os.write(theirs, b"x")  # never read: the callback runs again and again
             )
             assert (result.returncode, result.stderr) == (0, b"")
 
-    def test_fork_after_stop_warns_of_nothing(self, connection: Connection) -> None:
+    def test_fork_after_stop_emits_no_warning(self, connection: Connection) -> None:
         program = """
 import os, socket
 from stretto import _native
@@ -157,7 +157,7 @@ thread.stop()
         )
         assert (result.returncode, result.stderr) == (0, b"")
 
-    def test_a_child_forked_while_it_runs_has_none(self, connection: Connection) -> None:
+    def test_child_forked_while_the_thread_runs_has_no_thread(self, connection: Connection) -> None:
         import os
 
         connection.thread.start()
@@ -175,7 +175,7 @@ thread.stop()
 
 
 class TestCallback:
-    def test_false_stops_reading(self, connection: Connection) -> None:
+    def test_callback_that_returns_false_stops_reading(self, connection: Connection) -> None:
         connection.on_data = lambda data: False  # type: ignore[method-assign]
         connection.thread.start()
         connection.theirs.send(b"one")
@@ -185,7 +185,7 @@ class TestCallback:
         assert connection.received == b"one"
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_an_exception_stops_reading(
+    def test_exception_in_the_callback_stops_reading(
         self, connection: Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         seen = threading.Event()
@@ -208,7 +208,7 @@ class TestCallback:
         assert errors == ["no good"]
         assert connection.received == b"one"
 
-    def test_a_closed_peer_is_readable(self, connection: Connection) -> None:
+    def test_callback_runs_when_the_peer_closes(self, connection: Connection) -> None:
         connection.thread.start()
         connection.theirs.close()
         with connection.changed:
@@ -218,7 +218,7 @@ class TestCallback:
 
 
 class TestSending:
-    def test_goes_on_while_python_is_busy_elsewhere(self, connection: Connection) -> None:
+    def test_queue_is_sent_while_python_code_is_blocked(self, connection: Connection) -> None:
         connection.thread.start()
         size = 0
         while connection.queue.push(bytes(60000)):
@@ -226,12 +226,14 @@ class TestSending:
         assert size > 1 << 20
         connection.theirs.settimeout(30)
         while size:
-            size -= len(connection.theirs.recv(1 << 16))  # blocks for ever if nobody drains
+            size -= len(
+                connection.theirs.recv(1 << 16)
+            )  # blocks for ever if the thread doesn't send
         assert connection.queue.pending == 0
 
 
 class TestArguments:
-    def test_bad_ones(self, connection: Connection) -> None:
+    def test_invalid_arguments_are_refused(self, connection: Connection) -> None:
         with pytest.raises(TypeError, match="on_readable must be callable"):
             _native.IpcThread(0, connection.queue, 3)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="expected a SendQueue"):

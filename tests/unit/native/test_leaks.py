@@ -1,4 +1,4 @@
-"""Nothing is left behind: references, memory, descriptors."""
+"""Native types leak no references, memory or descriptors."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def type_references() -> list[int]:
 
 
 @pytest.mark.parametrize("use", [use_everything, fail_everywhere])
-def test_repeated_use_leaves_nothing(use: Callable[[], None]) -> None:
+def test_repeated_use_leaks_no_memory_references_or_descriptors(use: Callable[[], None]) -> None:
     for _ in range(20):
         use()
     gc.collect()
@@ -144,8 +144,10 @@ RECYCLED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", RECYCLED.values(), ids=RECYCLED)
-@pytest.mark.parametrize("alive", [1, 100])  # within the free list, and beyond
-def test_recycled_objects_count_their_type_once(make: Callable[[], object], alive: int) -> None:
+@pytest.mark.parametrize("alive", [1, 100])  # fewer and more than the free list holds
+def test_each_recycled_object_holds_one_reference_to_its_type(
+    make: Callable[[], object], alive: int
+) -> None:
     with record():
         kind = type(make())
         before = sys.getrefcount(kind)

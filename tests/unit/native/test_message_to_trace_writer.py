@@ -1,4 +1,4 @@
-"""Messages whose destination is a trace writer: packets of a size that nobody knows yet."""
+"""Messages written directly into a trace writer, as packets of unknown size."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def packets(table: _native.BufferTable) -> list[Any]:
 
 @pytest.fixture
 def misuse_is_counted() -> Iterator[None]:
-    """As without -X dev."""
+    """Count misuse, as without -X dev."""
     before = _native.raise_on_writer_misuse(False)
     yield
     _native.raise_on_writer_misuse(before)
 
 
 def hold_every_chunk(arbiter: _native.Arbiter) -> list[_native.TraceWriter]:
-    """Writers until one finds no chunk; the last one has none."""
+    """Return writers that hold all chunks; the last writer has no chunk."""
     holders = []
     written = True
     while written:
@@ -45,7 +45,7 @@ def hold_every_chunk(arbiter: _native.Arbiter) -> list[_native.TraceWriter]:
 
 
 class TestPackets:
-    def test_each_message_is_one(self) -> None:
+    def test_each_message_is_one_packet(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         for number in range(500):
@@ -74,7 +74,7 @@ class TestPackets:
         assert [each.single_int for each in payload.nested] == list(range(3000))
         assert payload.str == ["y" * 10] * 3000
 
-    def test_between_packets_written_whole(self) -> None:
+    def test_messages_and_encoded_packets_keep_their_order(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         writer.write(packet(1))
@@ -86,7 +86,7 @@ class TestPackets:
 
 
 class TestMisuse:
-    def test_one_packet_at_a_time(self) -> None:
+    def test_second_packet_of_a_writer_is_refused_while_one_is_open(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         message = TracePacket.Writer(writer)
@@ -102,7 +102,7 @@ class TestMisuse:
         writer.close()
         assert numbers_of(read_all(table)) == [1]
 
-    def test_closing_waits_for_the_packet(self) -> None:
+    def test_packet_open_when_the_writer_is_closed_can_be_finished(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         message = TracePacket.Writer(writer)
@@ -113,7 +113,7 @@ class TestMisuse:
         with pytest.raises(LocalProtocolError, match="closed"):
             TracePacket.Writer(writer)
 
-    def test_a_forgotten_packet_is_ended(self) -> None:
+    def test_deleted_unfinished_packet_is_finalized(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         child = TracePacket.Writer(writer).set_track_event()
@@ -127,7 +127,7 @@ class TestMisuse:
             (2, False),
         ]
 
-    def test_the_message_keeps_its_writer_alive(self) -> None:
+    def test_message_keeps_a_reference_to_its_writer(self) -> None:
         table = make_table()
         message = TracePacket.Writer(_native.TraceWriter(make_arbiter(table), BUFFER))
         gc.collect()
@@ -137,8 +137,8 @@ class TestMisuse:
 
 
 class TestLoss:
-    def test_a_lost_packet_is_counted_not_raised(self) -> None:
-        """The memory holds fewer chunks than writers that keep one each."""
+    def test_dropped_packet_is_counted_without_an_error(self) -> None:
+        """Other writers hold all chunks of the memory."""
         arbiter = make_arbiter(make_table())
         holders = hold_every_chunk(arbiter)
         writer = holders[-1]
@@ -149,8 +149,8 @@ class TestLoss:
         assert writer.packets_dropped == before + 1
 
     @pytest.mark.usefixtures("misuse_is_counted")
-    def test_a_stalled_append_keeps_others_out(self) -> None:
-        """While a chunk is waited for without the GIL, the message is nobody else's."""
+    def test_other_threads_cannot_append_while_an_append_is_stalled(self) -> None:
+        """The stalled thread waits for a chunk without the GIL; the message is locked."""
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)
@@ -161,7 +161,7 @@ class TestLoss:
         before = _native.writer_misuse_count()
         thread.start()
         while thread.is_alive() and _native.writer_misuse_count() == before:
-            child.append_raw(b"")  # refused as soon as the other thread is in there
+            child.append_raw(b"")  # refused as soon as the other thread appends
         refused = _native.writer_misuse_count() - before
         for holder in holders:
             holder.close()

@@ -13,14 +13,14 @@ from tests.unit.native.pipeline import field, packet
 
 
 class TestBoottime:
-    def test_is_the_kernels(self) -> None:
+    def test_boottime_equals_the_kernels_clock(self) -> None:
         before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         now = _native.boottime_ns()
         assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 class TestTokenize:
-    def test_counts_packets(self) -> None:
+    def test_tokenize_counts_whole_packets(self) -> None:
         trace = b"".join(field(1, packet(n, n)) for n in range(300))
         assert _native.tokenize(trace) == (300, len(trace))
         assert _native.tokenize(memoryview(trace)) == (300, len(trace))
@@ -36,17 +36,17 @@ class TestTokenize:
             b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
         ],
     )
-    def test_stops_at_what_is_no_packet(self, rest: bytes) -> None:
+    def test_tokenize_stops_at_a_malformed_packet(self, rest: bytes) -> None:
         whole = field(1, packet(1))
         assert _native.tokenize(whole + rest) == (1, len(whole))
 
-    def test_other_arguments(self) -> None:
+    def test_tokenize_of_a_str_is_a_type_error(self) -> None:
         with pytest.raises(TypeError, match="data must be bytes-like"):
             _native.tokenize("text")  # type: ignore[arg-type]
 
 
 class TestPendingCall:
-    def test_runs_soon_on_the_main_thread(self) -> None:
+    def test_pending_call_runs_on_the_main_thread(self) -> None:
         calls: list[int] = []
         _native.add_pending_call(lambda: calls.append(1))
         deadline = time.monotonic() + 30
@@ -54,7 +54,9 @@ class TestPendingCall:
             pass
         assert calls == [1]
 
-    def test_an_exception_is_unraisable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_exception_in_a_pending_call_is_unraisable(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         errors: list[str] = []
         monkeypatch.setattr(sys, "unraisablehook", lambda u: errors.append(str(u.exc_value)))
 
@@ -67,13 +69,13 @@ class TestPendingCall:
             pass
         assert errors == ["no good"]
 
-    def test_bad_arguments(self) -> None:
+    def test_pending_call_must_be_callable(self) -> None:
         with pytest.raises(TypeError, match="must be callable"):
             _native.add_pending_call(3)  # type: ignore[arg-type]
 
 
 class TestSubinterpreters:
-    def test_do_nothing_and_leave_the_main_interpreter_alone(self) -> None:
+    def test_subinterpreter_traces_nothing_and_does_not_affect_the_main_one(self) -> None:
         program = """
 try:
     import _xxsubinterpreters as interpreters
@@ -113,7 +115,7 @@ assert stretto.available()
 
 
 class TestTimer:
-    def test_is_readable_when_its_time_has_come(self) -> None:
+    def test_timer_is_readable_after_its_time(self) -> None:
         timer = _native.timer_fd()
         try:
             assert not os.get_inheritable(timer)
@@ -130,7 +132,7 @@ class TestTimer:
         finally:
             os.close(timer)
 
-    def test_impossible_times(self) -> None:
+    def test_timer_values_out_of_range_are_refused(self) -> None:
         timer = _native.timer_fd()
         try:
             for ms in (-1, (1 << 30) + 1):
@@ -139,12 +141,12 @@ class TestTimer:
         finally:
             os.close(timer)
 
-    def test_another_file_is_no_timer(self) -> None:
+    def test_setting_another_kind_of_descriptor_is_an_error(self) -> None:
         with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid argument"):
             _native.set_timer_fd(file.fileno(), 1)
 
 
-def test_call_untraced_returns_and_raises_as_its_function() -> None:
+def test_call_untraced_returns_and_raises_like_its_function() -> None:
     assert _native.call_untraced(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         _native.call_untraced(divmod, 7, 0)

@@ -33,7 +33,7 @@ def invoke_frame(
 
 
 class TestAttach:
-    def test_once(self) -> None:
+    def test_second_shared_memory_is_refused(self) -> None:
         endpoint = make_endpoint(make_table())
         fd = sealed_memory(8192)
         endpoint.attach_fd(fd, 8192, 4096)
@@ -41,7 +41,7 @@ class TestAttach:
             endpoint.attach_fd(fd, 8192, 4096)
         os.close(fd)
 
-    def test_what_could_be_shrunk_is_refused(self) -> None:
+    def test_memory_without_shrink_seal_is_refused(self) -> None:
         endpoint = make_endpoint(make_table())
         fd = os.memfd_create("unsealed", os.MFD_CLOEXEC)
         os.ftruncate(fd, 8192)
@@ -57,17 +57,17 @@ class TestAttach:
         ("size", "page_size"),
         [(8192, 4095), (8192, 16384), (12288, 8192), (8192, 1), (8192, 65537)],
     )
-    def test_geometry(self, size: int, page_size: int) -> None:
+    def test_invalid_page_or_memory_size_is_refused(self, size: int, page_size: int) -> None:
         endpoint = make_endpoint(make_table())
         fd = sealed_memory(12288)
         with pytest.raises(ValueError, match=r"page.size"):
             endpoint.attach_fd(fd, size, page_size)
         with pytest.raises(ValueError, match="at least 16384 bytes"):
             endpoint.attach_fd(fd, 16384, 4096)
-        endpoint.attach_fd(fd, 8192, 4096)  # nothing was kept of the failure
+        endpoint.attach_fd(fd, 8192, 4096)  # possible after the failed attempts
         os.close(fd)
 
-    def test_a_closed_descriptor(self) -> None:
+    def test_closed_descriptor_is_an_error(self) -> None:
         fd = sealed_memory(4096)
         os.close(fd)
         with pytest.raises(OSError, match="Bad file descriptor"):
@@ -75,7 +75,7 @@ class TestAttach:
 
 
 class TestCommit:
-    def test_moves_chunks_and_returns_the_flush_id(self) -> None:
+    def test_commit_moves_chunks_and_returns_the_flush_id(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             for number in range(1000):
@@ -86,7 +86,7 @@ class TestCommit:
             assert remote.flush_ids == [77]
             assert numbers_of(read_all(remote.table)) == list(range(1000))
 
-    def test_buffers_that_are_not_allowed(self) -> None:
+    def test_chunks_for_a_forbidden_buffer_are_discarded_and_counted(self) -> None:
         with RemoteProducer() as remote:
             remote.endpoint.allow_buffer(BUFFER, False)
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
@@ -107,7 +107,7 @@ class TestCommit:
             field(9, b"unknown"),
         ],
     )
-    def test_nothing_that_a_peer_sends_raises(self, request_bytes: bytes) -> None:
+    def test_malformed_commit_requests_raise_nothing(self, request_bytes: bytes) -> None:
         endpoint = make_endpoint(make_table())
         assert endpoint.commit(request_bytes) == 0
         fd = sealed_memory(4096)
@@ -115,12 +115,12 @@ class TestCommit:
         os.close(fd)
         assert endpoint.commit(request_bytes + field(3, 5)) in (0, 5)
 
-    def test_a_malformed_request_is_counted(self) -> None:
+    def test_malformed_commit_request_is_counted(self) -> None:
         endpoint = make_endpoint(make_table())
         endpoint.commit(b"\xff")
         assert endpoint.stats()["malformed_requests"] == 1
 
-    def test_any_bytes_like_object_but_no_other(self) -> None:
+    def test_commit_accepts_only_bytes_like_objects(self) -> None:
         endpoint = make_endpoint(make_table())
         assert endpoint.commit(bytearray(field(3, 6))) == 6
         assert endpoint.commit(memoryview(field(3, 1 << 40))) == 1 << 40
@@ -129,7 +129,7 @@ class TestCommit:
 
 
 class TestCommitFrames:
-    def test_the_leading_run(self) -> None:
+    def test_commit_frames_handles_leading_commits_up_to_another_frame(self) -> None:
         endpoint = make_endpoint(make_table())
         run = invoke_frame(field(3, 5)) + invoke_frame(field(3, 9)) + invoke_frame(b"")
         for rest in (
@@ -144,12 +144,12 @@ class TestCommitFrames:
         ):
             assert endpoint.commit_frames(run + rest, SERVICE_ID, COMMIT_DATA) == (len(run), 3, 9)
 
-    def test_nothing_for_it(self) -> None:
+    def test_commit_frames_consumes_nothing_without_a_commit(self) -> None:
         endpoint = make_endpoint(make_table())
         for data in (b"", b"\1", b"\1\0\0\0", bytes(100)):
             assert endpoint.commit_frames(data, SERVICE_ID, COMMIT_DATA) == (0, 0, 0)
 
-    def test_a_malformed_request_in_a_good_frame(self) -> None:
+    def test_malformed_request_in_a_valid_frame_is_consumed_and_counted(self) -> None:
         endpoint = make_endpoint(make_table())
         frame = invoke_frame(b"\xff\xff")
         assert endpoint.commit_frames(frame, SERVICE_ID, COMMIT_DATA) == (len(frame), 1, 0)
@@ -157,10 +157,10 @@ class TestCommitFrames:
 
 
 class TestScrape:
-    def test_takes_what_is_in_flight_once(self) -> None:
+    def test_scrape_copies_uncommitted_packets_once(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
-            remote.serve()  # registers it
+            remote.serve()  # registers the writer
             for number in range(3):
                 writer.write(packet(number))
             remote.endpoint.scrape([BUFFER])
@@ -170,7 +170,7 @@ class TestScrape:
             remote.serve()
             assert numbers_of(read_all(remote.table)) == [3]
 
-    def test_in_process(self) -> None:
+    def test_scrape_copies_packets_of_in_process_writers(self) -> None:
         table = make_table()
         endpoint = make_endpoint(table)
         writer = _native.TraceWriter(_native.Arbiter.in_process(endpoint, 65536, 4096), BUFFER)
@@ -178,7 +178,7 @@ class TestScrape:
         endpoint.scrape((BUFFER,))
         assert numbers_of(read_all(table)) == [4]
 
-    def test_other_buffers_are_left_alone(self) -> None:
+    def test_scrape_ignores_other_buffers(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             remote.serve()
@@ -198,7 +198,7 @@ class TestScrape:
 
 
 class TestWriters:
-    def test_ids_come_from_the_peer(self) -> None:
+    def test_invalid_writer_ids_of_the_peer_are_ignored(self) -> None:
         endpoint = make_endpoint(make_table())
         for writer, buffer in ((32767, BUFFER), (0, BUFFER), (32768, BUFFER), (1, 65536)):
             endpoint.register_writer(writer, buffer)
@@ -208,7 +208,7 @@ class TestWriters:
             endpoint.register_writer(1 << 32, BUFFER)
 
 
-def test_the_memory_outlives_the_arbiter() -> None:
+def test_endpoint_can_be_used_after_its_arbiter_is_deleted() -> None:
     table = make_table()
     endpoint = make_endpoint(table)
     arbiter = _native.Arbiter.in_process(endpoint, 65536, 4096)
@@ -218,6 +218,6 @@ def test_the_memory_outlives_the_arbiter() -> None:
     endpoint.commit(field(1, field(1, 0) + field(2, 0) + field(3, BUFFER)))
 
 
-def test_the_table_outlives_its_own_name() -> None:
+def test_writer_keeps_a_reference_to_its_buffer_table() -> None:
     writer = _native.TraceWriter(make_arbiter(make_table()), BUFFER)
     assert all(writer.write(packet(n)) for n in range(10000))

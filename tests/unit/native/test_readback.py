@@ -26,7 +26,7 @@ def write(table: _native.BufferTable, *packets: bytes) -> None:
 
 
 class TestRead:
-    def test_stops_at_the_limit_and_goes_on(self) -> None:
+    def test_read_stops_at_the_limit_and_continues_there(self) -> None:
         table = make_table()
         write(table, *(packet(n, 100) for n in range(1, 101)))
         readback = _native.Readback(table)
@@ -49,22 +49,22 @@ class TestRead:
         assert read_all(table)
         assert read_all(table) == b""
 
-    def test_nothing_there(self) -> None:
+    def test_empty_buffer_is_read_as_no_bytes(self) -> None:
         assert read_all(make_table()) == b""
 
-    def test_a_large_packet_comes_whole(self) -> None:
+    def test_packet_larger_than_the_limit_is_read_whole(self) -> None:
         table = make_table(16 << 20)
         write(table, packet(1, 6 << 20), packet(2))
         assert numbers_of(read_all(table)) == [1, 2]
 
-    def test_forged_packets_are_refused_and_counted(self) -> None:
+    def test_packets_with_trusted_fields_are_dropped_and_counted(self) -> None:
         table = make_table()
         write(table, packet(1), packet(2) + field(3, 0), packet(3) + b"\xff", packet(4))
         readback = _native.Readback(table)
         assert numbers_of(read_all(table, readback=readback)) == [1, 4]
         assert readback.invalid_packets == 2
 
-    def test_machine_id(self) -> None:
+    def test_packets_contain_the_machine_id_of_the_readback(self) -> None:
         table = make_table()
         write(table, packet(1))
         trace = read_all(table, readback=_native.Readback(table, machine_id=0xFFFFFFFF))
@@ -86,7 +86,7 @@ class TestRead:
 
 
 class TestSequenceIds:
-    def test_are_given_on_first_use_and_kept(self) -> None:
+    def test_sequence_ids_are_assigned_on_first_use_and_kept(self) -> None:
         readback = _native.Readback(make_table())
         assert readback.sequence_id(PRODUCER, 5) == 2
         assert readback.sequence_id(PRODUCER, 6) == 3
@@ -95,7 +95,7 @@ class TestSequenceIds:
 
 
 class TestThreads:
-    def test_readers_of_one_table_take_turns(self) -> None:
+    def test_concurrent_readers_read_each_packet_once(self) -> None:
         table = make_table(8 << 20)
         count = 20000
         write(table, *(packet(n) for n in range(count)))
@@ -115,7 +115,7 @@ class TestThreads:
             thread.join()
         assert sorted(map(int, numbers)) == list(range(count))
 
-    def test_reading_while_others_write_and_stats_are_taken(self) -> None:
+    def test_no_packet_is_lost_while_threads_write_and_stats_are_read(self) -> None:
         table = make_table(1 << 20)
         arbiter = make_arbiter(table)
         done = threading.Event()

@@ -1,4 +1,4 @@
-"""request_key(): of any metadata, the key or 0; never an error."""
+"""request_key() returns the key in any metadata, or 0; it never raises."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ FLOW = ("x-stretto-flow", "0123456789abcdef")
 
 
 class Metadatum(NamedTuple):
-    """As grpcio's."""
+    """A metadatum like grpcio's."""
 
     key: str
     value: object
 
 
-def test_our_own_header_comes_before_a_traceparent() -> None:
+def test_x_stretto_flow_precedes_traceparent() -> None:
     parent = request_key((PARENT,))
     assert parent not in (0, 0x0123456789ABCDEF)
     assert request_key((PARENT, FLOW)) == request_key([FLOW, PARENT]) == 0x0123456789ABCDEF
     assert request_key((("x-stretto-flow", "bad"), PARENT)) == parent
 
 
-def test_the_first_that_is_one_counts() -> None:
+def test_first_valid_traceparent_is_used() -> None:
     other = ("traceparent", PARENT[1].replace("b7ad", "b7ae"))
     assert request_key((("traceparent", "bad"), PARENT, other)) == request_key((PARENT,))
 
 
-def test_pairs_of_another_class() -> None:
+def test_named_tuples_are_accepted_as_pairs() -> None:
     assert request_key([Metadatum("user-agent", "x"), Metadatum(*FLOW)]) == 0x0123456789ABCDEF
 
 
@@ -47,11 +47,11 @@ def test_pairs_of_another_class() -> None:
         ((FLOW[0] + "\0", FLOW[1]), (FLOW[0], FLOW[1][:15] + "\0")),
     ],
 )  # fmt: skip
-def test_all_else_is_passed_over(pairs: object) -> None:
+def test_metadata_without_a_valid_header_has_key_0(pairs: object) -> None:
     assert request_key(pairs) == 0  # type: ignore[arg-type]
 
 
-def test_nothing_leaks() -> None:
+def test_request_key_leaks_no_memory() -> None:
     pairs = (("\udc80", "x"), (1, 2), FLOW, PARENT)
     for _ in range(10):
         request_key(pairs)

@@ -35,14 +35,14 @@ def receive_all(peer: socket.socket) -> bytes:
 
 
 class TestPush:
-    def test_sends_at_once(self, pair: Pair) -> None:
+    def test_frame_is_sent_immediately_if_possible(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         assert queue.push(b"frame")
         assert queue.push(frame=bytearray(b"more"), fd=-1)
         assert receive_all(pair[1]) == b"framemore"
         assert queue.pending == 0
 
-    def test_what_does_not_fit_waits_or_is_refused(self, pair: Pair) -> None:
+    def test_frames_wait_up_to_the_limit_and_are_refused_beyond(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno(), limit=100000)
         count = 0
         while queue.push(count.to_bytes(4, "little") * 5000):
@@ -55,7 +55,7 @@ class TestPush:
             queue.drain()
         assert data == b"".join(n.to_bytes(4, "little") * 5000 for n in range(count))
 
-    def test_a_descriptor_goes_along(self, pair: Pair) -> None:
+    def test_descriptor_is_sent_with_its_frame(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         read, write = os.pipe()
         assert queue.push(b"fd", write)
@@ -67,7 +67,7 @@ class TestPush:
         os.close(fds[0])
         os.close(read)
 
-    def test_too_long(self, pair: Pair) -> None:
+    def test_too_long_frame_is_an_error(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         with pytest.raises(ValueError, match="too long for a frame; split it"):
             queue.push(bytes(131073))
@@ -76,7 +76,7 @@ class TestPush:
 
 
 class TestInvoke:
-    def test_frame_and_ids(self, pair: Pair) -> None:
+    def test_invoke_encodes_a_frame_with_ascending_request_ids(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         assert queue.next_request_id() == 1
         assert queue.invoke(3, 4, b"args", False) == 2
@@ -88,7 +88,7 @@ class TestInvoke:
 
 
 class TestBroken:
-    def test_by_a_closed_peer(self, pair: Pair) -> None:
+    def test_queue_is_broken_after_the_peer_closed(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         states = [queue.broken]
         pair[1].close()
@@ -101,7 +101,7 @@ class TestBroken:
 
 
 class TestArguments:
-    def test_bad_ones(self, pair: Pair) -> None:
+    def test_invalid_arguments_are_refused(self, pair: Pair) -> None:
         with pytest.raises(ValueError, match="fd must be from 0"):
             _native.SendQueue(-1)
         with pytest.raises(TypeError, match="fd must be an int"):

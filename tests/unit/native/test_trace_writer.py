@@ -30,21 +30,21 @@ class TestWrite:
         assert numbers_of(read_all(table)) == list(range(1000))
 
     @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-    def test_any_contiguous_bytes(self, kind: Callable[[bytes], bytes]) -> None:
+    def test_packet_can_be_any_contiguous_buffer(self, kind: Callable[[bytes], bytes]) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         assert writer.write(kind(packet(3)))
         writer.close()
         assert numbers_of(read_all(table)) == [3]
 
-    def test_other_arguments(self) -> None:
+    def test_packet_that_is_no_contiguous_buffer_is_an_error(self) -> None:
         writer = _native.TraceWriter(make_arbiter(make_table()), BUFFER)
         with pytest.raises(TypeError, match="packet must be bytes-like"):
             writer.write("text")  # type: ignore[arg-type]
         with pytest.raises(BufferError):
             writer.write(memoryview(b"abcd")[::2])
 
-    def test_larger_than_all_of_the_shared_memory(self) -> None:
+    def test_packet_larger_than_the_shared_memory_is_written(self) -> None:
         table = make_table(4 << 20)
         writer = _native.TraceWriter(make_arbiter(table, size=16384), BUFFER)
         assert writer.write(packet(1, 1 << 20))
@@ -52,12 +52,12 @@ class TestWrite:
         (only,) = packets_of(read_all(table))
         assert only[900] == bytes(1 << 20)
 
-    def test_too_large_is_dropped_and_counted(self) -> None:
+    def test_packet_above_64_mb_is_dropped_and_counted(self) -> None:
         writer = _native.TraceWriter(make_arbiter(make_table()), BUFFER)
         assert not writer.write(bytes((64 << 20) + 1))
         assert writer.packets_dropped == 1
 
-    def test_the_first_packet_says_so(self) -> None:
+    def test_only_the_first_packet_of_a_sequence_is_marked_as_first(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         writer.write(packet(1))
@@ -67,7 +67,7 @@ class TestWrite:
 
 
 class TestClose:
-    def test_returns_the_id_and_drops_from_then_on(self) -> None:
+    def test_closed_writer_frees_its_id_and_drops_packets(self) -> None:
         arbiter = make_arbiter(make_table())
         writer = _native.TraceWriter(arbiter, BUFFER)
         assert writer.writer_id == 1
@@ -79,7 +79,7 @@ class TestClose:
         assert not writer.write(packet(1))
         assert writer.packets_dropped == 1
 
-    def test_happens_when_the_object_goes(self) -> None:
+    def test_deleted_writer_is_closed(self) -> None:
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER)
@@ -88,7 +88,7 @@ class TestClose:
         assert arbiter.live_writers == 0
         assert numbers_of(read_all(table)) == [1]
 
-    def test_ids_run_out_and_come_back(self) -> None:
+    def test_writer_without_free_id_drops_until_another_is_closed(self) -> None:
         arbiter = make_arbiter(make_table())
         writers = [_native.TraceWriter(arbiter, BUFFER) for _ in range(32767)]
         assert len({w.writer_id for w in writers}) == 32767
@@ -101,7 +101,7 @@ class TestClose:
 
 
 class TestArguments:
-    def test_bad_ones(self) -> None:
+    def test_invalid_arguments_are_refused(self) -> None:
         arbiter = make_arbiter(make_table())
         with pytest.raises(TypeError, match="expected a Arbiter"):
             _native.TraceWriter(object(), BUFFER)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ class TestArguments:
 
 @pytest.fixture
 def patient_threads() -> Iterator[None]:
-    """The interpreter switches threads only where one waits."""
+    """Let the interpreter switch threads only when a thread waits."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     yield
@@ -127,7 +127,7 @@ def patient_threads() -> Iterator[None]:
 
 
 class TestFullMemory:
-    def test_drop_gives_up_at_once(self) -> None:
+    def test_policy_drop_drops_a_packet_without_waiting(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.DROP)
             while writer.write(packet(1, 1000)):
@@ -135,7 +135,7 @@ class TestFullMemory:
             assert writer.drop_count == 1
             assert writer.packets_dropped == 1
 
-    def test_the_packet_after_a_drop_says_so(self) -> None:
+    def test_packet_after_a_drop_is_marked_with_a_loss(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.DROP)
             while writer.write(packet(1, 1000)):
@@ -144,9 +144,9 @@ class TestFullMemory:
             assert writer.write(packet(2))
             writer.close()
             remote.serve()
-            assert int(packets_of(read_all(remote.table))[-1][42]) & 1  # something was lost
+            assert int(packets_of(read_all(remote.table))[-1][42]) & 1  # the loss is marked
 
-    def test_stall_waits_without_the_gil(self) -> None:
+    def test_policy_stall_waits_without_the_gil(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.STALL)
             written: list[bool] = []
@@ -157,12 +157,12 @@ class TestFullMemory:
 
             thread = threading.Thread(target=write)
             thread.start()
-            remote.serve_while(thread)  # we run, so the other thread has let go
+            remote.serve_while(thread)  # runs only if the other thread has released the GIL
             assert written == [True] * 50
             assert numbers_of(read_all(remote.table)) == list(range(50))
 
     @pytest.mark.usefixtures("patient_threads")
-    def test_nobody_else_writes_or_closes_while_its_owner_stalls(self) -> None:
+    def test_other_threads_cannot_write_or_close_while_the_owner_stalls(self) -> None:
         with RemoteProducer(8192) as remote:
             filler = _native.TraceWriter(remote.arbiter, BUFFER, _native.DROP)
             while filler.write(packet(1, 1000)):
@@ -179,7 +179,7 @@ class TestFullMemory:
             about_to_write.wait()
             assert not writer.write(packet(3))
             writer.flush()
-            writer.close()  # done by the owner, once it can
+            writer.close()  # deferred until the owner's write ends
             assert (writer.packets_dropped, remote.arbiter.live_writers) == (1, 2)
             remote.serve_while(thread)
             assert remote.arbiter.live_writers == 1

@@ -1,4 +1,4 @@
-"""Arguments of every kind are shown, as far as a trace can hold them."""
+"""Conversion of event arguments of every type to debug annotations."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Index:
         (-1, -1),
         (2**63 - 1, 2**63 - 1),
         (-(2**63), -(2**63)),
-        (2**63, str(2**63)),  # an uint64 would be read as a negative number
+        (2**63, str(2**63)),  # trace processor would read a uint64 as a negative number
         (2**64 - 1, str(2**64 - 1)),
         (2**64, str(2**64)),
         (-(2**63) - 1, str(-(2**63) - 1)),
@@ -139,20 +139,20 @@ class Index:
         (range(3), "range(0, 3)"),
         (int, "<class 'int'>"),
     ],
-    ids=lambda value: type(value).__name__,  # some can't be shown
+    ids=lambda value: type(value).__name__,  # some have no repr
 )
-def test_values(value, expected):
+def test_values_are_recorded_as_the_matching_type(value, expected):
     before = _native.argument_errors()
     found = shown(value)
     assert (found, type(found)) == (expected, type(expected))
     assert _native.argument_errors() == before
 
 
-def test_nan():
+def test_nan_is_recorded():
     assert str(shown(float("nan"))) == "nan"
 
 
-def test_ints_beyond_the_digits_that_python_prints():
+def test_ints_above_pythons_digit_limit_are_recorded_in_hexadecimal():
     with pytest.raises(ValueError, match="digits"):
         str(10**5000)
     found = shown(-(10**5000))
@@ -189,12 +189,12 @@ def test_long_values_are_cut_and_marked(value, mark):
         assert LIMIT - 8 < len(found.encode()) <= LIMIT
 
 
-def test_just_short_enough():
+def test_strings_of_maximum_length_are_not_cut():
     assert shown("x" * LIMIT) == "x" * LIMIT
     assert shown("€" * 1365) == "€" * 1365
 
 
-def test_long_containers_say_how_much_is_missing():
+def test_long_containers_end_with_the_number_of_omitted_elements():
     found = shown({str(key): key for key in range(10_000)})
     assert found.pop("...") == f"... [truncated, {10_000 - len(found)} more]"
     assert found == {str(key): key for key in range(len(found))}
@@ -202,8 +202,8 @@ def test_long_containers_say_how_much_is_missing():
     assert found[-1] == f"... [truncated, {10_000 - len(found) + 1} more]"
 
 
-def test_only_what_is_shown_is_looked_at():
-    """Ten million elements cost what a thousand do; a copy would take seconds, and 80 MB."""
+def test_elements_beyond_the_limit_are_not_converted():
+    """The list has ten million elements; a copy would take seconds and 80 MB."""
 
     class Counted:
         count = 0
@@ -219,8 +219,8 @@ def test_only_what_is_shown_is_looked_at():
     assert 0 < Counted.count < 1000
 
 
-def test_a_long_text_is_not_copied_into_the_string():
-    """CPython keeps the UTF-8 of a string with the string, once somebody asks for it."""
+def test_conversion_does_not_cache_utf8_in_the_string():
+    """PyUnicode_AsUTF8 would keep a copy in the string object."""
     text = "€" * 1_000_000
     before = sys.getsizeof(text)
     with record():
@@ -228,7 +228,7 @@ def test_a_long_text_is_not_copied_into_the_string():
     assert sys.getsizeof(text) == before
 
 
-def test_recursion_ends():
+def test_self_containing_containers_are_cut_at_depth_16():
     values = [1]
     values.append(values)
     table = {}
@@ -244,7 +244,7 @@ def test_recursion_ends():
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 32, 33, 64, 65, 100, 128])
-def test_many_arguments(count):
+def test_up_to_128_arguments_are_recorded(count):
     arguments = {f"argument {number}": number for number in range(count)}
     with record() as recorded:
         CATEGORY.instant("instant", **arguments)
@@ -256,7 +256,7 @@ def test_many_arguments(count):
     assert [event.args for event in recorded.events if event.args] == [arguments] * 4
 
 
-def test_more_arguments_than_an_event_holds():
+def test_arguments_beyond_128_are_omitted_and_counted():
     before = _native.argument_errors()
     arguments = {f"argument {number}": str(number) for number in range(300)}
     with record() as recorded, CATEGORY.slice("slice", **arguments):
@@ -267,7 +267,7 @@ def test_more_arguments_than_an_event_holds():
     assert _native.argument_errors() == before + 172
 
 
-def test_names_that_collide_go_through_args():
+def test_names_of_parameters_can_be_passed_in_args():
     collide = {"track": 1, "flow": 2, "timestamp": 3, "args": 4, "name": 5, "terminating_flow": 6}
     with record() as recorded:
         CATEGORY.instant("x", args=collide, name=7, self=8)
@@ -277,8 +277,8 @@ def test_names_that_collide_go_through_args():
     assert recorded.one("y").args == collide
 
 
-def test_our_names_given_in_a_dict_are_still_ours():
-    """Names that come through `**` need not be interned."""
+def test_options_in_a_keyword_dict_are_recognized():
+    """Names passed by `**` need not be interned strings."""
     track = stretto.Track("t")
     names = {"".join(["tr", "ack"]): track, "".join(["time", "stamp"]): 5, "".join(["fl", "ow"]): 9}
     with record() as recorded:
@@ -290,7 +290,7 @@ def test_our_names_given_in_a_dict_are_still_ours():
         assert (event.args, event.track, event.timestamp, event.flows) == (args, track.uuid, 5, [9])
 
 
-def test_names_of_arguments_that_are_no_str():
+def test_argument_names_that_are_not_strings_are_converted():
     class Traces:
         def __str__(self):
             CATEGORY.instant("inner", args={2: 2})
@@ -314,7 +314,7 @@ def test_names_of_arguments_that_are_no_str():
     assert _native.argument_errors() == before + 3
 
 
-def test_long_and_odd_names_of_arguments():
+def test_long_and_unusual_argument_names_are_recorded():
     names = ["", "a b", "x" * 256, "x" * 257, "€" * 2000, "\ud800", "nul\0"]
     with record() as recorded:
         CATEGORY.instant("x", args=dict.fromkeys(names, 1))

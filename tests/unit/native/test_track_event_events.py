@@ -20,7 +20,7 @@ CATEGORY = stretto.Category("test.events")
 
 
 @pytest.mark.parametrize("offset", [-(10**9), 10**9, -1, 0])
-def test_explicit_timestamps(offset):
+def test_explicit_timestamps_are_recorded(offset):
     given = stretto.now() + offset
     with record() as recorded:
         CATEGORY.instant("before")
@@ -40,13 +40,13 @@ def test_explicit_timestamps(offset):
 
 
 @pytest.mark.parametrize("timestamp", [0, 1, 2**63 - 1])
-def test_extreme_timestamps(timestamp):
+def test_smallest_and_largest_timestamps_are_recorded(timestamp):
     with record() as recorded:
         CATEGORY.instant("x", timestamp=timestamp)
     assert recorded.event.timestamp == timestamp
 
 
-def test_none_stands_for_nothing_given():
+def test_options_of_none_are_ignored():
     with record() as recorded:
         CATEGORY.instant("x", timestamp=None, track=None, flow=None, terminating_flow=None)
     assert recorded.event.args == {}
@@ -56,7 +56,7 @@ def test_none_stands_for_nothing_given():
 # --- flows
 
 
-def test_flows():
+def test_flows_can_be_objects_ints_or_iterables():
     flow, other = stretto.Flow(), stretto.Flow(5)
     assert flow.id not in (0, other.id)
     with record() as recorded:
@@ -77,11 +77,11 @@ def test_flows():
     ]
 
 
-def test_ids_of_flows_differ():
+def test_flow_ids_are_unique():
     assert len({stretto.Flow().id for _ in range(10_000)}) == 10_000
 
 
-def test_a_flow_may_be_sent_elsewhere():
+def test_flow_can_be_pickled():
     flow = stretto.Flow()
     assert pickle.loads(pickle.dumps(flow)).id == flow.id
     with pytest.raises(OverflowError):
@@ -93,7 +93,7 @@ def test_a_flow_may_be_sent_elsewhere():
 # --- tracks
 
 
-def test_tracks_nest():
+def test_tracks_contain_the_uuid_of_their_parent():
     track = None
     tracks = []
     for depth in range(5):
@@ -111,7 +111,7 @@ def test_tracks_nest():
     assert descriptors[stretto.process_track().uuid].process.pid == os.getpid()
 
 
-def test_name_parent_and_id_make_a_track():
+def test_track_uuid_depends_on_name_parent_and_id():
     thread = stretto.thread_track()
     uuids = {
         stretto.Track("a").uuid,
@@ -127,14 +127,14 @@ def test_name_parent_and_id_make_a_track():
 
 
 @pytest.mark.parametrize("arguments", [{"parent": "x"}, {"id": "x"}, {"unknown": 1}])
-def test_impossible_tracks(arguments):
+def test_invalid_track_arguments_are_refused(arguments):
     with pytest.raises(TypeError):
         stretto.Track("x", **arguments)
     with pytest.raises(TypeError):
         stretto.Track(5)
 
 
-def test_two_thousand_tracks():
+def test_events_on_two_thousand_tracks_have_their_descriptors():
     tracks = [stretto.Track(f"track {number}") for number in range(2000)]
     with record() as recorded:
         for number, track in enumerate(tracks):
@@ -145,13 +145,13 @@ def test_two_thousand_tracks():
     assert names == [track.name for track in tracks]
 
 
-def test_a_track_is_not_to_be_sent_elsewhere():
-    """Its row lies below this process; another one has to make its own."""
+def test_track_cannot_be_pickled():
+    """A track belongs to this process; another process has to create its own."""
     with pytest.raises(TypeError):
         pickle.dumps(stretto.Track("x"))
 
 
-def test_odd_names_of_tracks():
+def test_unusual_track_names_are_recorded():
     with record() as recorded:
         for name in ("", "\ud800", "x" * 10_000, "nul\0"):
             CATEGORY.instant("x", track=stretto.Track(name))
@@ -160,7 +160,7 @@ def test_odd_names_of_tracks():
     assert names == ["", "\\ud800", "x" * 10_000, "nul\0"]
 
 
-def test_thread_tracks_of_other_threads():
+def test_track_of_another_thread_can_be_used():
     tracks = []
 
     def work():
@@ -178,7 +178,7 @@ def test_thread_tracks_of_other_threads():
     assert descriptors[recorded.events[1].track].parent_uuid == tracks[0].uuid
 
 
-def test_the_own_thread_track_given_is_the_default():
+def test_own_thread_track_is_the_default_track():
     with record() as recorded:
         CATEGORY.instant("given", track=stretto.thread_track())
         CATEGORY.instant("default")
@@ -197,7 +197,7 @@ class Float:
 
 
 class NumpyLike:
-    """Like numpy.int64: both __index__ and __float__."""
+    """A number like numpy.int64, with both __index__ and __float__."""
 
     def __index__(self):
         return 2**60 + 1
@@ -234,7 +234,7 @@ class Number(int):
         (Number(7), 7),
     ],
 )
-def test_counter_values(value, expected):
+def test_counter_values_are_recorded_as_int_or_float(value, expected):
     with record() as recorded:
         CATEGORY.counter("c", value)
     assert recorded.event.kind == COUNTER
@@ -242,7 +242,7 @@ def test_counter_values(value, expected):
     assert type(recorded.event.value) is type(expected)
 
 
-def test_a_counter_whose_value_cannot_be_had_is_left_out():
+def test_counter_whose_value_raises_is_omitted_and_counted():
     class Raises:
         def __float__(self):
             raise ZeroDivisionError
@@ -260,7 +260,7 @@ def test_a_counter_whose_value_cannot_be_had_is_left_out():
     assert _native.argument_errors() == before + 2
 
 
-def test_a_counter_whose_value_traces():
+def test_counter_value_may_record_events_in_its_conversion():
     class Traces:
         def __float__(self):
             CATEGORY.counter("inner", 1)
@@ -272,7 +272,7 @@ def test_a_counter_whose_value_traces():
     assert [event.value for event in recorded.events] == [1, None, 2.0]
 
 
-def test_counters_are_tracks():
+def test_counter_has_a_track_below_the_process_or_a_given_track():
     parent = stretto.Track("parent")
     with record() as recorded:
         CATEGORY.counter("c", 1)
@@ -306,7 +306,7 @@ def test_counters_are_tracks():
         (b"bytes", "b'bytes'"),
     ],
 )
-def test_names(name, expected):
+def test_event_names_are_recorded_as_strings(name, expected):
     with record() as recorded:
         for _ in range(2):
             CATEGORY.instant(name)
@@ -318,7 +318,7 @@ def test_names(name, expected):
     assert names == [expected] * 8
 
 
-def test_a_name_that_cannot_be_had():
+def test_event_name_whose_str_raises_is_empty():
     class Raises:
         def __str__(self):
             raise ValueError
@@ -328,7 +328,7 @@ def test_a_name_that_cannot_be_had():
     assert recorded.event.name == ""
 
 
-def test_the_default_category():
+def test_module_functions_use_the_category_python():
     with record() as recorded, stretto.slice("s"):
         stretto.instant("i")
         stretto.counter("c", 1)

@@ -1,4 +1,4 @@
-"""Whatever the methods of arguments do, the program never notices."""
+"""Arguments whose methods raise, trace or change state do not affect the program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RaisesStr(Raises):
     "error",
     [ValueError("x"), RecursionError(), SystemExit(3), GeneratorExit(), StopIteration(), OSError()],
 )
-def test_a_repr_that_raises_is_counted_and_shown(error):
+def test_error_in_a_repr_is_recorded_and_counted(error):
     before = _native.argument_errors()
     assert shown(Raises(error)) == f"<{type(error).__name__} in repr>"
     assert shown([Raises(error)]) == [f"<{type(error).__name__} in repr>"]
@@ -40,7 +40,7 @@ def test_a_repr_that_raises_is_counted_and_shown(error):
     assert _native.argument_errors() == before + 18
 
 
-def test_a_repr_that_returns_no_str():
+def test_repr_that_returns_no_str_is_recorded_as_an_error():
     class Odd:
         def __repr__(self):
             return 5
@@ -48,7 +48,7 @@ def test_a_repr_that_returns_no_str():
     assert shown(Odd()) == "<TypeError in repr>"
 
 
-def test_an_interrupt_during_a_repr_is_the_programs():
+def test_keyboard_interrupt_in_a_repr_reaches_the_program():
     class Interrupted:
         def __repr__(self):
             signal.raise_signal(signal.SIGINT)
@@ -57,12 +57,12 @@ def test_an_interrupt_during_a_repr_is_the_programs():
     with record() as recorded:
         with pytest.raises(KeyboardInterrupt):
             CATEGORY.instant("x", value=Interrupted())
-            # the interrupt comes at one of the next instructions
+            # the interrupt is raised at one of the next instructions
         CATEGORY.instant("after")
     assert [event.name for event in recorded.events] == ["x", "after"]
 
 
-def test_an_index_that_raises_shows_the_repr():
+def test_object_whose_index_raises_is_recorded_by_its_repr():
     class Index:
         def __index__(self):
             raise ValueError
@@ -73,7 +73,7 @@ def test_an_index_that_raises_shows_the_repr():
     assert shown(Index()) == "index"
 
 
-def test_a_repr_that_traces():
+def test_repr_can_record_events():
     class Traces:
         def __repr__(self):
             with CATEGORY.slice("inner", value=[1]):
@@ -93,7 +93,7 @@ def test_a_repr_that_traces():
     }
 
 
-def test_a_repr_that_traces_itself_ends_in_a_recursion_error():
+def test_repr_that_records_itself_does_not_break_later_events():
     class Deep:
         def __repr__(self):
             CATEGORY.instant("deep", value=self)
@@ -105,7 +105,7 @@ def test_a_repr_that_traces_itself_ends_in_a_recursion_error():
     assert recorded.one("after").args == {"value": 1}
 
 
-def test_a_repr_that_changes_the_containers_around_it():
+def test_repr_can_clear_the_containers_that_hold_it():
     class Clears:
         def __init__(self, *containers):
             self.containers = containers
@@ -138,7 +138,7 @@ def test_a_repr_that_changes_the_containers_around_it():
     assert recorded.one("list").args == {"values": list(expected.values())}
 
 
-def test_a_repr_that_ends_the_session():
+def test_repr_can_end_the_session():
     with stretto.TracingSession(configured()) as session:
 
         class Ends:
@@ -159,8 +159,8 @@ def configured():
     return config()
 
 
-def test_a_repr_that_starts_a_session():
-    """The event that is being made belongs to the sessions that ran when it was written."""
+def test_repr_can_start_a_session():
+    """The started session records neither the begin nor the end of this slice."""
 
     class Starts:
         def __repr__(self):
@@ -176,7 +176,7 @@ def test_a_repr_that_starts_a_session():
     assert recorded.kinds == "BE"
 
 
-def test_the_collector_may_run_at_any_moment():
+def test_events_are_correct_if_the_collector_runs_at_every_allocation():
     class Cycle:
         def __init__(self):
             self.me = self
@@ -203,7 +203,7 @@ def test_the_collector_may_run_at_any_moment():
     ]
 
 
-def test_a_signal_handler_that_traces():
+def test_signal_handler_can_record_slices_inside_of_events():
     hits = []
 
     def handler(_number, _frame):
@@ -212,7 +212,7 @@ def test_a_signal_handler_that_traces():
 
     class Slow:
         def __repr__(self):
-            return str(sum(range(5000)))  # so long that few events are between two signals
+            return str(sum(range(5000)))  # slow, so that few events are between two signals
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
@@ -237,8 +237,8 @@ def test_a_signal_handler_that_traces():
     assert depth == 0
 
 
-def test_weakref_callbacks_that_trace():
-    """The last reference to a name's object may be the one that a cache of ours held."""
+def test_weakref_callback_of_a_cached_object_can_record_events():
+    """The last reference to a code object may be in a cache of names."""
 
     def make(number):
         namespace = {}
@@ -265,14 +265,14 @@ def test_weakref_callbacks_that_trace():
     ]
 
 
-def test_exceptions_under_way_are_left_alone():
+def test_events_recorded_during_an_exception_do_not_change_it():
     class Traces:
         def __del__(self):
             CATEGORY.instant("del", value=Raises(ValueError()))
 
     def fails():
         keep = [Traces()]
-        keep.append(keep.clear())  # dies in the middle of it
+        keep.append(keep.clear())  # deleted during the expression
         try:
             raise KeyError("mine")
         finally:
@@ -286,7 +286,7 @@ def test_exceptions_under_way_are_left_alone():
     assert shown == [{"value": "<ValueError in repr>"}] * 2
 
 
-def test_objects_live_no_longer_for_having_been_arguments():
+def test_events_keep_no_references_to_arguments():
     class Argument:
         pass
 

@@ -1,4 +1,4 @@
-"""Interning: right for every string, and bounded."""
+"""Interning of strings is correct for every string, and bounded in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_equal_strings_of_other_identity_are_the_same():
+def test_equal_strings_of_different_identity_are_interned_once():
     with record() as recorded:
         for _ in range(100):
             CATEGORY.instant("".join(["na", "me"]), args={"".join(["ke", "y"]): 1})
@@ -26,8 +26,8 @@ def test_equal_strings_of_other_identity_are_the_same():
     assert recorded.trace.count(b"name") == 1
 
 
-def test_identities_of_dead_strings_are_used_again():
-    """Strings that die at once, so that the next ones lie where they lay."""
+def test_strings_at_reused_addresses_are_recorded_correctly():
+    """The strings are deleted at once, so that the next ones get the same addresses."""
     with record() as recorded:
         for number in range(5000):
             CATEGORY.instant(f"name {number}", **{f"key {number}": number})
@@ -35,7 +35,7 @@ def test_identities_of_dead_strings_are_used_again():
     assert [event.args for event in recorded.events] == [{f"key {n}": n} for n in range(5000)]
 
 
-def test_codes_that_die_and_come_again():
+def test_code_objects_at_reused_addresses_have_the_right_names():
     with record() as recorded:
         for number in range(1000):
             code = compile(f"def f{number}(): pass", "file", "exec").co_consts[0]
@@ -46,7 +46,7 @@ def test_codes_that_die_and_come_again():
     assert names == [f"f{number}" for number in range(1000)]
 
 
-def test_str_subclasses_are_taken_by_value():
+def test_str_subclasses_are_interned_by_value():
     class Name(str):
         __slots__ = ()
 
@@ -64,8 +64,8 @@ def test_str_subclasses_are_taken_by_value():
 
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="ASan keeps freed memory")
-def test_distinct_names_leave_memory_flat():
-    """300,000 names on four threads that live on: what grows afterwards was kept."""
+def test_memory_does_not_grow_with_distinct_names():
+    """Four threads record 300,000 different names."""
 
     def names(start, count):
         for number in range(start, start + count):

@@ -1,4 +1,4 @@
-"""Wrong arguments of events: recorded or not, they raise nothing but under `-X dev`."""
+"""Invalid arguments of events raise only under `-X dev`; otherwise they are counted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BAD_COUNTS = [
 
 @pytest.fixture(autouse=True)
 def lenient():
-    """As without -X dev."""
+    """Count misuse, as without -X dev."""
     before = _native.raise_on_event_misuse(False)
     yield
     _native.raise_on_event_misuse(before)
@@ -53,7 +53,7 @@ def lenient():
 
 @pytest.fixture
 def strict(lenient):
-    """As under -X dev."""
+    """Raise on misuse, as under -X dev."""
     _native.raise_on_event_misuse(True)
 
 
@@ -61,11 +61,11 @@ def left_out(event):
     return event.args.get("...")
 
 
-# --- otherwise: counted, and left out
+# --- without -X dev: counted and omitted
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
-def test_a_wrong_option_is_left_out_and_the_event_says_so(name, value):
+def test_invalid_option_is_omitted_and_named_in_the_event(name, value):
     wrong = {name: value}
     start = stretto.now()
     before = _native.argument_errors()
@@ -88,7 +88,7 @@ def test_a_wrong_option_is_left_out_and_the_event_says_so(name, value):
     assert all(not event.flows and not event.terminating_flows for event in marked)
 
 
-def test_all_wrong_options_are_named_in_one_mark():
+def test_all_invalid_options_are_named_in_one_annotation():
     with record() as recorded:
         CATEGORY.instant(
             "x", "y", track=1, flow=1.5, terminating_flow=1.5, timestamp="", args=None, n=1
@@ -100,7 +100,7 @@ def test_all_wrong_options_are_named_in_one_mark():
     }
 
 
-def test_an_iterator_of_wrong_flows_is_seen_when_it_is_recorded():
+def test_iterator_with_an_invalid_flow_is_omitted_and_counted():
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.instant("x", flow=iter((stretto.Flow(), "text")), terminating_flow=[7], n=1)
@@ -109,7 +109,7 @@ def test_an_iterator_of_wrong_flows_is_seen_when_it_is_recorded():
     assert _native.argument_errors() == before + 1
 
 
-def test_a_slice_says_so_at_each_entry():
+def test_slice_with_an_invalid_option_names_it_at_each_entry():
     with record() as recorded:
         wrong = CATEGORY.slice("x", timestamp=1.5)
         for _ in range(3):
@@ -120,7 +120,7 @@ def test_a_slice_says_so_at_each_entry():
     ] * 3
 
 
-def test_too_many_arguments_and_a_wrong_one():
+def test_event_contains_marks_for_truncation_and_invalid_options_together():
     arguments = {f"argument {number}": number for number in range(200)}
     with record() as recorded:
         CATEGORY.instant("x", timestamp=1.5, args=arguments)
@@ -128,7 +128,7 @@ def test_too_many_arguments_and_a_wrong_one():
         assert recorded.trace.count(mark) == 1
 
 
-def test_marks_are_left_out_with_all_arguments():
+def test_marks_are_not_recorded_if_debug_annotations_are_filtered():
     wanted = config()
     wanted.data_sources[0].config.track_event_config.filter_debug_annotations = True
     with stretto.TracingSession(wanted) as session:
@@ -139,7 +139,7 @@ def test_marks_are_left_out_with_all_arguments():
 
 
 @pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
-def test_a_counter_without_a_number_is_left_out(value):
+def test_counter_with_an_invalid_value_is_omitted_and_counted(value):
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.counter("c", value)
@@ -149,7 +149,7 @@ def test_a_counter_without_a_number_is_left_out(value):
 
 
 @pytest.mark.parametrize("name", [5, None, b"c"])
-def test_a_counter_whose_name_is_no_str_gets_its_str(name):
+def test_counter_name_that_is_no_str_is_converted_and_counted(name):
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.counter(name, 1)
@@ -172,7 +172,7 @@ class Unhashable(str):
 
 
 @pytest.mark.parametrize("name", [Unnameable(), Unhashable("c")])
-def test_a_counter_whose_name_cannot_be_had_is_left_out(name):
+def test_counter_whose_name_raises_is_omitted_and_counted(name):
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.counter(name, 1)
@@ -180,7 +180,7 @@ def test_a_counter_whose_name_cannot_be_had_is_left_out(name):
     assert _native.argument_errors() > before
 
 
-def test_wrong_numbers_of_arguments_are_recorded_as_far_as_they_go():
+def test_events_with_a_wrong_number_of_arguments_are_recorded_with_a_mark():
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.begin()
@@ -197,7 +197,7 @@ def test_wrong_numbers_of_arguments_are_recorded_as_far_as_they_go():
     assert [event.kind for event in marked] == [BEGIN] * 4 + [3, COUNTER, END]
 
 
-def test_nothing_is_counted_while_nobody_records():
+def test_misuse_is_not_counted_without_a_session():
     before = _native.argument_errors()
     for call in BAD_COUNTS:
         call()
@@ -210,7 +210,7 @@ def test_nothing_is_counted_while_nobody_records():
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
-def test_a_wrong_option_says_so(strict, name, value):
+def test_invalid_option_raises_in_dev_mode(strict, name, value):
     error = ValueError if name == "timestamp" else TypeError
     with record() as recorded:
         for call in CATEGORY.instant, CATEGORY.slice, CATEGORY.begin:
@@ -220,27 +220,27 @@ def test_a_wrong_option_says_so(strict, name, value):
 
 
 @pytest.mark.parametrize("call", BAD_COUNTS)
-def test_a_wrong_number_of_arguments_says_so(strict, call):
+def test_wrong_number_of_arguments_raises_in_dev_mode(strict, call):
     with record() as recorded, pytest.raises(TypeError, match=r"takes (\d positional|a code)"):
         call()
     assert recorded.events == []
 
 
 @pytest.mark.parametrize("value", ["5", None, [1], 1j, object()])
-def test_a_counter_needs_a_number(strict, value):
+def test_counter_with_an_invalid_value_raises_in_dev_mode(strict, value):
     with record() as recorded, pytest.raises(TypeError, match="must be a number"):
         CATEGORY.counter("c", value)
     assert recorded.events == []
 
 
 @pytest.mark.parametrize("name", [5, None, b"c"])
-def test_a_counter_needs_a_name(strict, name):
+def test_counter_with_an_invalid_name_raises_in_dev_mode(strict, name):
     with record() as recorded, pytest.raises(TypeError, match="must be a str"):
         CATEGORY.counter(name, 1)
     assert recorded.events == []
 
 
-def test_good_use_raises_nothing(strict):
+def test_valid_arguments_raise_nothing_in_dev_mode(strict):
     with record() as recorded:
         CATEGORY.instant("x", flow=iter(()), terminating_flow=(1, stretto.Flow()), timestamp=5)
         CATEGORY.instant("x", flow={1, 2}, track=stretto.Track("t"), args={1: 2})
@@ -249,7 +249,7 @@ def test_good_use_raises_nothing(strict):
 
 
 @pytest.mark.parametrize(("flags", "raises"), [([], False), (["-X", "dev"], True)])
-def test_dev_mode_decides(flags, raises):
+def test_misuse_raises_only_in_dev_mode(flags, raises):
     code = "from stretto import _native; print(_native.raise_on_event_misuse(False))"
     run = [sys.executable, *flags, "-c", code]
     assert subprocess.check_output(run, text=True).strip() == str(raises)

@@ -1,4 +1,4 @@
-"""Slices: each END goes where its BEGIN went, whatever is done with the object."""
+"""Slices: each END is on the track and in the sessions of its BEGIN."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_thread(function, *args):
 
 
 def nesting(events):
-    """[(name, depth)] by track; an unmatched END is an error."""
+    """Return (name, depth) of all slices in order; an unmatched END is an error."""
     open_slices, found = {}, []
     for event in sorted(events, key=lambda event: event.timestamp):
         stack = open_slices.setdefault(event.track, [])
@@ -34,7 +34,7 @@ def nesting(events):
     return found
 
 
-def test_created_and_never_entered_writes_nothing():
+def test_slice_that_is_never_entered_is_not_recorded():
     with record() as recorded:
         CATEGORY.slice("never", number=1)
         with CATEGORY.slice("once"):
@@ -42,7 +42,7 @@ def test_created_and_never_entered_writes_nothing():
     assert nesting(recorded.events) == [("once", 0)]
 
 
-def test_two_created_before_either_is_entered():
+def test_two_slices_created_before_either_is_entered_keep_their_arguments():
     with record() as recorded:
         first, second = CATEGORY.slice("first", n=1), CATEGORY.slice("second", n=2)
         with second, first:
@@ -52,7 +52,7 @@ def test_two_created_before_either_is_entered():
     assert recorded.one("second").args == {"n": 2}
 
 
-def test_entered_in_sequence():
+def test_slice_can_be_entered_repeatedly():
     with record() as recorded:
         again = CATEGORY.slice("again", n=[1])
         for _ in range(3):
@@ -62,7 +62,7 @@ def test_entered_in_sequence():
     assert [event.args for event in recorded.events if event.kind == BEGIN] == [{"n": [1]}] * 3
 
 
-def test_entered_within_itself():
+def test_slice_can_be_entered_within_itself():
     with record() as recorded:
         deep = CATEGORY.slice("deep")
         with deep, deep, deep, deep:
@@ -70,7 +70,7 @@ def test_entered_within_itself():
     assert nesting(recorded.events) == [("deep", depth) for depth in range(4)]
 
 
-def test_entered_by_the_repr_of_its_own_argument():
+def test_slice_can_be_entered_in_the_repr_of_its_argument():
     class Enters:
         depth = 0
 
@@ -88,7 +88,7 @@ def test_entered_by_the_repr_of_its_own_argument():
     assert recorded.kinds.count("B") == recorded.kinds.count("E") == 6
 
 
-def test_exit_without_enter_writes_nothing():
+def test_exit_without_enter_records_nothing():
     with record() as recorded:
         slice_ = CATEGORY.slice("x")
         slice_.__exit__(None, None, None)
@@ -99,7 +99,7 @@ def test_exit_without_enter_writes_nothing():
     assert recorded.kinds == "BIE"
 
 
-def test_one_exit_too_many_writes_nothing():
+def test_second_exit_of_a_slice_records_nothing():
     with record() as recorded, CATEGORY.slice("outer"):
         with CATEGORY.slice("inner") as inner:
             inner.__exit__(None, None, None)
@@ -107,8 +107,8 @@ def test_one_exit_too_many_writes_nothing():
     assert recorded.kinds == "BBEIE"
 
 
-def test_exited_on_another_thread():
-    """The END goes to the track of the BEGIN, not to the thread that happens to end it."""
+def test_slice_exited_on_another_thread_ends_on_its_own_track():
+    """The END is written on the track of the BEGIN, not on the track of the exiting thread."""
     with record() as recorded:
         slice_ = CATEGORY.slice("handed over")
         slice_.__enter__()
@@ -121,7 +121,7 @@ def test_exited_on_another_thread():
     assert sorted(nesting(recorded.events)) == [("handed over", 0), ("there", 0)]
 
 
-def test_exited_after_the_session():
+def test_slice_exited_after_its_session_records_no_end():
     with record() as first:
         slice_ = CATEGORY.slice("long")
         slice_.__enter__()
@@ -133,7 +133,7 @@ def test_exited_after_the_session():
     assert second.kinds == "BIE"
 
 
-def test_a_session_that_starts_inside_gets_no_end():
+def test_session_started_inside_of_a_slice_gets_no_end():
     with record() as outer, CATEGORY.slice("slice"):
         with record() as inner, CATEGORY.slice("outer"):
             pass
@@ -144,7 +144,7 @@ def test_a_session_that_starts_inside_gets_no_end():
     assert late.kinds == ""
 
 
-def test_begun_before_and_ended_within_a_session():
+def test_slice_entered_before_a_session_records_no_end_in_it():
     slice_ = CATEGORY.slice("off")
     slice_.__enter__()
     with record() as recorded, CATEGORY.slice("outer"):
@@ -153,15 +153,15 @@ def test_begun_before_and_ended_within_a_session():
     assert recorded.kinds == "BIE"
 
 
-def test_created_while_off_records_nothing_when_entered():
-    """What a slice will be is decided by `slice()`: off, that is the shared empty one."""
+def test_slice_created_without_a_session_records_nothing_later():
+    """Without a session, `slice()` returns the shared empty slice."""
     slice_ = CATEGORY.slice("made before")
     with record() as recorded, slice_:
         pass
     assert recorded.kinds == ""
 
 
-def test_created_in_one_session_and_entered_in_the_next():
+def test_slice_created_in_one_session_records_in_the_next():
     with record():
         slice_ = CATEGORY.slice("kept", n=1)
     with record() as recorded, slice_:
@@ -171,7 +171,7 @@ def test_created_in_one_session_and_entered_in_the_next():
         pass
 
 
-def test_exceptions_pass_and_end_the_slice():
+def test_exceptions_propagate_and_end_the_slice():
     with record() as recorded:
         with pytest.raises(KeyError), CATEGORY.slice("outer"), CATEGORY.slice("inner"):
             raise KeyError
@@ -179,14 +179,14 @@ def test_exceptions_pass_and_end_the_slice():
     assert recorded.kinds == "BBEEI"
 
 
-def test_exit_returns_none():
+def test_enter_returns_the_slice_and_exit_returns_none():
     with record():
         slice_ = CATEGORY.slice("x")
         assert slice_.__enter__() is slice_
         assert slice_.__exit__(ValueError, ValueError(), None) is None
 
 
-def test_generators_that_are_suspended_inside():
+def test_slices_of_suspended_generators_end_when_they_are_closed():
     def work(name):
         with CATEGORY.slice(name):
             yield
@@ -199,7 +199,7 @@ def test_generators_that_are_suspended_inside():
     assert nesting(recorded.events) == [("first", 0), ("second", 1)]
 
 
-def test_objects_are_recycled_and_never_while_one_lives():
+def test_slice_objects_are_recycled_only_after_deletion():
     with record() as recorded:
         kept = [CATEGORY.slice("kept", n=number) for number in range(200)]
         assert len({id(slice_) for slice_ in kept}) == 200
@@ -215,7 +215,7 @@ def test_objects_are_recycled_and_never_while_one_lives():
     assert [event.args.get("n") for event in begins] == [*range(200), *[None] * 200]
 
 
-def test_a_slice_lets_its_arguments_go():
+def test_slice_keeps_no_references_to_arguments_after_recording():
     class Argument:
         pass
 
@@ -228,7 +228,7 @@ def test_a_slice_lets_its_arguments_go():
         assert gone() is None
 
 
-def test_argument_whose_destructor_makes_slices():
+def test_destructor_of_an_argument_can_record_slices():
     class Argument:
         def __del__(self):
             with CATEGORY.slice("in del"):
@@ -243,7 +243,7 @@ def test_argument_whose_destructor_makes_slices():
     assert [name for name, _ in nesting(recorded.events)].count("in del") == 100
 
 
-def test_slices_in_a_cycle_are_no_leak():
+def test_repeated_slices_leak_no_objects():
     with record():
         gc.collect()
         before = len(gc.get_objects())
@@ -254,7 +254,7 @@ def test_slices_in_a_cycle_are_no_leak():
         assert len(gc.get_objects()) - before < 100
 
 
-def test_begin_and_end_nest():
+def test_begin_and_end_record_nested_slices():
     with record() as recorded:
         CATEGORY.begin("outer", n=1)
         CATEGORY.begin("inner")
@@ -264,7 +264,7 @@ def test_begin_and_end_nest():
     assert [event.args for event in recorded.events] == [{"n": 1}, {}, {"result": 2}, {}]
 
 
-def test_an_end_too_many_writes_nothing():
+def test_end_without_begin_records_nothing():
     with record() as recorded, CATEGORY.slice("outer"):
         CATEGORY.end()
         CATEGORY.begin("inner")
@@ -274,7 +274,7 @@ def test_an_end_too_many_writes_nothing():
     assert recorded.kinds == "BBEIE"
 
 
-def test_begun_before_the_session():
+def test_begin_before_the_session_records_no_end_in_it():
     CATEGORY.begin("off")
     with record() as outer:
         CATEGORY.begin("on")
@@ -286,7 +286,7 @@ def test_begun_before_the_session():
     assert outer.kinds == "BBEIE"
 
 
-def test_begins_of_an_ended_session_say_nothing_about_the_next():
+def test_open_begins_of_an_ended_session_cause_no_ends_in_the_next():
     for _ in range(3):
         with record() as recorded:
             for _ in range(70):
@@ -298,7 +298,7 @@ def test_begins_of_an_ended_session_say_nothing_about_the_next():
     assert recorded.kinds == "BIE"
 
 
-def test_deeper_than_64():
+def test_begin_and_end_are_recorded_deeper_than_64_levels():
     with record() as recorded:
         for _ in range(100):
             CATEGORY.begin("deep")
@@ -307,7 +307,7 @@ def test_deeper_than_64():
     assert recorded.kinds == "B" * 100 + "E" * 100
 
 
-def test_on_a_track_from_different_threads():
+def test_begin_and_end_on_a_track_match_across_threads():
     track = stretto.Track("shared")
     with record() as recorded:
         CATEGORY.begin("job", track=track)
@@ -319,7 +319,7 @@ def test_on_a_track_from_different_threads():
     assert {event.track for event in recorded.events} == {track.uuid}
 
 
-def test_tracks_do_not_end_each_others_slices():
+def test_end_on_one_track_does_not_end_slices_of_another():
     first, second = stretto.Track("first"), stretto.Track("first", id=2)
     with record() as recorded, CATEGORY.slice("thread"):
         CATEGORY.begin("a", track=first)
@@ -329,7 +329,7 @@ def test_tracks_do_not_end_each_others_slices():
     assert sorted(nesting(recorded.events)) == [("a", 0), ("thread", 0)]
 
 
-def test_a_slice_on_a_track_ends_there_from_anywhere():
+def test_slice_on_a_track_exited_by_another_thread_ends_on_that_track():
     track = stretto.Track("elsewhere")
     with record() as recorded, CATEGORY.slice("here"):
         slice_ = CATEGORY.slice("there", track=track)
@@ -338,7 +338,7 @@ def test_a_slice_on_a_track_ends_there_from_anywhere():
     assert sorted(nesting(recorded.events)) == [("here", 0), ("there", 0)]
 
 
-def test_a_session_that_records_another_category_gets_only_that():
+def test_session_gets_only_events_of_its_categories():
     other = stretto.Category("test.slices.other")
     with record(enabled=["test.slices"], disabled=["*"]) as one, record() as both:
         CATEGORY.begin("a")
@@ -349,7 +349,7 @@ def test_a_session_that_records_another_category_gets_only_that():
     assert both.kinds == "BBEE"
 
 
-def test_filtered_arguments():
+def test_filtered_debug_annotations_of_slices_are_not_recorded():
     made = config()
     made.data_sources[0].config.track_event_config.filter_debug_annotations = True
     with stretto.TracingSession(made) as session, record() as unfiltered:

@@ -1,4 +1,4 @@
-"""Producers and relays of other machines; names are those of Perfetto's own cases."""
+"""Producers and relays of other machines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.service_setup import Setup, data_source, kinds, make_config
 BOX = {"machine_id": 9, "machine_name": "box"}
 
 
-class TestFilter:
+class TestMachineFilter:
     def started(self, setup, *names, **fields):
-        """Which machines take part: the host, box, crate."""
+        """Return whether the producers of the machines host, box and crate were started."""
         crate = {"machine_id": 10, "machine_name": "crate"}
         producers = [setup.producer("ds", **machine) for machine in ({}, BOX, crate)]
         config = make_config(**fields)
@@ -25,22 +25,22 @@ class TestFilter:
         setup.enable(config)
         return [("start", "ds") in producer.calls for producer in producers]
 
-    def test_machine_name_filter(self, setup):
+    def test_filter_host_starts_only_local_producers(self, setup):
         assert self.started(setup, "host") == [True, False, False]
 
-    def test_machine_name_filter_with_two_machines(self, setup):
+    def test_filter_with_two_names_starts_producers_of_both_machines(self, setup):
         assert self.started(setup, "crate", "host") == [True, False, True]
 
-    def test_machine_name_filter_with_host_external_name(self):
+    def test_filter_matches_the_configured_name_of_the_host(self):
         assert self.started(Setup(machine_name="me"), "me", "box") == [True, True, False]
 
-    def test_machine_filter_default(self, setup):
+    def test_only_local_producers_are_started_by_default(self, setup):
         assert self.started(setup) == [True, False, False]
 
-    def test_machine_filter_default_override(self, setup):
+    def test_trace_all_machines_starts_producers_of_all_machines(self, setup):
         assert self.started(setup, trace_all_machines=True) == [True, True, True]
 
-    def test_a_filter_beats_all_machines(self, setup):
+    def test_machine_filter_precedes_trace_all_machines(self, setup):
         assert self.started(setup, "box", trace_all_machines=True) == [False, True, False]
 
 
@@ -49,7 +49,7 @@ def clocks(snapshot):
 
 
 class TestRelay:
-    def test_relay_endpoint_clock_sync(self, setup):
+    def test_clock_pairs_of_a_relay_are_in_the_trace_once(self, setup):
         relay = setup.service.connect_relay(9)
         relay.sync_clock([(6, 100), (1, 200)], update=False)
         first = setup.clock.snapshot()
@@ -65,9 +65,9 @@ class TestRelay:
         assert clocks(ping.host_clocks) == first
         assert clocks(update.client_clocks) == [(6, 150)]
         assert clocks(update.host_clocks) == setup.clock.snapshot()
-        assert "remote_clock_sync" not in kinds(setup.read(consumer))  # Once.
+        assert "remote_clock_sync" not in kinds(setup.read(consumer))  # It is written only once.
 
-    def test_each_relay_has_its_packet_and_the_newest_five_pairs(self, setup):
+    def test_each_relay_has_a_packet_with_its_five_newest_clock_pairs(self, setup):
         relays = [setup.service.connect_relay(machine) for machine in (8, 9)]
         for number in range(7):
             relays[0].sync_clock([(6, number)], update=False)
@@ -78,7 +78,7 @@ class TestRelay:
         assert [pair.client_clocks.clocks[0].timestamp for pair in pairs] == [2, 3, 4, 5, 6]
         assert len(syncs[9].synced_clocks) == 1
 
-    def test_relay_endpoint_disconnect(self, setup):
+    def test_disconnected_relay_leaves_no_clock_pairs(self, setup):
         relay = setup.service.connect_relay(9)
         relay.sync_clock([(6, 1)], update=False)
         consumer = setup.enable(make_config())
@@ -86,7 +86,7 @@ class TestRelay:
         relay.disconnect()
         assert "remote_clock_sync" not in kinds(setup.read(consumer))
 
-    def test_system_info_of_the_other_machine(self, setup):
+    def test_system_info_of_a_relays_machine_is_in_the_trace(self, setup):
         relay = setup.service.connect_relay(9)
         relay.init_relay(SystemInfo(machine_name="box").encode())
         infos = [p for p in setup.read(setup.enable(make_config())) if p.has("system_info")]
@@ -96,27 +96,27 @@ class TestRelay:
 
 
 class TestTrustedMachine:
-    def test_packets_name_the_machine_of_their_producer(self, setup):
+    def test_packets_contain_the_machine_id_of_their_producer(self, setup):
         producer = setup.producer("ds", in_process=True, **BOX)
         consumer = setup.enable(make_config("ds", trace_all_machines=True))
         setup.write(producer, "data")
         (packet,) = [p for p in setup.read(consumer) if p.has("for_testing")]
         assert packet.machine_id == 9
 
-    def test_in_process_machine_id_stamps_service_packets(self, setup):
+    def test_service_packets_contain_the_machine_id_of_an_in_process_producer(self, setup):
         setup.producer("ds", in_process=True, **BOX)
         packets = setup.read(setup.enable(make_config()))
         assert {p.machine_id for p in packets if not p.has("synchronization_marker")} == {9}
 
     @pytest.mark.parametrize("arguments", [{}, {"in_process": False, **BOX}])
-    def test_host_producer_keeps_service_packets_on_host(self, setup, arguments):
+    def test_service_packets_have_no_machine_id_without_such_a_producer(self, setup, arguments):
         setup.producer("ds", **arguments)
         packets = setup.read(setup.enable(make_config()))
         assert not any(p.has("machine_id") for p in packets)
 
 
 class TestExtensionDescriptors:
-    def test_extension_descriptors(self):
+    def test_extension_descriptors_are_in_the_trace_once(self):
         packed = gzip.compress(b"set")
         setup = Setup(extension_descriptors=[("a.desc", b"\x0a\x00"), ("b.desc.gz", packed)])
         consumer = setup.enable(make_config())
@@ -126,7 +126,7 @@ class TestExtensionDescriptors:
         assert (told[1].extension_set_gzip, told[1].file_name) == (packed, "b.desc.gz")
         assert "extension_descriptor" not in kinds(setup.read(consumer))
 
-    def test_they_can_be_left_out(self):
+    def test_extension_descriptors_can_be_disabled(self):
         setup = Setup(extension_descriptors=[("a.desc", b"")])
         builtin = TraceConfig.BuiltinDataSource(disable_extension_descriptors=True)
         packets = setup.read(setup.enable(make_config(builtin_data_sources=builtin)))

@@ -1,7 +1,7 @@
-"""Work grows with the size of a request, never with its square, nor with all that came before.
+"""The work for a request grows linearly with its size.
 
-Each case runs with some things and with four times as many, and counts operations. What is
-linear does about four times the work, what is quadratic sixteen times.
+Each case runs with one size and with four times this size, and counts operations: linear work
+takes about four times as many operations, quadratic work sixteen times.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def register_by_many_producers(count):
     return lambda: [producer.register("other") for producer in producers]
 
 
-def register_what_a_long_config_wants(count):
+def register_sources_of_a_long_config(count):
     setup = Setup()
     setup.enable(make_config(*names_of(count)))
     producer = setup.producer()
@@ -140,7 +140,7 @@ def confirm_stops(count):
 
 
 def acknowledge_flushes_one_by_one(count):
-    """Another producer never answers: all flushes stay pending."""
+    """All flushes stay pending, because the other producer never answers."""
     setup = Setup()
     silent = setup.producer("ds", answers_flushes=False)
     producer = setup.producer("ds", answers_flushes=False)
@@ -173,7 +173,7 @@ def semaphores(count):
 
 CASES = [
     activate_unknown_triggers, activate_known_triggers, check_triggers, register_by_one_producer,
-    register_by_many_producers, register_what_a_long_config_wants, set_up_a_long_config,
+    register_by_many_producers, register_sources_of_a_long_config, set_up_a_long_config,
     change_filters_of_a_long_config, update_data_sources, unregister_data_sources,
     disconnect_with_data_sources, confirm_starts, confirm_stops, acknowledge_flushes_one_by_one,
     query_state, semaphores,
@@ -181,13 +181,13 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_work_grows_with_the_size(case, monkeypatch):
+def test_operations_grow_linearly_with_the_size(case, monkeypatch):
     monkeypatch.setattr(limits, "MAX_SLOW_DATA_SOURCES", 0)
     few, many = operations(case(FEW)), operations(case(MANY))
     assert many <= LINEAR * few, f"{few} operations for {FEW}, {many} for {MANY}"
 
 
-def test_all_flushes_answered_at_once_scrape_once(setup, monkeypatch):
+def test_one_answer_to_many_flushes_scrapes_once(setup, monkeypatch):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     for _ in range(50):
@@ -201,7 +201,7 @@ def test_all_flushes_answered_at_once_scrape_once(setup, monkeypatch):
     assert len(scrapes) == 1
 
 
-def test_a_long_config_is_copied_once_for_many_data_sources_of_its_name(setup, monkeypatch):
+def test_config_is_copied_once_for_many_data_sources_of_the_same_name(setup, monkeypatch):
     made = []
     make = data_source_module.config_for_producer
     monkeypatch.setattr(
@@ -216,23 +216,23 @@ def test_a_long_config_is_copied_once_for_many_data_sources_of_its_name(setup, m
 
 
 class TestComparisonsInC:
-    """Loops of C code (`name in names`, `names.count`) execute no bytecode."""
+    """Loops inside of C code (`name in names`, `names.count`), where no bytecode is counted."""
 
-    def test_trigger_names_are_compared_with_their_like_only(self):
+    def test_duplicate_trigger_names_are_found_in_linear_time(self):
         names = [CountedName(f"name {number}") for number in range(MANY)]
         config = trigger_config(names)
         for trigger, name in zip(config.trigger_config.triggers, names, strict=True):
             vars(trigger)["name"] = name
         assert comparisons(lambda: check_config(config, has_fd=False)) <= 2 * MANY
 
-    def test_history_is_counted_by_name(self):
+    def test_trigger_history_finds_a_name_without_a_search(self):
         history = TriggerHistory()
         for number in range(MANY):
             history.add(CountedName(f"name {number}"), 0)
         unknown = [CountedName(f"unknown {number}") for number in range(MANY)]
         assert comparisons(lambda: [history.count(name, 0) for name in unknown]) <= 2 * MANY
 
-    def test_long_lists_of_producer_names_are_looked_up(self, setup):
+    def test_producer_name_is_found_in_a_long_filter_without_a_search(self, setup):
         config = make_config("ds")
         config.data_sources[0].producer_name_filter = [f"name {number}" for number in range(MANY)]
         setup.enable(config)
@@ -241,7 +241,7 @@ class TestComparisonsInC:
 
 
 class TestTriggerHistory:
-    def test_counts_of_the_last_24_hours(self):
+    def test_history_counts_triggers_of_the_last_24_hours(self):
         history = TriggerHistory()
         for hour in (0, 1, 1, 23):
             history.add("a", hour * 3600 * 10**9)
@@ -250,7 +250,7 @@ class TestTriggerHistory:
         assert [history.count(name, at) for name in "abc"] == [3, 1, 0]
         assert [history.count(name, at + 1) for name in "abc"] == [1, 1, 0]
 
-    def test_is_bounded(self, monkeypatch):
+    def test_size_of_the_history_is_bounded(self, monkeypatch):
         monkeypatch.setattr(limits, "MAX_TRIGGER_HISTORY", 3)
         history = TriggerHistory()
         for name in ("a", "b", "c", "a"):
@@ -259,7 +259,7 @@ class TestTriggerHistory:
         assert len(history._counts) == len(history._entries) == 3
 
 
-def test_semaphores_of_the_same_name_count_by_holder(setup):
+def test_semaphore_counts_all_sessions_that_hold_its_name(setup):
     config = make_config()
     config.session_semaphores = [Semaphore(name="one", max_other_session_count=1)]
     setup.enable(config)

@@ -1,4 +1,4 @@
-"""Ids, geometry, timers, encoders: the parts that stand alone."""
+"""Small modules of the service: ids, geometry, events, timers, encoders, clocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KB = 1024
 
 
 class TestIdAllocator:
-    def test_ids_ascend_wrap_and_skip_those_in_use(self):
+    def test_ids_ascend_wrap_around_and_skip_ids_in_use(self):
         ids = IdAllocator(4)
         assert [ids.allocate() for _ in range(3)] == [1, 2, 3]
         ids.free(2)
@@ -51,15 +51,15 @@ class TestGeometry:
             ((0, 12), (256, 4)),
         ],
     )
-    def test_valid_geometry(self, wished, result):
+    def test_invalid_sizes_are_replaced_by_the_default_geometry(self, wished, result):
         size, page = wished
         assert valid_geometry(size * KB, page * KB) == (result[0] * KB, result[1] * KB)
 
-    def test_bytes_that_are_no_pages(self):
+    def test_sizes_that_are_not_multiples_of_4096_are_replaced(self):
         assert valid_geometry(4097, 4096) == (256 * KB, 4096)
         assert valid_geometry(8192, 4100) == (256 * KB, 4096)
 
-    def test_geometry_of_the_config_precedes_hints(self):
+    def test_sizes_in_the_config_precede_hints_of_the_producer(self):
         config = TraceConfig(
             producers=[
                 TraceConfig.ProducerConfig(producer_name="a", shm_size_kb=64),
@@ -73,7 +73,7 @@ class TestGeometry:
 
 
 class TestLifecycleEvents:
-    def test_of_each_kind_the_last_of_flushes_the_last_64(self):
+    def test_last_event_of_each_kind_and_64_flush_events_are_kept(self):
         clock = FakeClock(boottime_ns=0)
         events = LifecycleEvents(clock)
         for _ in range(70):
@@ -87,7 +87,7 @@ class TestLifecycleEvents:
         last = service_packets.LAST_FLUSH_SLOW_DATA_SOURCES
         assert packets[-2] == build.service_event(70, last, [("p", "d")])
 
-    def test_lists_of_data_sources_are_bounded(self):
+    def test_number_of_data_sources_in_an_event_is_bounded(self):
         events = LifecycleEvents(FakeClock())
         events.add(service_packets.SLOW_STARTING_DATA_SOURCES, [("p", "d")] * 40)
         (packet,) = events.packets(ServicePackets(uid=0))
@@ -95,7 +95,7 @@ class TestLifecycleEvents:
 
 
 class TestTimers:
-    def test_setting_a_name_again_replaces_the_task(self):
+    def test_timer_set_again_replaces_its_task(self):
         runner = FakeTaskRunner()
         timers = Timers(runner, runner.clock)
         ran = []
@@ -104,7 +104,7 @@ class TestTimers:
         runner.advance(30)
         assert ran == ["second"]
 
-    def test_periodic_tasks_follow_the_wall_clock(self):
+    def test_periodic_tasks_run_at_multiples_of_the_period(self):
         runner = FakeTaskRunner()
         timers = Timers(runner, runner.clock)
         runner.clock.advance_ms(70)
@@ -119,7 +119,7 @@ class TestTimers:
         assert len(ran) == 3
         assert not runner.delayed_count
 
-    def test_time_of_suspension_counts_where_that_is_asked_for(self):
+    def test_timer_counts_time_of_suspension_if_requested(self):
         """The task runner's clock stands still while the machine is suspended."""
         runner, clock, ran = FakeTaskRunner(), FakeClock(), []
         timers = Timers(runner, clock)
@@ -127,14 +127,14 @@ class TestTimers:
         clock.advance_ms(1000)
         runner.advance(1000)
         assert not ran
-        clock.advance_ms(9000)  # suspended, for the greater part
+        clock.advance_ms(9000)  # mostly suspended
         runner.advance(999)
         assert not ran
         runner.advance(1)
         assert ran == ["done"]
         assert not runner.delayed_count
 
-    def test_a_timer_that_counts_suspension_is_as_exact_as_another(self):
+    def test_timer_that_counts_suspension_runs_exactly_on_time_without_it(self):
         runner, ran = FakeTaskRunner(), []
         timers = Timers(runner, runner.clock)
         timers.once_counting_suspend("t", 2500, lambda: ran.append("done"))
@@ -145,7 +145,7 @@ class TestTimers:
         runner.advance(1)
         assert ran == ["done"]
 
-    def test_a_task_may_cancel_its_own_timer(self):
+    def test_task_can_cancel_its_own_timer(self):
         runner = FakeTaskRunner()
         timers = Timers(runner, runner.clock)
         ran = []
@@ -164,11 +164,11 @@ class TestEncoder:
         ("value", "encoded"),
         [(0, "00"), (127, "7f"), (128, "8001"), (-1, "ffffffffffffffffff01"), (300, "ac02")],
     )
-    def test_varint(self, value, encoded):
+    def test_integers_are_encoded_as_varints(self, value, encoded):
         assert varint(value).hex() == encoded
 
     @given(st.lists(st.binary(max_size=300)), st.integers(0, 2000))
-    def test_whole_packets(self, packets, limit):
+    def test_data_is_cut_between_packets(self, packets, limit):
         trace = b"".join(framed(packet) for packet in packets)
         end = whole_packets(trace, limit)
         kept = list(split_packets(trace[:end]))
@@ -179,12 +179,12 @@ class TestEncoder:
 
 
 class TestClocks:
-    def test_the_time_stamp_counter_is_the_last_clock_where_there_is_one(self):
+    def test_time_stamp_counter_is_the_last_clock_if_available(self):
         plain = [ident for ident, _ in SystemClock().snapshot()]
         assert plain == [6, 2, 4, 1, 3, 5]
         assert [ident for ident, _ in SystemClock(lambda: None).snapshot()] == plain
         assert SystemClock(lambda: 123).snapshot()[-1] == (9, 123)
 
-    def test_the_processor_counts(self):
+    def test_time_stamp_counter_increases(self):
         first, second = _native.read_tsc(), _native.read_tsc()
         assert first is None or 0 < first < second

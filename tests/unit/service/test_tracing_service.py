@@ -1,4 +1,4 @@
-"""Registry and sessions; the names are those of Perfetto's own cases."""
+"""The tracing service: registration of producers and data sources, limits of sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.service_setup import UID, data_source, make_config
 
 
 class TestRegistry:
-    def test_register_and_unregister(self, setup):
+    def test_producers_and_data_sources_are_registered_and_unregistered(self, setup):
         first, second = setup.producer("one", name="first"), setup.producer(name="second")
         assert set(setup.service.producers.values()) == {first.endpoint, second.endpoint}
         assert first.endpoint.producer_id != second.endpoint.producer_id
@@ -25,7 +25,7 @@ class TestRegistry:
         assert not setup.service.data_sources
         assert setup.service.producers_seen == 2
 
-    def test_callbacks_come_in_order_and_end_with_the_connection(self, setup):
+    def test_producer_callbacks_are_in_order_and_end_with_disconnect(self, setup):
         producer = setup.producer("ds")
         setup.enable(make_config("ds"))
         producer.disconnect()
@@ -43,14 +43,14 @@ class TestRegistry:
         assert producer.calls.count(("disconnect", "")) == 1
         assert not setup.service.data_sources
 
-    def test_a_producer_cannot_register_without_bound(self, setup):
+    def test_number_of_data_sources_per_producer_is_bounded(self, setup):
         producer = setup.producer(*(f"ds {i}" for i in range(300)))
         assert len(setup.service.data_sources) == 256
         assert not any(s.name == "" for s in setup.service.data_sources)
         producer.register("")
         assert len(setup.service.data_sources) == 256
 
-    def test_update_data_source(self, setup):
+    def test_data_source_update_needs_the_registered_id_and_name(self, setup):
         producer = setup.producer()
         producer.register("ds", ident=1)
         other = setup.producer()
@@ -62,14 +62,14 @@ class TestRegistry:
         producer.endpoint.update_data_source(DataSourceDescriptor(name="ds"))
         assert next(iter(setup.service.data_sources)).descriptor == updated.encode()
 
-    def test_sync_comes_after_everything_before_it(self, setup):
+    def test_sync_callback_runs_after_all_earlier_callbacks(self, setup):
         producer = setup.producer("ds")
         setup.consumer().enable(make_config("ds"))
         producer.endpoint.sync(lambda: producer.calls.append(("sync", "")))
         setup.run()
         assert producer.calls[-1] == ("sync", "")
 
-    def test_too_many_producers(self, setup, monkeypatch):
+    def test_producer_above_the_maximum_number_is_refused(self, setup, monkeypatch):
         monkeypatch.setattr(setup.service._producer_ids, "_maximum", 1)
         setup.producer()
         with pytest.raises(SessionError, match="the most"):
@@ -77,7 +77,7 @@ class TestRegistry:
 
 
 class TestSessions:
-    def test_enable_and_disable_tracing(self, setup):
+    def test_data_sources_start_on_enable_and_stop_on_disable(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         assert producer.calls[1:] == [
@@ -88,7 +88,7 @@ class TestSessions:
         assert producer.calls[-1] == ("stop", "ds")
         assert consumer.disabled == [""]
 
-    def test_at_most_one_config(self, setup):
+    def test_consumer_cannot_enable_a_second_session_before_it_frees_the_first(self, setup):
         consumer = setup.enable(make_config())
         consumer.enable(make_config())
         setup.run()
@@ -102,22 +102,22 @@ class TestSessions:
         assert len(consumer.disabled) == 2
         assert len(setup.service.sessions) == 1
 
-    def test_limit_sessions_per_uid(self, setup):
+    def test_number_of_sessions_per_user_is_limited(self, setup):
         consumers = [setup.enable(make_config(), setup.consumer(1)) for _ in range(6)]
         assert [len(c.disabled) for c in consumers] == [0] * 5 + [1]
         assert "User 1 has 5 sessions" in consumers[-1].disabled[0]
         assert not setup.enable(make_config(), setup.consumer(2)).disabled
-        consumers[0].endpoint.disable_tracing()  # One that ended but wasn't freed counts.
+        consumers[0].endpoint.disable_tracing()  # An ended session counts until it is freed.
         assert setup.enable(make_config(), setup.consumer(1)).disabled
         consumers[0].endpoint.free_buffers()
         assert not setup.enable(make_config(), setup.consumer(1)).disabled
 
-    def test_limit_of_all_sessions(self, setup):
+    def test_total_number_of_sessions_is_limited(self, setup):
         for number in range(15):
             assert not setup.enable(make_config(), setup.consumer(number)).disabled
         assert "15 sessions" in setup.enable(make_config(), setup.consumer(99)).disabled[0]
 
-    def test_session_id(self, setup):
+    def test_data_source_configs_contain_the_session_id(self, setup):
         producer = setup.producer("a", "b")
         consumer = setup.enable(make_config("a", "b"))
         ids = {config.tracing_session_id for config in producer.configs.values()}
@@ -126,7 +126,7 @@ class TestSessions:
         assert producer.configs["a"].tracing_session_id == other.endpoint.session_id
         assert other.endpoint.session_id not in ids
 
-    def test_config_for_the_producer(self, setup):
+    def test_service_sets_its_fields_of_the_data_source_config(self, setup):
         producer = setup.producer("ds")
         config = make_config(
             "ds", duration_ms=1000, data_source_stop_timeout_ms=7, enable_extra_guardrails=True
@@ -142,9 +142,9 @@ class TestSessions:
         assert got.has("session_initiator")
         assert not got.has("prefer_suspend_clock_for_duration")
 
-    def test_unknown_config_fields_are_handed_on(self, setup):
+    def test_unknown_config_fields_reach_the_producer(self, setup):
         producer = setup.producer("ds")
-        unknown = b"\xfa\xff\x0f\x03abc"  # A field that no schema has.
+        unknown = b"\xfa\xff\x0f\x03abc"  # A field that no schema declares.
         encoded = data_source("ds").config.encode() + unknown
         config = make_config().encode()
         entry = b"\x0a" + bytes([len(encoded)]) + encoded
@@ -153,7 +153,7 @@ class TestSessions:
         setup.run()
         assert unknown in producer.configs["ds"].encode()
 
-    def test_producer_name_filters(self, setup):
+    def test_only_producers_that_match_a_name_filter_are_started(self, setup):
         producers = [setup.producer("ds", name=name) for name in ("one", "two", "three")]
         config = make_config()
         config.data_sources = [
@@ -169,14 +169,14 @@ class TestSessions:
     @pytest.mark.parametrize(
         ("machines", "expected"), [([], True), (["host", "x"], True), (["x"], False)]
     )
-    def test_machine_name_filter(self, setup, machines, expected):
+    def test_producer_is_set_up_only_if_the_machine_filter_matches(self, setup, machines, expected):
         producer = setup.producer("ds")
         config = make_config("ds")
         config.data_sources[0].machine_name_filter = machines
         setup.enable(config)
         assert bool(producer.configs) == expected
 
-    def test_disconnect_consumer_while_tracing(self, setup):
+    def test_consumer_disconnect_ends_its_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         consumer.endpoint.disconnect()
@@ -186,7 +186,7 @@ class TestSessions:
         assert not consumer.connected
         assert not setup.runner.delayed_count
 
-    def test_reconnect_producer_while_tracing(self, setup):
+    def test_reconnected_producer_is_started_again(self, setup):
         setup.producer("ds").disconnect()
         setup.enable(make_config("ds"))
         setup.producer("ds").disconnect()
@@ -194,7 +194,7 @@ class TestSessions:
         setup.run()
         assert second.calls[-1] == ("start", "ds")
 
-    def test_named_buffer_targeting(self, setup):
+    def test_named_target_buffer_is_resolved_to_its_id(self, setup):
         producer = setup.producer("a", "b")
         config = make_config(buffers=2)
         config.buffers[0].name, config.buffers[1].name = "first", "second"
@@ -214,7 +214,7 @@ class TestSessions:
         assert "malformed" in consumer.disabled[0]
         assert not setup.service.sessions
 
-    def test_buffer_that_cannot_be_made_frees_the_others(self, setup):
+    def test_failure_to_create_a_buffer_frees_the_other_buffers(self, setup):
         config = make_config(buffers=2)
         config.buffers[1].fill_policy = 2
         real = setup.service.buffers.table
@@ -233,7 +233,7 @@ class TestSessions:
         assert "out of memory" in consumer.disabled[0]
         assert not setup.service.buffers.ids_in_use
 
-    def test_calls_without_a_session_do_nothing(self, setup):
+    def test_consumer_calls_without_a_session_do_nothing(self, setup):
         consumer = setup.consumer()
         consumer.endpoint.start_tracing()
         consumer.endpoint.disable_tracing()
@@ -244,7 +244,7 @@ class TestSessions:
         assert consumer.endpoint.trace_stats() is None
         assert (consumer.reads, consumer.flushes, consumer.disabled) == ([(0, False)], [False], [])
 
-    def test_session_semaphores(self, setup):
+    def test_semaphores_limit_the_number_of_running_sessions(self, setup):
         def config(count):
             semaphore = TraceConfig.SessionSemaphore(name="s", max_other_session_count=count)
             return make_config(session_semaphores=[semaphore])
@@ -252,15 +252,15 @@ class TestSessions:
         first = setup.enable(config(1))
         assert not setup.enable(config(3)).disabled
         assert "emaphore" in setup.enable(config(3)).disabled[0]
-        first.endpoint.disable_tracing()  # One that has ended holds nothing.
+        first.endpoint.disable_tracing()  # An ended session holds no semaphore.
         assert not setup.enable(config(1)).disabled
 
-    def test_unique_session_name(self, setup):
+    def test_duplicate_unique_session_name_is_refused(self, setup):
         setup.enable(make_config(unique_session_name="a"))
         assert not setup.enable(make_config(unique_session_name="b")).disabled
         assert "'a'" in setup.enable(make_config(unique_session_name="a")).disabled[0]
 
-    def test_cant_back_to_back_configs_with_extra_guardrails(self, setup):
+    def test_session_with_guardrails_cannot_restart_within_300_s(self, setup):
         config = make_config(enable_extra_guardrails=True, unique_session_name="foo")
         setup.enable(config).endpoint.free_buffers()
         assert "300 s" in setup.enable(config).disabled[0]

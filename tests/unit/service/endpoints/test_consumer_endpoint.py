@@ -1,4 +1,4 @@
-"""What consumers ask besides their traces; names are those of Perfetto's own cases."""
+"""Consumer methods apart from enabling and reading: detach, observe, query, change config."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ INSTANCES = ObservableEvents.TYPE_DATA_SOURCES_INSTANCES
 ALL_STARTED = ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
 
 
-def answers(setup, question, *arguments, **more):
-    """What a question is answered."""
+def answers(setup, method, *arguments, **more):
+    """Return the answers that a consumer method passes to its callback."""
     given = []
-    question(*arguments, given.append, **more)
+    method(*arguments, given.append, **more)
     setup.run()
     return given
 
 
 class TestDetach:
-    def test_detach_attach(self, setup):
+    def test_attached_consumer_reads_the_detached_session(self, setup):
         producer = setup.producer("ds")
         config = make_config("ds", duration_ms=60_000)
         first = setup.enable(config)
@@ -37,14 +37,14 @@ class TestDetach:
         assert texts(setup.read(second)) == ["data"]
         assert not first.disabled
 
-    def test_detached_session_is_attached_only_by_its_user(self, setup):
+    def test_detached_session_can_be_attached_only_by_its_user(self, setup):
         first = setup.enable(make_config())
         assert answers(setup, first.endpoint.detach, "key") == [True]
         assert answers(setup, setup.consumer(5).endpoint.attach, "key") == [None]
         assert answers(setup, setup.consumer().endpoint.attach, "other") == [None]
         assert answers(setup, first.endpoint.attach, "key") != [None]
 
-    def test_keys_are_unique_for_a_user(self, setup):
+    def test_detach_keys_are_unique_per_user(self, setup):
         first, second = setup.enable(make_config()), setup.enable(make_config())
         other = setup.enable(make_config(), setup.consumer(5))
         assert answers(setup, first.endpoint.detach, "key") == [True]
@@ -57,12 +57,12 @@ class TestDetach:
         assert answers(setup, consumer.endpoint.detach, "key") == [False]
         assert answers(setup, setup.enable(make_config()).endpoint.detach, "") == [False]
 
-    def test_attach_needs_a_consumer_without_session(self, setup):
+    def test_consumer_with_a_session_cannot_attach(self, setup):
         first, second = setup.enable(make_config()), setup.enable(make_config())
         answers(setup, first.endpoint.detach, "key")
         assert answers(setup, second.endpoint.attach, "key") == [None]
 
-    def test_detach_duration_timeout_free_buffers(self, setup, tmp_path):
+    def test_detached_session_is_freed_when_its_duration_ends(self, setup, tmp_path):
         producer = setup.producer("ds")
         path = tmp_path / "trace"
         config = make_config("ds", duration_ms=1000, write_into_file=True, output_path=str(path))
@@ -75,7 +75,7 @@ class TestDetach:
         assert b"data" in path.read_bytes()
         assert answers(setup, setup.consumer().endpoint.attach, "key") == [None]
 
-    def test_who_attaches_to_a_session_that_has_ended_is_told(self, setup):
+    def test_consumer_that_attaches_to_an_ended_session_gets_its_error(self, setup):
         fd_full = open("/dev/full", "wb")  # noqa: SIM115  # closed below
         producer = setup.producer("ds")
         first = setup.enable(make_config("ds", write_into_file=True), fd=fd_full.fileno())
@@ -87,7 +87,7 @@ class TestDetach:
         answers(setup, second.endpoint.attach, "key")
         assert "No space left" in second.disabled[0]
 
-    def test_all_started_is_reported_to_the_attached_consumer(self, setup):
+    def test_attached_consumer_gets_the_all_started_event(self, setup):
         producer = setup.producer()
         producer.register("ds", ack_start=True)
         first = setup.enable(make_config("ds"))
@@ -107,7 +107,7 @@ class TestObserve:
             for change in events.instance_state_changes
         ]
 
-    def test_observe_events_data_source_instances(self, setup):
+    def test_instance_state_changes_are_reported(self, setup):
         producer = setup.producer(name="p")
         producer.register("ds", ack_start=True, ack_stop=True)
         consumer = setup.enable(make_config("ds"))
@@ -124,7 +124,7 @@ class TestObserve:
         setup.run()
         assert self.changes(consumer)[1:] == [("p", "ds", 1)]
 
-    def test_states_are_replayed_to_a_new_observer(self, setup):
+    def test_new_observer_gets_the_current_instance_states(self, setup):
         setup.producer("a", "b", name="p")
         consumer = setup.enable(make_config("a", "b"))
         consumer.observe(INSTANCES)
@@ -132,7 +132,7 @@ class TestObserve:
         assert self.changes(consumer) == [("p", "a", 2), ("p", "b", 2)]
         assert len(consumer.events) == 1
 
-    def test_configured_instances_are_reported_as_stopped(self, setup):
+    def test_deferred_instances_are_reported_as_stopped(self, setup):
         setup.producer("ds", name="p")
         consumer = setup.enable(make_config("ds", deferred_start=True))
         consumer.observe(INSTANCES)
@@ -140,7 +140,7 @@ class TestObserve:
         setup.run()
         assert self.changes(consumer) == [("p", "ds", 1), ("p", "ds", 2)]
 
-    def test_observe_events_data_source_instances_unregister(self, setup):
+    def test_unregistered_data_source_is_reported_as_stopped(self, setup):
         producer = setup.producer("ds", name="p")
         consumer = setup.enable(make_config("ds"))
         consumer.observe(INSTANCES)
@@ -149,7 +149,7 @@ class TestObserve:
         setup.run()
         assert self.changes(consumer)[-1] == ("p", "ds", 1)
 
-    def test_stop_timeout_is_observed(self, setup):
+    def test_instance_is_reported_as_stopped_after_the_stop_timeout(self, setup):
         producer = setup.producer(name="p")
         producer.register("ds", ack_stop=True)
         consumer = setup.enable(make_config("ds"))
@@ -158,7 +158,7 @@ class TestObserve:
         setup.advance(5000)
         assert self.changes(consumer)[-1] == ("p", "ds", 1)
 
-    def test_observing_nothing_ends_it(self, setup):
+    def test_observing_no_event_type_stops_events(self, setup):
         setup.producer("ds")
         consumer = setup.enable(make_config("ds", deferred_start=True))
         consumer.observe(INSTANCES)
@@ -170,7 +170,7 @@ class TestObserve:
     def all_started(self, consumer):
         return sum(events.all_data_sources_started for events in consumer.events)
 
-    def test_observe_all_data_source_started(self, setup):
+    def test_all_started_event_comes_once_per_session(self, setup):
         producer = setup.producer()
         for name in ("a", "b"):
             producer.register(name, ack_start=True)
@@ -182,7 +182,7 @@ class TestObserve:
         assert self.all_started(consumer) == 0
         producer.started("b")
         setup.run()
-        setup.producer("a")  # One that comes late doesn't repeat it.
+        setup.producer("a")  # A later producer doesn't repeat the event.
         setup.run()
         assert self.all_started(consumer) == 1
         consumer.endpoint.free_buffers()
@@ -190,14 +190,14 @@ class TestObserve:
         assert self.all_started(consumer) == 2
 
     @pytest.mark.parametrize("sources", [(), ("ds",)])
-    def test_observe_all_data_source_started_at_once(self, setup, sources):
+    def test_all_started_event_comes_at_once_without_pending_acks(self, setup, sources):
         setup.producer(*sources)
         consumer = setup.consumer()
         consumer.observe(ALL_STARTED)
         setup.enable(make_config("ds"), consumer)
         assert self.all_started(consumer) == 1
 
-    def test_observe_all_data_source_started_only_some_will_ack(self, setup):
+    def test_all_started_event_waits_for_the_sources_that_ack(self, setup):
         producer = setup.producer("quick")
         producer.register("slow", ack_start=True)
         consumer = setup.consumer()
@@ -208,7 +208,7 @@ class TestObserve:
         setup.run()
         assert self.all_started(consumer) == 1
 
-    def test_late_observer_gets_the_event_once(self, setup):
+    def test_late_observer_gets_the_all_started_event_once(self, setup):
         consumer = setup.enable(make_config())
         consumer.observe(ALL_STARTED)
         setup.run()
@@ -217,8 +217,8 @@ class TestObserve:
         assert self.all_started(consumer) == 1
 
 
-class TestState:
-    def test_query_service_state(self, setup):
+class TestQueries:
+    def test_service_state_lists_producers_sources_and_sessions(self, setup):
         producer = setup.producer("ds", name="p", uid=1, pid=2, sdk_version="v9")
         config = make_config("ds", buffers=2, duration_ms=7, unique_session_name="s")
         config.bugreport_score, config.bugreport_filename = 3, "file.gz"
@@ -232,7 +232,7 @@ class TestState:
         (source,) = state.data_sources
         assert source.ds_descriptor.name == "ds"
         assert source.producer_id == producer.endpoint.producer_id
-        (session,) = state.tracing_sessions  # The other user's isn't listed, but counted.
+        (session,) = state.tracing_sessions  # The other user's session is counted, not listed.
         assert (session.id, session.consumer_uid, session.state) == (1, UID, "STARTED")
         assert (session.unique_session_name, session.buffer_size_kb) == ("s", [128, 128])
         assert (session.duration_ms, session.num_data_sources) == (7, 1)
@@ -249,33 +249,33 @@ class TestState:
         (state,) = answers(setup, setup.consumer(0).endpoint.query_service_state)
         assert [session.consumer_uid for session in state.tracing_sessions] == [1, 2]
 
-    def test_sessions_only(self, setup):
+    def test_service_state_can_be_limited_to_sessions(self, setup):
         setup.producer("ds")
-        question = setup.enable(make_config()).endpoint.query_service_state
-        (state,) = answers(setup, question, sessions_only=True)
+        query = setup.enable(make_config()).endpoint.query_service_state
+        (state,) = answers(setup, query, sessions_only=True)
         assert not state.producers
         assert not state.data_sources
         assert len(state.tracing_sessions) == 1
 
-    def test_query_service_state_reports_machine(self, setup):
+    def test_service_state_contains_the_machine_of_a_producer(self, setup):
         setup.producer(name="far", machine_id=9, machine_name="box")
         (state,) = answers(setup, setup.consumer().endpoint.query_service_state)
         assert (state.producers[0].machine_id, state.producers[0].machine_name) == (9, "box")
 
-    def test_effective_duration(self, setup):
+    def test_service_state_shows_the_trigger_timeout_as_duration(self, setup):
         waits = TraceConfig.TriggerConfig(trigger_mode=2, trigger_timeout_ms=99)
         consumer = setup.enable(make_config(trigger_config=waits))
         (state,) = answers(setup, consumer.endpoint.query_service_state)
         assert state.tracing_sessions[0].duration_ms == 99
 
-    def test_capabilities(self, setup):
+    def test_capabilities_list_supported_events_and_methods(self, setup):
         (told,) = answers(setup, setup.consumer().endpoint.query_capabilities)
         assert told.observable_events == [1, 2, 4]
         assert told.has_query_capabilities
         assert told.has_trace_config_output_path
         assert told.has_clone_session
 
-    def test_trace_stats(self, setup):
+    def test_trace_stats_are_none_without_a_session(self, setup):
         consumer = setup.enable(make_config())
         assert answers(setup, consumer.endpoint.get_trace_stats) == [
             consumer.endpoint.trace_stats()
@@ -302,7 +302,7 @@ class TestChangeConfig:
             setattr(source, field, value)
         return source
 
-    def test_producer_name_filter_change(self, setup):
+    def test_extended_name_filter_starts_more_producers(self, setup):
         producers = [setup.producer("ds", "new", name=f"p{n}") for n in (1, 2, 3)]
         consumer = self.enable(setup, self.filtered("ds", "p1"))
         started = [("start", "ds") in producer.calls for producer in producers]
@@ -318,13 +318,13 @@ class TestChangeConfig:
         setup.run()
         assert ("setup", "ds") not in late.calls
 
-    def test_producer_name_filter_change_two_data_sources(self, setup):
+    def test_changed_filter_of_one_of_two_data_sources_starts_only_that_one(self, setup):
         producer = setup.producer("a", "b", name="p")
         consumer = self.enable(setup, self.filtered("a", "p"), self.filtered("b", "q"))
         self.change(setup, consumer, self.filtered("a", "p"), self.filtered("b", "p"))
         assert [call for call, _ in producer.calls].count("start") == 2
 
-    def test_a_deferred_session_is_set_up_and_not_started(self, setup):
+    def test_filter_change_in_a_deferred_session_sets_up_without_starting(self, setup):
         producer = setup.producer("ds", name="p")
         config = make_config(deferred_start=True)
         config.data_sources = [self.filtered("ds", "q")]
@@ -332,7 +332,7 @@ class TestChangeConfig:
         self.change(setup, consumer, self.filtered("ds", "p"))
         assert producer.calls[-1] == ("setup", "ds")
 
-    def test_changes_that_cannot_be_made_are_ignored(self, setup):
+    def test_invalid_late_or_sessionless_config_changes_are_ignored(self, setup):
         producer = setup.producer("ds", name="p")
         consumer = self.enable(setup, self.filtered("ds", "q"))
         consumer.endpoint.change_trace_config(b"\xff\xff")
@@ -342,7 +342,7 @@ class TestChangeConfig:
         assert ("setup", "ds") not in producer.calls
 
 
-def test_bugreport_filename():
+def test_bugreport_filename_with_a_path_is_refused():
     from stretto.base.errors import ConfigError
 
     check_config(make_config(bugreport_filename="a-Z_0.x"), has_fd=False)

@@ -1,4 +1,4 @@
-"""Shared memory, commits, scraping: real native parts under a real service."""
+"""Shared memory, commits and scraping of producers, with the real native buffers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestSharedMemory:
         ("hints", "config", "size_kb"),
         [((0, 0), {}, 256), ((16, 64), {}, 64), ((16, 64), {"shm_size_kb": 128}, 128)],
     )
-    def test_producer_shm_and_page_size_overridden_by_trace_config(
+    def test_trace_config_overrides_shared_memory_and_page_size_hints(
         self, setup, in_process, hints, config, size_kb
     ):
         page, size = hints
@@ -49,7 +49,7 @@ class TestSharedMemory:
         if not in_process:
             assert producer.page_size == (page or 4) * KB
 
-    def test_shared_memory_is_created_once(self, setup):
+    def test_shared_memory_is_created_once_per_producer(self, setup):
         producer = setup.producer("a", "b")
         setup.run()
         assert producer.calls == [("connect", "")]
@@ -57,32 +57,32 @@ class TestSharedMemory:
             setup.enable(make_config("a", "b"))
         assert [call for call, _ in producer.calls].count("tracing setup") == 1
 
-    def test_no_descriptor_is_left(self, setup):
-        gc.collect()  # what earlier tests have left to it
+    def test_disconnect_before_memory_is_sent_leaks_no_descriptor(self, setup):
+        gc.collect()  # closes descriptors of earlier tests
         before = len(os.listdir("/proc/self/fd"))
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
-        producer.disconnect()  # Before the memory was handed over.
+        producer.disconnect()  # Before the memory was sent.
         setup.run()
         assert producer.memory is None
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_producer_without_memory_takes_no_part(self, setup, monkeypatch):
+    def test_producer_whose_memory_cannot_be_created_is_skipped(self, setup, monkeypatch):
         def fail(size):
             raise OSError
 
         monkeypatch.setattr(producer_endpoint, "create_sealed_memfd", fail)
-        poor, rich = remote(setup, "ds"), setup.producer("ds")
+        failed, working = remote(setup, "ds"), setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
-        assert not poor.configs
-        assert rich.configs
+        assert not failed.configs
+        assert working.configs
         consumer.flush()
         setup.run()
         assert consumer.flushes == [True]
 
 
 class TestCommit:
-    def test_chunk_of_a_remote_producer(self, setup):
+    def test_committed_chunk_of_a_remote_producer_is_read_with_its_identity(self, setup):
         producer = remote(setup, "ds", uid=77, pid=88)
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer
@@ -92,9 +92,9 @@ class TestCommit:
         assert texts(packets) == ["a", "b"]
         found = [p for p in packets if p.has("for_testing")]
         assert {(p.trusted_uid, p.trusted_pid) for p in found} == {(77, 88)}
-        assert producer.memory[3 * 4096 : 3 * 4096 + 4] == b"\0\0\0\0"  # Given back.
+        assert producer.memory[3 * 4096 : 3 * 4096 + 4] == b"\0\0\0\0"  # The chunk is free again.
 
-    def test_commit_may_answer_a_flush(self, setup):
+    def test_commit_with_a_flush_id_completes_the_flush(self, setup):
         producer = remote(setup, "ds", answers_flushes=False)
         consumer = setup.enable(make_config("ds"))
         consumer.flush()
@@ -121,7 +121,7 @@ class TestCommit:
         assert stats.chunks_discarded == 2
         assert other.configs
 
-    def test_disconnected_producer_writes_nothing(self, setup):
+    def test_writes_after_disconnect_are_discarded(self, setup):
         producer, local = remote(setup, "ds"), setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer
@@ -140,7 +140,7 @@ class TestCommit:
         producer.disconnect()
         assert setup.service.registry.counts().chunks_discarded == 1
 
-    def test_freed_buffers_are_forbidden(self, setup):
+    def test_commit_to_a_freed_buffer_is_discarded_even_if_its_id_is_reused(self, setup):
         producer = remote(setup, "ds")
         first = setup.enable(make_config("ds"))
         (buffer,) = setup.session().buffers
@@ -153,7 +153,7 @@ class TestCommit:
         assert texts(setup.read(second)) == []
 
     @pytest.mark.parametrize("field", [3, 10, 33, 35, 36, 79])
-    def test_packets_may_not_claim_what_the_service_vouches_for(self, setup, field):
+    def test_packets_with_fields_reserved_for_the_service_are_dropped(self, setup, field):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         writer = producer.writer("ds")
@@ -168,7 +168,7 @@ class TestCommit:
 
 
 class TestScraping:
-    def test_scrape_buffers_on_producer_disconnect(self, setup):
+    def test_disconnect_scrapes_unfinished_chunks(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         writer = producer.writer("ds")
@@ -180,7 +180,7 @@ class TestScraping:
         writer.flush()
         assert texts(setup.read(consumer)) == []
 
-    def test_scrape_buffers_on_disable(self, setup):
+    def test_disable_scrapes_unfinished_chunks(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         producer.writer("ds").write(event("in hand"))
@@ -188,7 +188,7 @@ class TestScraping:
         setup.run()
         assert texts(setup.read(consumer)) == ["in hand"]
 
-    def test_unregistering_a_data_source_scrapes_nothing_before_the_session_ends(self, setup):
+    def test_unregistered_data_source_is_scraped_only_when_the_session_ends(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         producer.writer("ds").write(event("in hand"))
@@ -198,7 +198,7 @@ class TestScraping:
         assert texts(setup.read(consumer)) == ["in hand"]
 
     @pytest.mark.parametrize("scraping", [True, False])
-    def test_remote_writer_that_registered(self, setup, scraping):
+    def test_registered_remote_writer_is_scraped_if_scraping_is_on(self, setup, scraping):
         producer = remote(setup, "ds", smb_scraping=scraping)
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer
@@ -218,8 +218,8 @@ class TestScraping:
         producer.disconnect()
         assert texts(setup.read(consumer)) == []
 
-    def test_unregistered_writers_may_be_adopted(self):
-        """Of a process that was killed with their registrations still to send."""
+    def test_unregistered_writers_are_scraped_at_disconnect_if_the_service_adopts_them(self):
+        """A killed process may not have sent the registrations of its writers."""
         setup = Setup(adopt_writers=True)
         producer = remote(setup, "ds")
         consumer = setup.enable(make_config("ds"))
@@ -229,7 +229,7 @@ class TestScraping:
         producer.disconnect()
         assert texts(setup.read(consumer)) == ["x"]
 
-    def test_writers_that_might_mean_several_buffers_are_not_adopted(self):
+    def test_unregistered_writers_are_not_adopted_if_several_buffers_are_possible(self):
         setup = Setup(adopt_writers=True)
         producer = remote(setup, "ds")
         consumers = [setup.enable(make_config("ds")) for _ in range(2)]
@@ -237,7 +237,7 @@ class TestScraping:
         producer.disconnect()
         assert [texts(setup.read(consumer)) for consumer in consumers] == [[], []]
 
-    def test_a_writer_for_a_forbidden_buffer_is_not_scraped(self, setup):
+    def test_writer_registered_for_a_forbidden_buffer_is_not_scraped(self, setup):
         producer = remote(setup, "mine")
         setup.producer("others")
         config = make_config("mine", "others", buffers=2)
@@ -248,7 +248,7 @@ class TestScraping:
         setup.session().scrape()
         assert texts(setup.read(consumer)) == []
 
-    def test_scrape_buffers_from_another_thread(self, setup):
+    def test_scraping_while_threads_write_neither_loses_nor_repeats_packets(self, setup):
         producer = setup.producer("ds", shm_size_hint=1024 * KB)
         consumer = setup.enable(make_config("ds", size_kb=4096))
         writers = [producer.writer("ds", _native.STALL) for _ in range(3)]
@@ -276,7 +276,7 @@ class TestScraping:
             assert own == [f"{name} {number}" for number in range(2000)]
 
 
-def test_watermark_of_a_real_buffer(setup, tmp_path):
+def test_full_buffer_is_written_to_the_file_before_packets_are_overwritten(setup, tmp_path):
     producer = setup.producer("ds", shm_size_hint=1024 * KB)
     fd = os.open(tmp_path / "trace", os.O_RDWR | os.O_CREAT)
     config = make_config("ds", size_kb=64, write_into_file=True, file_write_period_ms=1_000_000)
@@ -293,7 +293,7 @@ def test_watermark_of_a_real_buffer(setup, tmp_path):
     assert setup.service.buffers.table.stats(setup.session().buffers[0])["chunks_overwritten"] == 0
 
 
-def test_ring_in_a_file_survives_the_service(setup, tmp_path):
+def test_buffer_in_a_file_can_be_recovered_by_another_table(setup, tmp_path):
     producer = setup.producer("ds")
     fd = os.open(tmp_path / "ring", os.O_RDWR | os.O_CREAT, 0o600)
     consumer = setup.consumer()

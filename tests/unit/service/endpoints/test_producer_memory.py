@@ -1,4 +1,4 @@
-"""Memory that a producer brings, and producers with whom none can be shared."""
+"""Shared memory that the producer provides, and producers without shared memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestProducerProvidedSMB:
         os.close(fd)
         return producer, memory
 
-    def test_producer_provided_smb(self, setup):
+    def test_service_reads_the_memory_that_the_producer_provides(self, setup):
         producer, memory = self.connect(setup, 1024 * KB, 16 * KB)
         assert producer.endpoint.producer_provided_shm
         consumer = setup.enable(make_config("ds"))
@@ -36,19 +36,21 @@ class TestProducerProvidedSMB:
     @pytest.mark.parametrize(
         ("size", "page_size"), [(1024 * KB, 20 * KB), (1024 * KB, 0), (64 * 1024 * KB, 4 * KB)]
     )
-    def test_producer_provided_smb_invalid_sizes(self, setup, size, page_size):
+    def test_provided_memory_of_invalid_size_is_replaced_by_the_services(
+        self, setup, size, page_size
+    ):
         producer, _ = self.connect(setup, size, page_size)
         assert not producer.endpoint.producer_provided_shm
         setup.enable(make_config("ds"))
         assert producer.memory is not None
 
-    def test_memory_that_could_shrink_is_refused(self, setup):
+    def test_provided_memory_that_is_not_sealed_is_refused(self, setup):
         fd = os.memfd_create("open", os.MFD_CLOEXEC)
         os.ftruncate(fd, 1024 * KB)
         producer, _ = self.connect(setup, 1024 * KB, 4 * KB, fd)
         assert not producer.endpoint.producer_provided_shm
 
-    def test_malformed_descriptor_is_refused(self, setup):
+    def test_provided_memory_with_an_invalid_descriptor_is_refused(self, setup):
         producer = setup.producer("ds", in_process=False, shm_fd=987654, page_size_hint=4096)
         assert not producer.endpoint.producer_provided_shm
 
@@ -64,7 +66,7 @@ class TestEmulation:
         move = number(3, producer.configs["ds"].target_buffer) + blob(4, chunk.chunk())
         producer.endpoint.core.commit(blob(1, move))
 
-    def test_chunks_arrive_in_messages_with_emulated_memory(self, setup):
+    def test_chunks_are_sent_in_commits_if_memory_is_emulated(self, setup):
         producer = self.connect(setup, shm_emulation=True)
         consumer = setup.enable(make_config("ds"))
         assert producer.memory is None
@@ -72,12 +74,12 @@ class TestEmulation:
         self.commit(producer, "a", "b")
         assert texts(setup.read(consumer)) == ["a", "b"]
 
-    def test_producers_of_other_machines_are_emulated(self, setup):
+    def test_producers_of_other_machines_are_remote(self, setup):
         assert self.connect(setup, machine_id=9).endpoint.identity.is_remote
         assert not self.connect(setup).endpoint.identity.is_remote
 
     @pytest.mark.parametrize("scrapes", [True, False])
-    def test_who_scrapes_itself_is_asked_even_if_it_wants_no_flush(self, setup, scrapes):
+    def test_emulated_producer_with_scraping_is_flushed_despite_no_flush(self, setup, scrapes):
         producer = setup.producer(in_process=False, shm_emulation=True, smb_scraping=scrapes)
         producer.register("ds", no_flush=True)
         consumer = setup.enable(make_config("ds"))

@@ -1,4 +1,4 @@
-"""Each counter of TraceStats.BufferStats, as a consumer gets it: docs/compat.md names them."""
+"""Each counter of TraceStats.BufferStats as a consumer reads it (see docs/compat.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.service_setup import Setup, event, make_config
 SIZE_KB = 16
 RING, DISCARD = 1, 2
 LARGE = 3000
-"""Bytes of an event of which five fit into the buffer."""
+"""Size in bytes of an event; five such events fit into the buffer."""
 
 
 class Buffer:
@@ -67,23 +67,23 @@ def buffer() -> Buffer:
 
 @pytest.fixture
 def wrapped() -> Buffer:
-    """A ring whose first chunk was overwritten by its sixth, unread."""
+    """Return a ring buffer whose sixth chunk overwrote its first before a read."""
     buffer = Buffer()
     buffer.commit(*map(large, range(6)))
     return buffer
 
 
-def test_buffer_size(buffer):
+def test_buffer_size_is_reported_in_bytes(buffer):
     assert buffer.stats.buffer_size == SIZE_KB * 1024
 
 
-def test_bytes_and_chunks_written(buffer):
+def test_written_bytes_and_chunks_are_counted(buffer):
     buffer.commit(small(0), small(1))
     assert buffer.stats.chunks_written == 2
     assert buffer.stats.bytes_written > 2 * len(event("x"))
 
 
-def test_bytes_and_chunks_read(buffer):
+def test_read_bytes_and_chunks_are_counted(buffer):
     buffer.commit(small(0), small(1))
     assert (buffer.stats.bytes_read, buffer.stats.chunks_read) == (0, 0)
     buffer.read()
@@ -91,50 +91,50 @@ def test_bytes_and_chunks_read(buffer):
     assert buffer.stats.bytes_read == buffer.stats.bytes_written
 
 
-def test_bytes_and_chunks_overwritten(wrapped):
+def test_overwritten_bytes_and_chunks_are_counted(wrapped):
     assert wrapped.stats.chunks_overwritten > 0
     assert wrapped.stats.bytes_overwritten > LARGE
 
 
-def test_what_was_read_is_not_overwritten(buffer):
+def test_replaced_chunks_that_were_read_do_not_count_as_overwritten(buffer):
     buffer.commit(*map(large, range(5)))
     buffer.read()
     buffer.commit(large(5))
     assert buffer.stats.chunks_overwritten == 0
 
 
-def test_write_wrap_count(buffer, wrapped):
+def test_wraps_of_the_ring_buffer_are_counted(buffer, wrapped):
     assert buffer.stats.write_wrap_count == 0
     assert wrapped.stats.write_wrap_count == 1
 
 
-def test_padding_bytes_written(wrapped):
+def test_padding_after_a_smaller_chunk_is_counted_as_written(wrapped):
     assert wrapped.stats.padding_bytes_written == 0
     wrapped.commit(small(6))
-    assert 0 < wrapped.stats.padding_bytes_written <= 3040  # The rest of what was there.
+    assert 0 < wrapped.stats.padding_bytes_written <= 3040  # Rest of the replaced chunk.
 
 
-def test_padding_bytes_cleared(wrapped):
+def test_overwritten_padding_is_counted_as_cleared(wrapped):
     wrapped.commit(small(6))
     assert wrapped.stats.padding_bytes_cleared == 0
     wrapped.commit(small(7))
     assert wrapped.stats.padding_bytes_cleared > 0
 
 
-def test_chunks_discarded():
+def test_chunks_that_do_not_fit_are_counted_as_discarded():
     buffer = Buffer(DISCARD)
     buffer.commit(*map(large, range(6)))
     assert buffer.stats.chunks_written == 5
     assert buffer.stats.chunks_discarded == 1
 
 
-def test_chunks_committed_out_of_order(buffer):
+def test_chunks_committed_out_of_order_are_counted(buffer):
     buffer.commit(small(0), small(2), small(1))
     assert buffer.stats.chunks_committed_out_of_order == 1
 
 
 class TestScraped:
-    """A chunk that was copied while it was being written is committed when it is full."""
+    """A chunk that was scraped unfinished and committed later."""
 
     @pytest.fixture
     def scraped(self):
@@ -151,19 +151,19 @@ class TestScraped:
         stats = TraceStats.decode(consumer.endpoint.trace_stats()).buffer_stats[0]
         return stats.chunks_rewritten, stats.chunks_relocated
 
-    def test_chunks_rewritten(self, scraped):
+    def test_later_commit_of_an_unread_scraped_chunk_counts_as_rewritten(self, scraped):
         _, consumer, writer = scraped
         writer.flush()
         assert self.counts(consumer) == (1, 0)
 
-    def test_chunks_relocated(self, scraped):
+    def test_later_commit_of_a_read_scraped_chunk_counts_as_relocated(self, scraped):
         setup, consumer, writer = scraped
         setup.read(consumer)
         writer.flush()
         assert self.counts(consumer) == (0, 1)
 
 
-def test_patches_succeeded_and_failed(buffer):
+def test_applied_and_failed_patches_are_counted(buffer):
     buffer.commit(ChunkBuilder(1, 0, NEEDS_PATCHING).add(bytes(100)))
     buffer.patch(0, offset=10)
     assert (buffer.stats.patches_succeeded, buffer.stats.patches_failed) == (1, 0)
@@ -171,7 +171,7 @@ def test_patches_succeeded_and_failed(buffer):
     assert (buffer.stats.patches_succeeded, buffer.stats.patches_failed) == (1, 1)
 
 
-def test_readaheads_succeeded_and_failed(buffer):
+def test_complete_and_incomplete_fragmented_packets_are_counted_as_readaheads(buffer):
     whole = [small(0, CONTINUES_ON_NEXT), ChunkBuilder(1, 1, CONTINUES_FROM_PREVIOUS).add(b"")]
     buffer.commit(*whole)
     buffer.read()
@@ -181,13 +181,13 @@ def test_readaheads_succeeded_and_failed(buffer):
     assert (buffer.stats.readaheads_succeeded, buffer.stats.readaheads_failed) == (1, 1)
 
 
-def test_abi_violations(buffer):
+def test_malformed_chunks_are_counted_as_abi_violations(buffer):
     buffer.commit(ChunkBuilder(1, 0).add_raw(b"\xf0\x7fshort"))
     buffer.read()
     assert buffer.stats.abi_violations == 1
 
 
-def test_trace_writer_packet_loss(buffer):
+def test_packets_dropped_by_a_writer_are_counted(buffer):
     buffer.commit(ChunkBuilder(1, 0).add(event("x")).drop_packet())
     buffer.read()
     assert buffer.stats.trace_writer_packet_loss == 1
@@ -196,5 +196,5 @@ def test_trace_writer_packet_loss(buffer):
 @pytest.mark.parametrize(
     "name", ["compactions", "compactions_skipped", "oversized_packets_dropped"]
 )
-def test_counters_without_a_feature_are_omitted(wrapped, name):
+def test_counters_of_missing_features_are_omitted(wrapped, name):
     assert not wrapped.stats.has(name)

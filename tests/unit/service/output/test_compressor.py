@@ -1,4 +1,4 @@
-"""Compression of what is read; the names are those of Perfetto's own cases."""
+"""Compression of packets that a consumer reads or a file gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ZSTD = Compression(zstd=Compression.Zstd(level=9))
 
 
 class FakeZstd(ModuleType):
-    """Stands in for `compression.zstd`: tells what it was asked for."""
+    """A stand-in for `compression.zstd` that records the levels used."""
 
     def __init__(self):
         super().__init__("zstd")
@@ -35,7 +35,7 @@ def modules(monkeypatch, **present):
 
 
 def unpacked(packets):
-    """What deflated packets hold."""
+    """Return the packets inside of deflated packets."""
     return [
         p for packet in packets for p in decode_packets(zlib.decompress(packet.compressed_packets))
     ]
@@ -51,7 +51,7 @@ def record(setup, config, *names):
 @pytest.mark.parametrize(
     "fields", [{"compression_type": 1}, {"compression": DEFLATE}], ids=["legacy", "deflate"]
 )
-def test_compression_read_ipc(setup, fields):
+def test_read_packets_are_deflated_into_one(setup, fields):
     packets = record(setup, make_config("ds", **fields), "a", "b")
     assert len(packets) == 1
     inside = unpacked(packets)
@@ -59,15 +59,15 @@ def test_compression_read_ipc(setup, fields):
     assert kinds(inside)[-1] == "trace_stats"
 
 
-def test_many_packets_preserve_order(setup):
+def test_compressed_packets_keep_their_order(setup):
     names = [f"{number} " + "x" * 1000 for number in range(100)]
     config = make_config("ds", compression_type=1, size_kb=1024)
     packets = record(setup, config, *names)
-    assert len(packets) > 1  # One of each read.
+    assert len(packets) > 1  # One packet for each read.
     assert texts(unpacked(packets)) == names
 
 
-def test_compression_write_into_file(setup, tmp_path):
+def test_packets_in_a_file_are_compressed(setup, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", compression_type=1, write_into_file=True, output_path=str(path))
@@ -80,7 +80,7 @@ def test_compression_write_into_file(setup, tmp_path):
     assert texts(unpacked(decode_packets(path.read_bytes()))) == ["first", "second"]
 
 
-def test_clone_session_with_compression(setup):
+def test_packets_of_a_clone_are_compressed(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds", compression_type=1))
     setup.write(producer, "data")
@@ -90,7 +90,7 @@ def test_clone_session_with_compression(setup):
     assert texts(unpacked(setup.read(clone))) == ["data"]
 
 
-def test_empty():
+def test_empty_data_stays_empty():
     pack = compressor.make_compressor(TraceConfig(compression_type=1))
     assert pack(b"") == b""
 
@@ -105,12 +105,12 @@ def test_empty():
     ],
     ids=["none", "empty", "unknown codec", "unknown type"],
 )
-def test_compression_config_unknown_codec_does_not_crash(config):
+def test_data_stays_uncompressed_if_the_codec_is_unknown(config):
     assert compressor.make_compressor(config) is None
 
 
 class TestZstd:
-    def test_compression_zstd_read_ipc(self, monkeypatch):
+    def test_read_packets_are_compressed_by_zstd(self, monkeypatch):
         zstd = FakeZstd()
         modules(monkeypatch, builtin=zstd)
         (packet,) = record(Setup(), make_config("ds", compression=ZSTD), "data")
@@ -118,14 +118,14 @@ class TestZstd:
         assert zstd.levels == [9]
 
     @pytest.mark.parametrize(("level", "used"), [(0, 3), (-5, -5), (99, 22)])
-    def test_compression_zstd_configured_level(self, monkeypatch, level, used):
+    def test_zstd_level_is_limited_to_the_valid_range(self, monkeypatch, level, used):
         zstd = FakeZstd()
         modules(monkeypatch, builtin=zstd)
         config = TraceConfig(compression=Compression(zstd=Compression.Zstd(level=level)))
         compressor.make_compressor(config)(b"data")
         assert zstd.levels == [used]
 
-    def test_compression_config_zstd_used_when_available(self, monkeypatch):
+    def test_zstd_precedes_deflate_if_available(self, monkeypatch):
         zstd = FakeZstd()
         modules(monkeypatch, builtin=zstd)
         both = Compression(zstd=Compression.Zstd(), deflate=Compression.Deflate())
@@ -133,7 +133,7 @@ class TestZstd:
         compressor.make_compressor(config)(b"data")
         assert zstd.levels == [3]
 
-    def test_installed_zstandard_package_is_used_without_the_builtin(self, monkeypatch):
+    def test_zstandard_package_is_used_without_the_builtin_module(self, monkeypatch):
         class Package(ModuleType):
             class ZstdCompressor:
                 def __init__(self, level):
@@ -147,16 +147,16 @@ class TestZstd:
         (packet,) = decode_packets(pack(b"data"))
         assert packet.zstd_compressed_packets == b"9data"
 
-    def test_compression_config_zstd_falls_back_to_legacy_deflate(self, monkeypatch):
+    def test_legacy_deflate_is_used_without_a_zstd_module(self, monkeypatch):
         modules(monkeypatch)
         pack = compressor.make_compressor(TraceConfig(compression=ZSTD, compression_type=1))
         (packet,) = decode_packets(pack(b"data"))
         assert zlib.decompress(packet.compressed_packets) == b"data"
 
-    def test_compression_configured_but_unsupported(self, monkeypatch):
+    def test_data_stays_uncompressed_without_a_zstd_module(self, monkeypatch):
         modules(monkeypatch)
         assert compressor.make_compressor(TraceConfig(compression=ZSTD)) is None
 
-    def test_missing_codec_module_is_none(self):
+    def test_lookup_of_a_missing_codec_module_returns_none(self):
         assert compressor._module("no_such_module_anywhere") is None
         assert compressor._module("zlib") is zlib

@@ -1,4 +1,4 @@
-"""Sessions that write into a file."""
+"""Sessions whose service writes the trace into a file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write(producer, *found):
     writer.flush()
 
 
-def test_writes_periodically_and_at_the_end(setup, out):
+def test_trace_is_written_periodically_and_at_the_end(setup, out):
     producer, consumer = start(setup, out)
     write(producer, "one")
     assert out.packets() == []
@@ -72,7 +72,7 @@ def test_the_callers_descriptor_stays_open(setup, out):
     os.fstat(out.fd)
 
 
-def test_write_into_file_with_path(setup, tmp_path):
+def test_file_at_the_output_path_is_created_for_its_owner_only(setup, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
@@ -85,7 +85,7 @@ def test_write_into_file_with_path(setup, tmp_path):
     assert "exists already" in setup.enable(config).disabled[0]
 
 
-def test_path_is_only_for_the_services_own_user(setup, tmp_path):
+def test_output_path_of_another_user_is_refused(setup, tmp_path):
     config = make_config(write_into_file=True, output_path=str(tmp_path / "t"))
     consumer = setup.enable(config, setup.consumer(uid=1))
     assert "pass a file descriptor" in consumer.disabled[0]
@@ -113,7 +113,7 @@ def test_closed_descriptor_is_refused(setup, tmp_path):
     assert "pass an open file" in consumer.disabled[0]
 
 
-def test_session_that_writes_a_file_cannot_be_read(setup, out):
+def test_reading_a_session_that_writes_a_file_returns_nothing(setup, out):
     producer, consumer = start(setup, out)
     write(producer, "one")
     assert setup.read(consumer) == []
@@ -121,7 +121,7 @@ def test_session_that_writes_a_file_cannot_be_read(setup, out):
     assert out.texts() == ["one"]
 
 
-def test_write_into_file_and_stop_on_max_size(setup, out):
+def test_session_ends_when_the_file_has_its_maximum_size(setup, out):
     producer, consumer = start(setup, out, max_file_size_bytes=4096)
     write(producer, *(f"small {number}" for number in range(9)))
     setup.advance(100)
@@ -135,7 +135,7 @@ def test_write_into_file_and_stop_on_max_size(setup, out):
     assert producer.calls[-1] == ("stop", "ds")
 
 
-def test_write_into_file_final_stats(setup, out):
+def test_file_ends_with_the_final_flush_outcome(setup, out):
     _, consumer = start(setup, out, duration_ms=50)
     setup.advance(50)
     assert consumer.disabled == [""]
@@ -143,7 +143,7 @@ def test_write_into_file_final_stats(setup, out):
     assert stats[-1].final_flush_outcome == 1
 
 
-def test_flush_before_write_into_file(setup, out):
+def test_producers_are_flushed_before_a_write(setup, out):
     producer, _ = start(setup, out, file_write_period_ms=10_000)
     writer = producer.writer("ds")
     writer.write(event("in hand"))
@@ -152,7 +152,7 @@ def test_flush_before_write_into_file(setup, out):
     assert [flags for _, _, flags in producer.flushes] == [0x11]
 
 
-def test_no_flush_before_write_into_file(setup, out):
+def test_producers_are_not_flushed_before_a_write_if_disabled(setup, out):
     producer, _ = start(setup, out, write_flush_mode=DISABLED)
     producer.writer("ds").write(event("in hand"))
     setup.advance(100)
@@ -180,11 +180,11 @@ def flushes_in(setup, out, milliseconds, **fields):
         ({"flush_period_ms": 100, "write_flush_mode": DISABLED}, 100),
     ],
 )
-def test_flush_strategies(setup, out, fields, expected):
+def test_number_of_flushes_follows_flush_mode_and_periods(setup, out, fields, expected):
     assert flushes_in(setup, out, 10_000, **fields) == expected
 
 
-def test_periods():
+def test_default_and_minimum_periods_of_writes_and_flushes():
     def config(**fields):
         return TraceConfig(write_into_file=True, **fields)
 
@@ -233,7 +233,7 @@ def test_broken_pipe_ends_the_session_with_a_message(setup):
     assert "Broken pipe" in consumer.disabled[0]
 
 
-def test_error_in_the_final_write(setup, out, monkeypatch):
+def test_error_in_the_final_write_is_reported_to_the_consumer(setup, out, monkeypatch):
     _, consumer = start(setup, out)
 
     def fail(fd, data):
@@ -246,7 +246,7 @@ def test_error_in_the_final_write(setup, out, monkeypatch):
     assert "Disk quota exceeded" in consumer.disabled[0]
 
 
-def test_sync_after_each_write_if_asked_for(setup, out, monkeypatch):
+def test_file_is_synced_after_each_write_if_configured(setup, out, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
     _, consumer = start(setup, out, fflush_post_write=2)
@@ -262,12 +262,12 @@ def test_watermark_writes_before_the_period_ends(setup, out):
     setup.run()
     assert out.packets() == []
     write(producer, "one")
-    os.eventfd_write(drain._eventfd, 8)  # As the native buffer does.
+    os.eventfd_write(drain._eventfd, 8)  # The native buffer does this at its watermark.
     setup.run()
     assert out.texts() == ["one"]
 
 
-def test_commits_make_room_before_a_buffer_overflows(setup, out):
+def test_commit_writes_to_the_file_before_a_buffer_overflows(setup, out):
     producer, _ = start(setup, out, file_write_period_ms=1_000_000, size_kb=64)
     endpoint = producer.endpoint
     (buffer,) = setup.session().buffers
@@ -281,7 +281,7 @@ def test_commits_make_room_before_a_buffer_overflows(setup, out):
     assert [text.split()[0] for text in out.texts()] == [str(n) for n in range(400)]
 
 
-def test_watermark_is_gone_after_the_end(setup, out):
+def test_watermark_descriptor_is_closed_at_the_end(setup, out):
     before = len(os.listdir("/proc/self/fd"))
     _, consumer = start(setup, out)
     assert setup.runner.watched
@@ -291,8 +291,8 @@ def test_watermark_is_gone_after_the_end(setup, out):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_full_file_takes_its_watermarks_back(setup, out, monkeypatch):
-    """The number of a closed eventfd may soon be that of the program's own file."""
+def test_full_file_unsets_the_watermarks_of_its_buffers(setup, out, monkeypatch):
+    """The program may soon reuse the descriptor of a closed eventfd."""
     calls = []
 
     class Table:
@@ -328,7 +328,7 @@ def test_long_writes_let_other_tasks_run(setup, out, monkeypatch):
     assert len(seen) >= 5
 
 
-def test_nothing_can_be_written_to_the_buffers_after_the_last_write(setup, out):
+def test_chunks_committed_after_the_final_write_are_discarded(setup, out):
     producer, consumer = start(setup, out)
     writer = producer.writer("ds")
     consumer.endpoint.disable_tracing()
@@ -339,13 +339,13 @@ def test_nothing_can_be_written_to_the_buffers_after_the_last_write(setup, out):
     assert stats["chunks_discarded"] == 1
 
 
-def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup, out):
-    """A pass ends at what was there when it began; the file must not."""
+def test_session_end_during_a_write_pass_writes_later_packets_too(setup, out):
+    """A pass writes only packets from before its start; the end needs one more pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
-    early = [f"{number} {long}" for number in range(600)]  # more than one task writes
+    early = [f"{number} {long}" for number in range(600)]  # too much for one task
     write(producer, *early)
-    setup.session().drain._drain()  # the rest of the pass is a posted task
+    setup.session().drain._drain()  # posts a task for the rest of the pass
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")
     consumer.endpoint.free_buffers()
@@ -354,7 +354,7 @@ def test_end_in_the_middle_of_a_pass_writes_what_came_after_its_beginning(setup,
 
 
 class TestSlowFiles:
-    """A file that blocks until `threads.release`; the service does not wait for it."""
+    """Files whose writes block until `threads.release`; the service must not wait for them."""
 
     @pytest.fixture
     def threads(self):
@@ -364,7 +364,7 @@ class TestSlowFiles:
     def setup(self, threads):
         return Setup(file_threads=threads, pipe_patience_ms=2000)
 
-    def test_other_consumers_are_answered_during_a_stall(self, setup, out, threads):
+    def test_other_consumers_are_answered_while_a_file_blocks(self, setup, out, threads):
         producer, _ = start(setup, out)
         write(producer, "x" * 1000)
         setup.advance(1000)
@@ -374,7 +374,9 @@ class TestSlowFiles:
         assert texts(setup.read(other)) == ["two"]
         assert out.packets() == []
 
-    def test_unwritten_data_stays_in_the_buffer(self, setup, out, threads, monkeypatch):
+    def test_data_stays_in_the_buffer_while_the_file_queue_is_full(
+        self, setup, out, threads, monkeypatch
+    ):
         monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
         producer, _ = start(setup, out)
         for number in range(5):
@@ -387,7 +389,9 @@ class TestSlowFiles:
         setup.run()
         assert out.texts() == list("01234")
 
-    def test_data_without_room_is_counted(self, setup, out, threads, monkeypatch):
+    def test_data_overwritten_while_the_file_blocks_is_counted(
+        self, setup, out, threads, monkeypatch
+    ):
         monkeypatch.setattr(limits, "FILE_QUEUE_BYTES", 1)
         producer, consumer = start(setup, out, size_kb=64)
         for number in range(200):
@@ -405,7 +409,7 @@ class TestSlowFiles:
             threads.release()
             setup.run()
 
-    def test_the_consumer_hears_of_the_end_when_the_file_is_complete(self, setup, out, threads):
+    def test_consumer_is_notified_of_the_end_after_the_file_is_complete(self, setup, out, threads):
         producer, consumer = start(setup, out)
         write(producer, "one")
         consumer.endpoint.disable_tracing()
@@ -422,7 +426,7 @@ class TestSlowFiles:
         consumer.endpoint.disconnect()
         setup.run()
         assert not setup.service.sessions
-        assert setup.service.buffers.table.stats(buffer)["unread"] >= 0  # is there
+        assert setup.service.buffers.table.stats(buffer)["unread"] >= 0  # the buffer still exists
         self.finish(setup, threads)
         assert out.texts() == ["one"]
         assert not setup.service.registry.unfinished
@@ -430,7 +434,9 @@ class TestSlowFiles:
             setup.service.buffers.table.stats(buffer)
         assert not setup.runner.delayed_count
 
-    def test_a_new_session_is_not_told_of_the_old_ones_file(self, setup, out, threads):
+    def test_end_of_an_old_file_is_not_reported_to_the_consumers_new_session(
+        self, setup, out, threads
+    ):
         _, consumer = start(setup, out)
         consumer.endpoint.free_buffers()
         consumer.enable(make_config("ds"))
@@ -440,7 +446,9 @@ class TestSlowFiles:
         assert consumer.disabled == told == [""]
         assert setup.session().started
 
-    def test_who_attaches_to_a_session_that_writes_waits_for_its_end(self, setup, out, threads):
+    def test_attached_consumer_is_notified_of_the_end_after_the_file_is_complete(
+        self, setup, out, threads
+    ):
         _, consumer = start(setup, out)
         consumer.endpoint.disable_tracing()
         setup.run()
@@ -479,7 +487,7 @@ class TestSlowFiles:
         os.close(writer)
         return producer, consumer, reader
 
-    def test_a_reader_that_stops_ends_the_session(self, setup, threads):
+    def test_stalled_pipe_reader_ends_the_session(self, setup, threads):
         _, consumer, reader = self.start_into_pipe(setup)
         setup.advance(2050)
         assert consumer.disabled == []
@@ -487,7 +495,7 @@ class TestSlowFiles:
         assert "doesn't read" in consumer.disabled[0]
         os.close(reader)
 
-    def test_slow_reader_does_not_end_the_session(self, setup, threads):
+    def test_slow_pipe_reader_does_not_end_the_session(self, setup, threads):
         producer, consumer, reader = self.start_into_pipe(setup)
         for _ in range(20):
             write(producer, "x" * 500)
@@ -497,7 +505,7 @@ class TestSlowFiles:
         assert consumer.disabled == []
         os.close(reader)
 
-    def test_what_nobody_else_can_be_told_is_told_to_the_service(self, threads):
+    def test_file_error_after_the_consumer_disconnected_goes_to_the_service(self, threads):
         said = []
         setup = Setup(file_threads=threads, pipe_patience_ms=2000, on_error=said.append)
         producer, consumer, reader = self.start_into_pipe(setup)
@@ -508,7 +516,7 @@ class TestSlowFiles:
         assert not setup.service.registry.unfinished
         os.close(reader)
 
-    def test_of_too_many_files_the_oldest_is_given_up(self, setup, tmp_path, monkeypatch):
+    def test_oldest_of_too_many_unfinished_files_is_abandoned(self, setup, tmp_path, monkeypatch):
         monkeypatch.setattr("stretto.service.session.session_registry.MAX_UNFINISHED_FILES", 2)
         for number in range(3):
             path = str(tmp_path / str(number))

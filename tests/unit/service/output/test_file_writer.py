@@ -1,4 +1,4 @@
-"""Files are written on threads, which come, go, hang, and are stopped for a fork."""
+"""Files written by threads: queue, errors, blocked writes, pauses for a fork."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_file(path):
 
 
 class Progress:
-    """Counts what a writer tells."""
+    """A progress callback that counts its calls."""
 
     def __init__(self):
         self.told = 0
@@ -49,7 +49,7 @@ def wait_until(condition):
 
 
 class TestQueue:
-    def test_caller_of_write_never_writes_itself(self, path):
+    def test_write_and_close_only_queue_work_for_the_thread(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         writer.write(PACKET)
@@ -63,7 +63,7 @@ class TestQueue:
         assert writer.closed
         assert not writer.busy
 
-    def test_has_room_until_the_queue_is_full(self, path):
+    def test_writer_has_room_until_its_queue_is_full(self, path):
         threads = HeldFileThreads()
         progress = Progress()
         writer = FileWriter(open_file(path), threads, progress)
@@ -77,7 +77,7 @@ class TestQueue:
         assert writer.progress == writer.accepted_bytes
         assert progress.told
 
-    def test_one_thread_for_all_that_waits(self, path):
+    def test_several_queued_writes_start_one_thread(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         for _ in range(3):
@@ -99,7 +99,7 @@ class TestQueue:
         writer.write(PACKET)
         assert not threads.held
 
-    def test_missing_thread_is_an_error(self, path):
+    def test_failure_to_start_a_thread_is_reported_as_the_writers_error(self, path):
         class None_(InlineFileThreads):
             def run(self, work, interrupt):
                 raise RuntimeError("can't start new thread")
@@ -110,7 +110,7 @@ class TestQueue:
         assert "can't start new thread" in str(writer.error)
         assert progress.told
 
-    def test_an_error_in_what_a_file_begins_with(self, path):
+    def test_error_while_the_initial_data_is_produced_is_reported(self, path):
         def pieces():
             yield PACKET
             raise OSError(errno.EIO, "Input/output error")
@@ -134,7 +134,7 @@ class TestQueue:
 
 
 class TestAbandon:
-    def test_error_contains_the_lost_bytes(self):
+    def test_error_of_an_abandoned_writer_contains_the_lost_bytes(self):
         reader, end = os.pipe()
         progress = Progress()
         writer = FileWriter(OutputFile(end, interruptible=True), HeldFileThreads(), progress)
@@ -144,7 +144,7 @@ class TestAbandon:
         assert writer.closed
         os.close(reader)
 
-    def test_a_thread_that_waits_for_a_reader_ends(self):
+    def test_abandoning_ends_a_thread_that_waits_for_a_pipe_reader(self):
         reader, end = os.pipe()
         threads = FileThreads()
         writer = FileWriter(OutputFile(end, interruptible=True), threads, Progress())
@@ -153,10 +153,12 @@ class TestAbandon:
         writer.abandon("its reader doesn't read")
         wait_until(lambda: not threads.count)
         while os.read(reader, 1 << 20):
-            pass  # the writer's end is closed
+            pass  # until the writer closes the pipe
         os.close(reader)
 
-    def test_a_thread_that_hangs_in_a_file_ends_when_the_file_lets_it_go(self, path, monkeypatch):
+    def test_thread_of_an_abandoned_writer_ends_when_its_blocked_write_returns(
+        self, path, monkeypatch
+    ):
         hangs = threading.Event()
         entered = threading.Event()
         real = os.write
@@ -180,7 +182,7 @@ class TestAbandon:
         assert not progress.told  # an abandoned writer reports no progress
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_no_file_is_begun_when_too_many_hang(self, path, monkeypatch):
+    def test_new_files_are_refused_while_too_many_threads_are_blocked(self, path, monkeypatch):
         monkeypatch.setattr(file_threads, "MAX_THREADS", 1)
         reader, end = os.pipe()
         threads = FileThreads()
@@ -196,7 +198,7 @@ class TestAbandon:
 
 
 class TestThreads:
-    def test_a_thread_lives_as_long_as_there_is_something_to_write(self, path):
+    def test_thread_ends_when_its_queue_is_empty(self, path):
         threads = FileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         for number in range(1, 4):
@@ -206,7 +208,7 @@ class TestThreads:
         writer.close()
         wait_until(lambda: writer.closed)
 
-    def test_waits_for_room_on_a_disk(self, path, monkeypatch):
+    def test_wait_for_room_returns_when_the_disk_has_written(self, path, monkeypatch):
         monkeypatch.setattr("stretto.service.limits.FILE_QUEUE_BYTES", 1)
         writer = FileWriter(open_file(path), FileThreads(), Progress())
         for _ in range(100):
@@ -214,7 +216,7 @@ class TestThreads:
             assert writer.wait_for_room(1000 * TIMEOUT_S)
         assert path.read_bytes() == PACKET * 100
 
-    def test_waits_for_room_no_longer_than_its_patience(self, monkeypatch):
+    def test_wait_for_room_returns_false_after_its_timeout(self, monkeypatch):
         monkeypatch.setattr("stretto.service.limits.FILE_QUEUE_BYTES", 1)
         reader, end = os.pipe()
         writer = FileWriter(OutputFile(end, interruptible=True), FileThreads(), Progress())
@@ -224,7 +226,7 @@ class TestThreads:
         writer.abandon("its reader doesn't read")
         os.close(reader)
 
-    def test_none_runs_during_a_fork_and_nothing_is_lost(self):
+    def test_threads_stop_during_a_fork_without_losing_data(self):
         reader, end = os.pipe()
         threads = FileThreads()
         writer = FileWriter(OutputFile(end, interruptible=True), threads, Progress())
@@ -242,7 +244,7 @@ class TestThreads:
         assert b"".join(got) == data
         os.close(reader)
 
-    def test_what_is_to_be_written_during_a_fork_is_written_after_it(self, path):
+    def test_data_queued_during_a_fork_is_written_after_it(self, path):
         threads = FileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         threads.pause()
@@ -252,7 +254,7 @@ class TestThreads:
         wait_until(lambda: not writer.busy)
         assert path.read_bytes() == PACKET
 
-    def test_fork_does_not_wait_for_a_hanging_disk(self, path, monkeypatch):
+    def test_fork_does_not_wait_for_a_blocked_disk(self, path, monkeypatch):
         monkeypatch.setattr(file_threads, "PAUSE_TIMEOUT_S", 0.01)
         hangs, entered = threading.Event(), threading.Event()
         real = os.write

@@ -21,21 +21,21 @@ class TestCreate:
         assert not os.get_inheritable(fd)
         os.close(fd)
 
-    def test_never_overwrites(self, tmp_path):
+    def test_existing_file_is_not_overwritten(self, tmp_path):
         path = tmp_path / "t"
         path.write_bytes(b"precious")
         with pytest.raises(SessionError, match="exists already"):
             create_output_file(str(path))
         assert path.read_bytes() == b"precious"
 
-    def test_never_follows_a_link(self, tmp_path):
+    def test_symbolic_link_is_not_followed(self, tmp_path):
         (tmp_path / "link").symlink_to(tmp_path / "target")
         with pytest.raises(SessionError):
             create_output_file(str(tmp_path / "link"))
         assert not (tmp_path / "target").exists()
 
     @pytest.mark.parametrize("path", ["/nonexistent/folder/t", "nul\0byte"])
-    def test_error_contains_the_reason(self, path):
+    def test_path_that_cannot_be_created_is_an_error(self, path):
         with pytest.raises(SessionError, match="can't be created"):
             create_output_file(path)
 
@@ -50,7 +50,7 @@ def open_file(path):
 
 
 class TestWrite:
-    def test_writes_all(self, path):
+    def test_file_contains_all_written_packets_after_close(self, path):
         file = open_file(path)
         file.write(PACKETS)
         file.write(PACKETS)
@@ -94,7 +94,7 @@ class TestWrite:
             file.write(PACKETS)
         assert file.closed
 
-    def test_reader_of_a_pipe_goes_away(self):
+    def test_pipe_without_reader_is_an_error(self):
         reader, writer = os.pipe()
         file = OutputFile(writer)
         file.write(PACKETS)
@@ -103,7 +103,7 @@ class TestWrite:
             file.write(PACKETS)
         assert file.bytes_written == len(PACKETS)
 
-    def test_slow_reader_of_a_non_blocking_pipe(self, monkeypatch):
+    def test_full_non_blocking_pipe_is_an_error_after_the_timeout(self, monkeypatch):
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         file = OutputFile(writer)
@@ -113,7 +113,7 @@ class TestWrite:
             file.write(framed(b"x" * 70_000))
         os.close(reader)
 
-    def test_sync_leaves_pipes_alone_and_reports_files(self, path, monkeypatch):
+    def test_sync_ignores_pipes_and_reports_errors_of_files(self, path, monkeypatch):
         reader, writer = os.pipe()
         OutputFile(writer).sync()
         os.close(reader)
@@ -129,7 +129,7 @@ class TestWrite:
 
 
 class TestCopy:
-    def test_all_that_was_written(self, path):
+    def test_copy_contains_the_file_up_to_the_given_size(self, path):
         path.write_bytes(b"before ")
         file = OutputFile(os.open(path, os.O_WRONLY | os.O_APPEND))
         file.write(PACKETS)
@@ -139,7 +139,7 @@ class TestCopy:
         assert b"".join(copy) == b"before " + PACKETS
 
     @pytest.mark.parametrize("ending", ["read", "closed", "dropped"])
-    def test_leaves_no_descriptor(self, path, ending):
+    def test_finished_copy_leaves_no_descriptor_open(self, path, ending):
         file = open_file(path)
         file.write(PACKETS)
         before = len(os.listdir("/proc/self/fd"))

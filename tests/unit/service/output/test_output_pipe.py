@@ -1,4 +1,4 @@
-"""Writing to what may block, and ending it."""
+"""Writes into pipes and sockets that may block, and their interruption."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_S = 30
 
 @pytest.fixture(params=["pipe", "FIFO", "socket", "another's pipe"])
 def ends(request, tmp_path, monkeypatch):
-    """Two descriptors: to read from, to write to."""
+    """Two descriptors: one to read from, one to write to."""
     if request.param == "socket":
         pair = [end.detach() for end in socket.socketpair()]
     elif request.param == "FIFO":
@@ -37,14 +37,14 @@ def ends(request, tmp_path, monkeypatch):
 
 
 def fill(pipe):
-    """Write until it has no room; `interrupt` ends that."""
+    """Write until `interrupt` ends a blocked write; return the number of bytes written."""
     written = 0
     while done := pipe.write(memoryview(bytes(1 << 20))):
         written += done
     return written
 
 
-def test_interrupt_ends_the_wait_for_a_reader(ends):
+def test_interrupt_ends_a_blocked_write(ends):
     reader, writer = ends
     pipe = OutputPipe(writer)
     written = []
@@ -58,7 +58,7 @@ def test_interrupt_ends_the_wait_for_a_reader(ends):
     pipe.close()
 
 
-def test_everything_arrives_when_it_is_read(ends):
+def test_all_written_data_reaches_the_reader(ends):
     reader, writer = ends
     pipe = OutputPipe(writer)
     data = os.urandom(1_000_000)
@@ -85,7 +85,7 @@ def test_the_given_descriptor_stays_blocking(ends):
     pipe.close()
 
 
-def test_a_reader_that_has_gone(tmp_path):
+def test_write_without_reader_raises_broken_pipe(tmp_path):
     reader, writer = os.pipe()
     pipe = OutputPipe(writer)
     os.close(reader)
@@ -95,7 +95,7 @@ def test_a_reader_that_has_gone(tmp_path):
     os.close(writer)
 
 
-def test_closes_what_it_has_opened(ends):
+def test_close_leaves_no_descriptor_open(ends):
     before = len(os.listdir("/proc/self/fd"))
     OutputPipe(ends[1]).close()
     assert len(os.listdir("/proc/self/fd")) == before

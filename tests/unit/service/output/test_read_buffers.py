@@ -1,4 +1,4 @@
-"""Order and content of what a session reads."""
+"""Order and content of the packets that a consumer reads from its session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(setup, producer, *packets, source="ds"):
     return writer
 
 
-def test_order_of_a_first_read(setup):
+def test_first_read_starts_with_the_services_packets(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     write(setup, producer, event("a"), event("b"))
@@ -39,7 +39,7 @@ def test_order_of_a_first_read(setup):
     assert consumer.reads[-1][1] is False
 
 
-def test_later_reads_repeat_nothing(setup):
+def test_later_reads_contain_only_new_packets(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     setup.read(consumer)
@@ -48,7 +48,7 @@ def test_later_reads_repeat_nothing(setup):
     assert kinds(setup.read(consumer)) == ["for_testing", "service_event"]
 
 
-def test_sync_marker_snapshot_and_stats_come_every_10_s(setup):
+def test_sync_marker_clock_snapshot_and_stats_are_repeated_every_10_s(setup):
     consumer = setup.enable(make_config())
     setup.read(consumer)
     setup.advance(9_999)
@@ -59,7 +59,7 @@ def test_sync_marker_snapshot_and_stats_come_every_10_s(setup):
     ]  # fmt: skip
 
 
-def test_snapshot_interval_can_be_chosen(setup):
+def test_snapshot_interval_is_configurable(setup):
     builtin = TraceConfig.BuiltinDataSource(snapshot_interval_ms=100)
     consumer = setup.enable(make_config(builtin_data_sources=builtin))
     setup.read(consumer)
@@ -67,7 +67,7 @@ def test_snapshot_interval_can_be_chosen(setup):
     assert "synchronization_marker" in kinds(setup.read(consumer))
 
 
-def test_clock_drift_is_recorded_between_reads(setup):
+def test_clock_snapshot_is_queued_when_the_wall_clock_jumps(setup):
     consumer = setup.enable(make_config())
     setup.advance(10_000)
     assert len(setup.session().clocks.queued()) == 1
@@ -76,7 +76,7 @@ def test_clock_drift_is_recorded_between_reads(setup):
     assert kinds(setup.read(consumer)).count("clock_snapshot") == 3
 
 
-def test_queued_snapshots_are_bounded(setup):
+def test_number_of_queued_clock_snapshots_is_bounded(setup):
     consumer = setup.enable(make_config())
     for _ in range(40):
         setup.clock.step_walltime_ns(20_000_000)
@@ -97,13 +97,13 @@ def test_builtin_data_sources_can_be_disabled(setup):
     ]  # fmt: skip
 
 
-def test_primary_trace_clock(setup):
+def test_primary_trace_clock_is_in_the_clock_snapshot(setup):
     builtin = TraceConfig.BuiltinDataSource(primary_trace_clock=3)
     consumer = setup.enable(make_config(builtin_data_sources=builtin))
     assert setup.read(consumer)[0].clock_snapshot.primary_trace_clock == 3
 
 
-def test_config_packet_holds_the_bytes_of_the_consumer(setup):
+def test_config_packet_contains_the_consumers_bytes_unchanged(setup):
     unknown = b"\xfa\xff\x0f\x03abc"
     config = make_config().encode() + unknown
     consumer = setup.consumer()
@@ -120,7 +120,7 @@ def test_uuid_packet_matches_config_uuid(setup):
     assert (uuid.msb, uuid.lsb) == (-1, 7)
 
 
-def test_random_uuid_if_no_config_uuid(setup):
+def test_uuid_is_random_without_one_in_the_config(setup):
     setup.service.context.random_bytes = lambda n: b"\xff" * n
     consumer = setup.enable(make_config())
     (uuid,) = [p.trace_uuid for p in setup.read(consumer) if p.has("trace_uuid")]
@@ -128,7 +128,7 @@ def test_random_uuid_if_no_config_uuid(setup):
     assert uuid.lsb % 2**64 == 0xBFFFFFFFFFFFFFFF
 
 
-def test_buffers_come_in_index_order(setup):
+def test_buffers_are_read_in_index_order(setup):
     producer = setup.producer("a", "b")
     config = make_config("a", "b", buffers=2)
     config.data_sources[0].config.target_buffer = 1
@@ -138,7 +138,7 @@ def test_buffers_come_in_index_order(setup):
     assert texts(setup.read(consumer)) == ["in 0", "in 1"]
 
 
-def test_producer_uids_and_packet_sequence_ids(setup):
+def test_packets_contain_uid_pid_and_sequence_id_of_their_writer(setup):
     first = setup.producer("ds", uid=123, pid=11)
     second = setup.producer("ds", uid=456, pid=22)
     consumer = setup.enable(make_config("ds"))
@@ -165,7 +165,7 @@ def test_producer_uids_and_packet_sequence_ids(setup):
             assert (packet.trusted_uid, packet.trusted_packet_sequence_id) == (UID, 1)
 
 
-def test_resynchronize_trace_stream_using_sync_marker(setup):
+def test_trace_can_be_split_at_sync_markers(setup):
     builtin = TraceConfig.BuiltinDataSource(snapshot_interval_ms=100)
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", builtin_data_sources=builtin))
@@ -181,7 +181,7 @@ def test_resynchronize_trace_stream_using_sync_marker(setup):
     assert texts(found) == [f"payload {number}" for number in range(5)]
 
 
-def test_long_reads_come_in_pieces(setup):
+def test_long_reads_are_split_into_messages(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", size_kb=1024))
     writer = producer.writer("ds")
@@ -197,7 +197,7 @@ def test_long_reads_come_in_pieces(setup):
     assert events(consumer.packets()).count("read_tracing_buffers_completed") == 1
 
 
-def test_free_between_two_pieces(setup):
+def test_freed_session_ends_an_unfinished_read(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     writer = producer.writer("ds")
@@ -211,7 +211,7 @@ def test_free_between_two_pieces(setup):
     assert [more for _, more in consumer.reads] == [True, False]
 
 
-def test_reading_after_the_end(setup):
+def test_disabled_session_can_still_be_read(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     write(setup, producer, event("kept"))
@@ -222,7 +222,7 @@ def test_reading_after_the_end(setup):
     assert "tracing_disabled" in events(packets)
 
 
-def test_get_trace_stats(setup):
+def test_trace_stats_count_buffers_sessions_producers_and_data_sources(setup):
     setup.producer("ds", "other")
     assert setup.consumer().endpoint.trace_stats() is None
     consumer = setup.enable(make_config("ds", buffers=2, size_kb=64))
@@ -235,7 +235,7 @@ def test_get_trace_stats(setup):
 
 
 class TestSnapshot:
-    def test_the_session_goes_on_as_if_nothing_had_happened(self, setup):
+    def test_snapshot_does_not_change_the_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         write(setup, producer, event("a"))
@@ -260,7 +260,7 @@ class TestSnapshot:
         assert uuid.lsb == 7
         assert uuid.msb != 5
 
-    def test_snapshot_contains_data_of_the_time_of_the_call(self, setup):
+    def test_snapshot_contains_only_data_from_before_the_call(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         write(setup, producer, event("before"))
@@ -269,7 +269,7 @@ class TestSnapshot:
         packets = decode_packets(b"".join(pieces))
         assert texts(packets) == ["before"]
 
-    def test_frees_its_buffers(self, setup):
+    def test_finished_snapshot_frees_its_buffers(self, setup):
         consumer = setup.enable(make_config(buffers=3))
         used = setup.service.buffers.ids_in_use
         pieces = setup.service.snapshot(consumer.endpoint.session_id)
@@ -290,6 +290,6 @@ class TestSnapshot:
         assert texts(packets) == ["kept"]
         assert len(packets[-1].trace_stats.buffer_stats) == 1
 
-    def test_no_session(self, setup):
+    def test_snapshot_of_an_unknown_session_is_an_error(self, setup):
         with pytest.raises(SessionError, match="no session 5"):
             setup.service.snapshot(5)

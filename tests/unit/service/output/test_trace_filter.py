@@ -19,7 +19,7 @@ Rule = TraceFilter.StringFilterRule
 
 
 def schema_filter(annotations, version=bytecode.V2):
-    """A filter that allows all fields except those that the annotations deny."""
+    """Return a filter that allows all fields except those that the annotations deny."""
     code, overlay = SchemaFilter(Trace, annotations).generate(version)
     return TraceFilter(bytecode_v2=code, bytecode_overlay_v54=overlay)
 
@@ -33,7 +33,7 @@ def redact(pattern, **fields):
 
 
 def only_test_events():
-    """A filter that allows only TestEvent.str and the fields that identify a packet."""
+    """Return a filter that allows TestEvent.str and the fields that identify a packet."""
     generator = FilterBytecodeGenerator()
     generator.add_nested_field(1, 1)
     generator.end_message()
@@ -47,7 +47,7 @@ def only_test_events():
 
 
 def record(setup, trace_filter, *written, **config):
-    """A session with a filter that holds these packets."""
+    """Write packets into a session with this filter; return its consumer."""
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", trace_filter=trace_filter, **config))
     assert consumer.disabled == []
@@ -69,7 +69,7 @@ def stats_of(packets):
 
 
 class TestReading:
-    def test_denied_fields_are_gone(self, setup):
+    def test_denied_fields_are_removed(self, setup):
         packet = TracePacket(timestamp=5, for_testing=TracePacket.decode(event("a")).for_testing)
         packet.for_testing.seq_value = 7
         packets = setup.read(record(setup, only_test_events(), packet.encode()))
@@ -79,7 +79,7 @@ class TestReading:
         assert not found.has("timestamp")
         assert found.trusted_packet_sequence_id == 2
 
-    def test_the_services_packets_are_filtered_too_but_for_the_stats(self, setup):
+    def test_service_packets_except_stats_are_filtered(self, setup):
         consumer = record(setup, only_test_events(), event("a"))
         packets = setup.read(consumer)
         assert len(packets) == 12
@@ -89,7 +89,7 @@ class TestReading:
         for packet in own[:-1]:
             assert not set(packet.set_fields()) - {"trusted_uid", "trusted_packet_sequence_id"}
 
-    def test_a_packet_of_which_nothing_is_left_stays_as_an_empty_one(self, setup):
+    def test_packet_without_allowed_fields_becomes_an_empty_packet(self, setup):
         generator = FilterBytecodeGenerator()
         generator.add_nested_field(1, 1)
         generator.end_message()
@@ -99,7 +99,7 @@ class TestReading:
         setup.read(consumer)
         assert consumer.data.startswith(b"\x0a\x00" * 11)
 
-    def test_all_allowed_is_the_same_trace(self, setup):
+    def test_filter_that_allows_all_fields_changes_nothing(self, setup):
         consumer = record(setup, schema_filter({}), event("a"), event("b"))
         packets = setup.read(consumer)
         assert kinds(packets) == [
@@ -114,12 +114,12 @@ class TestReading:
         trace_filter.bytecode = schema_filter({"TracePacket.for_testing": DENY}).bytecode_v2
         assert texts(setup.read(record(setup, trace_filter, event("a")))) == ["a"]
 
-    def test_bytecode_alone(self, setup):
+    def test_filter_without_bytecode_v2_uses_bytecode_v1(self, setup):
         trace_filter = TraceFilter(bytecode=only_test_events().bytecode_v2)
         assert texts(setup.read(record(setup, trace_filter, event("a")))) == ["a"]
 
-    def test_limit_is_for_what_is_read(self, setup):
-        """However little a filter leaves, a pass reads on in steps of the same size."""
+    def test_read_limit_counts_bytes_before_the_filter(self, setup):
+        """The size of a read step does not depend on how much the filter removes."""
         generator = FilterBytecodeGenerator()
         generator.add_nested_field(1, 1)
         generator.end_message()
@@ -133,11 +133,11 @@ class TestReading:
 
 
 class TestStats:
-    def test_input_and_output_are_counted(self, setup):
+    def test_packets_and_bytes_before_and_after_the_filter_are_counted(self, setup):
         consumer = record(setup, only_test_events(), event("a"), event("b" * 100))
         packets = setup.read(consumer)
         stats = stats_of(packets).filter_stats
-        # Not counting the stats: they are encoded before.
+        # The stats packet itself isn't counted: it is encoded before it is filtered.
         assert stats.input_packets == len(packets) - 1
         *filtered, last = split_packets(consumer.data)
         assert stats.output_bytes == sum(map(len, filtered))
@@ -147,7 +147,7 @@ class TestStats:
         assert counted.input_packets == len(packets)
         assert counted.output_bytes == stats.output_bytes + len(last)
 
-    def test_bytes_discarded_by_buffer(self, setup):
+    def test_discarded_bytes_are_counted_per_buffer(self, setup):
         generator = FilterBytecodeGenerator()
         generator.add_nested_field(1, 1)
         generator.end_message()
@@ -167,15 +167,15 @@ class TestStats:
         consumer = setup.enable(make_config())
         assert not stats_of(setup.read(consumer)).has("filter_stats")
 
-    def test_malformed_packets(self, setup):
-        """What is malformed inside of a message is found only by who looks into it."""
+    def test_malformed_packets_are_dropped_and_counted_as_errors(self, setup):
+        """A malformed submessage is found only by a filter that decodes it."""
         torn = TracePacket(timestamp=1).encode() + b"\xa2\x38\x02\x0a\x05"
         packets = setup.read(record(setup, only_test_events(), torn, event("a")))
         assert texts(packets) == ["a"]
         assert stats_of(packets).filter_stats.errors == 1
         assert not [packet for packet in packets if packet.timestamp == 1]
 
-    def test_time_of_filtering_is_measured(self, setup):
+    def test_time_spent_in_the_filter_is_reported(self, setup):
         class Slow:
             def boottime_ns(self):
                 setup.clock.advance_ns(10)
@@ -193,30 +193,30 @@ class TestStrings:
         texts_written = [event(text) for text in ("B|1|foo secret", "other secret")]
         return texts(setup.read(record(setup, trace_filter, *texts_written)))
 
-    def test_string_filtering(self, setup):
+    def test_filtered_strings_are_redacted(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString()})
         found = self.record(setup, trace_filter, redact(r"B\|\d+\|foo (.*)"))
         assert found == ["B|1|foo P60RED", "other secret"]
 
-    def test_semantic_type_unspecified(self, setup):
+    def test_strings_without_semantic_type_match_rules_for_type_0(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString()})
         rules = redact("(B).*", semantic_type=[strings.ATRACE]), redact("(o).*", semantic_type=[0])
         found = self.record(setup, trace_filter, *rules)
         assert found == ["B|1|foo secret", "Pther secret"]
 
-    def test_v54_overlay(self, setup):
+    def test_semantic_type_in_the_v54_overlay_selects_the_rules(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString(semantic_type=strings.JOB)})
         assert trace_filter.bytecode_overlay_v54
         rules = redact("(B).*", semantic_type=[strings.JOB]), redact("(o).*")
         assert self.record(setup, trace_filter, *rules) == ["P|1|foo secret", "other secret"]
 
-    def test_v2_bytecode_without_the_overlay(self, setup):
+    def test_semantic_types_are_unspecified_without_the_v54_overlay(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString(strings.JOB, allow_in_v2=True)})
         trace_filter.bytecode_overlay_v54 = b""
         rules = redact("(B).*", semantic_type=[strings.JOB]), redact("(o).*")
         assert self.record(setup, trace_filter, *rules) == ["B|1|foo secret", "Pther secret"]
 
-    def test_v54_rules_replace_those_of_the_same_name(self, setup):
+    def test_v54_rules_replace_rules_of_the_same_name(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString()})
         trace_filter.string_filter_chain_v54 = chain(redact("(ot).*", name="b"), redact("(B).*"))
         rules = redact("(.).*", name="a"), redact("(other).*", name="b")
@@ -226,7 +226,7 @@ class TestStrings:
 
 
 class TestFilesAndCopies:
-    def test_write_into_file_in_many_pieces(self, setup, tmp_path):
+    def test_file_written_in_many_passes_is_filtered(self, setup, tmp_path):
         path = tmp_path / "trace"
         config = {"write_into_file": True, "file_write_period_ms": 100, "output_path": str(path)}
         producer = setup.producer("ds")
@@ -250,7 +250,7 @@ class TestFilesAndCopies:
         setup.run()
         assert texts(decode_packets(path.read_bytes())) == wanted
 
-    def test_a_snapshot_is_filtered_like_its_origin(self, setup):
+    def test_snapshot_is_filtered_like_its_session(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString()})
         trace_filter.string_filter_chain = chain(redact("(.*)"))
         consumer = record(setup, trace_filter, event("secret"))
@@ -270,14 +270,14 @@ class TestRefusals:
             (TraceFilter(bytecode_v2=bytecode.encode_words([9, 0])), "no message at the path"),
         ],
     )
-    def test_bytecode(self, setup, trace_filter, complaint):
+    def test_invalid_filter_bytecode_is_refused(self, setup, trace_filter, complaint):
         with pytest.raises(ConfigError, match=complaint):
             compile_filter(trace_filter)
         consumer = setup.enable(make_config(trace_filter=trace_filter))
         assert consumer.disabled[0].startswith("trace_filter: ")
         assert not setup.service.sessions
 
-    def test_overlay(self):
+    def test_invalid_filter_overlay_is_refused(self):
         trace_filter = only_test_events()
         trace_filter.bytecode_overlay_v54 = b"\x01"
         with pytest.raises(ConfigError, match="checksum"):
@@ -292,7 +292,7 @@ class TestRefusals:
             (redact("x", semantic_type=[128]), "semantic type 128"),
         ],
     )
-    def test_rules(self, rule, complaint):
+    def test_invalid_string_filter_rules_are_refused(self, rule, complaint):
         trace_filter = only_test_events()
         trace_filter.string_filter_chain_v54 = chain(rule)
         with pytest.raises(ConfigError, match=complaint):

@@ -1,4 +1,4 @@
-"""Who wrote how much: writer stats and provenance."""
+"""Stats of writers, flushes and discarded chunks, and the provenance of packets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def two_buffers(**fields):
     return config
 
 
-def test_trace_writer_stats(setup):
+def test_writer_stats_contain_histograms_of_chunk_payloads(setup):
     producer = setup.producer("a", "b")
     consumer = setup.enable(two_buffers())
     for name, size in (("a", 1), ("b", 600)):
@@ -35,7 +35,7 @@ def test_trace_writer_stats(setup):
     assert ids == {2, 3}
 
 
-def test_histograms_can_be_left_out(setup):
+def test_writer_histograms_can_be_disabled(setup):
     producer = setup.producer("a")
     builtin = TraceConfig.BuiltinDataSource(disable_chunk_usage_histograms=True)
     consumer = setup.enable(make_config("a", builtin_data_sources=builtin))
@@ -45,7 +45,7 @@ def test_histograms_can_be_left_out(setup):
     assert not stats.chunk_payload_histogram_def
 
 
-def test_trace_provenance(setup):
+def test_trace_provenance_lists_sequences_and_producers_per_buffer(setup):
     first, second = setup.producer("a"), setup.producer("a", "b")
     consumer = setup.enable(two_buffers())
     setup.write(first, "one", source="a")
@@ -61,7 +61,7 @@ def test_trace_provenance(setup):
     assert of_packets == [("one", 2), ("two", 3), ("three", 4)]
 
 
-def test_flushes_of_the_session(setup):
+def test_requested_succeeded_and_failed_flushes_are_counted_per_session(setup):
     setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds", flush_timeout_ms=10))
     consumer.flush()
@@ -76,7 +76,7 @@ def test_flushes_of_the_session(setup):
         assert (stats.flushes_succeeded, stats.flushes_failed) == (succeeded, failed)
 
 
-def test_chunks_and_patches_for_buffers_that_do_not_exist(setup):
+def test_chunks_and_patches_for_unknown_buffers_are_counted_as_discarded(setup):
     producer = setup.producer("ds", in_process=False)
     consumer = setup.enable(make_config("ds"))
     producer.memory[:4096] = ChunkBuilder(1, 0).add(event("x")).page()

@@ -1,4 +1,4 @@
-"""Clones of sessions; the names are those of Perfetto's own cases."""
+"""Clones of tracing sessions: content, flushes, files, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.service_setup import UID, data_source, event, events, kinds, 
 
 
 def clone_of(setup, source, uid=UID, **request):
-    """A consumer that owns a clone."""
+    """Clone the session of `source`; return the consumer that owns the clone."""
     consumer = setup.consumer(uid)
     consumer.clone(source.endpoint.session_id, **request)
     setup.run()
@@ -32,7 +32,7 @@ def two_buffers(first=(), second=()):
     return config
 
 
-def test_clone_session(setup):
+def test_clone_contains_the_data_from_before_it(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds"))
     setup.write(producer, "before")
@@ -51,14 +51,14 @@ def test_clone_session(setup):
     assert packets[-1].trace_stats.final_flush_outcome == 1
 
 
-def test_clone_uuid_keeps_the_half_of_its_source(setup):
+def test_uuid_of_a_clone_keeps_the_low_half_of_its_source(setup):
     config = make_config("ds", trace_uuid_msb=5, trace_uuid_lsb=-6)
     clone = clone_of(setup, setup.enable(config))
     assert clone.clones[0].uuid_lsb == -6
     assert clone.clones[0].uuid_msb != 5
 
 
-def test_clone_flushes_first(setup):
+def test_session_is_flushed_before_it_is_cloned(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds"))
     setup.write(producer, "in hand", flush=False)
@@ -66,7 +66,7 @@ def test_clone_flushes_first(setup):
     assert producer.flushes[-1][2] == 0x13
 
 
-def test_clone_session_by_name(setup):
+def test_session_can_be_cloned_by_its_unique_name(setup):
     source = setup.enable(make_config(unique_session_name="name"))
     clone = setup.consumer()
     clone.clone(unique_session_name="name")
@@ -77,19 +77,19 @@ def test_clone_session_by_name(setup):
     assert not other.clones[0].success
     assert "no such session" in other.clones[0].error
     source.endpoint.free_buffers()
-    other.clone(unique_session_name="name")  # The clone has the name too, but doesn't count.
+    other.clone(unique_session_name="name")  # The clone isn't found by its name.
     setup.run()
     assert not other.clones[1].success
     assert not setup.enable(make_config(unique_session_name="name")).disabled
 
 
-def test_clone_session_across_uid_denied(setup):
+def test_session_of_another_user_can_be_cloned_only_by_root(setup):
     source = setup.enable(make_config())
     assert "another user's" in clone_of(setup, source, uid=5).clones[0].error
     assert clone_of(setup, source, uid=0).clones[0].success
 
 
-def test_clone_for_bugreport_takes_the_highest_score(setup):
+def test_clone_for_bugreport_copies_the_session_with_the_highest_score(setup):
     producer = setup.producer("ds")
     sources = [setup.enable(make_config("ds", bugreport_score=score)) for score in (0, 9, 3)]
     clone = setup.consumer()
@@ -107,14 +107,14 @@ def test_clone_for_bugreport_takes_the_highest_score(setup):
     assert not other.clones[0].success
 
 
-def test_clone_needs_a_consumer_without_session(setup):
+def test_consumer_with_a_session_cannot_clone(setup):
     source = setup.enable(make_config())
     source.clone(source.endpoint.session_id)
     setup.run()
     assert "free its buffers" in source.clones[0].error
 
 
-def test_transfer_on_clone(setup):
+def test_buffer_with_transfer_on_clone_moves_to_the_clone(setup):
     producer = setup.producer("a", "b")
     source = setup.enable(two_buffers(first={"transfer_on_clone": True}))
     setup.write(producer, "moved", source="a")
@@ -130,7 +130,7 @@ def test_transfer_on_clone(setup):
     assert texts(setup.read(clone_of(setup, source))) == []
 
 
-def test_transferred_discard_buffer_is_open_again(setup):
+def test_full_discard_buffer_accepts_data_again_after_its_transfer(setup):
     producer = setup.producer("ds")
     config = make_config("ds", size_kb=4)
     config.buffers[0].transfer_on_clone = True
@@ -147,7 +147,7 @@ def test_transferred_discard_buffer_is_open_again(setup):
     assert texts(setup.read(source)) == ["more"]
 
 
-def test_clear_before_clone(setup):
+def test_buffer_with_clear_before_clone_contains_only_data_of_the_flush(setup):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].clear_before_clone = True
@@ -158,7 +158,7 @@ def test_clear_before_clone(setup):
     assert texts(setup.read(clone)) == ["flushed for the clone"]
 
 
-def test_clone_main_session_stopped(setup):
+def test_stopped_session_can_be_cloned(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds"))
     setup.write(producer, "data")
@@ -170,7 +170,7 @@ def test_clone_main_session_stopped(setup):
     assert packets[-1].trace_stats.final_flush_outcome == 2
 
 
-def test_clone_consumer_disconnect(setup):
+def test_disconnect_of_the_cloning_consumer_cancels_the_clone(setup):
     producer = setup.producer("ds", answers_flushes=False)
     source = setup.enable(make_config("ds"))
     clone = clone_of(setup, source)
@@ -184,7 +184,7 @@ def test_clone_consumer_disconnect(setup):
     assert len(setup.service.sessions) == 1
 
 
-def test_clone_main_session_goes_away_during_flush(setup):
+def test_clone_fails_if_its_source_ends_during_the_flush(setup):
     producer = setup.producer("ds", answers_flushes=False)
     source = setup.enable(make_config("ds"))
     clone = clone_of(setup, source)
@@ -200,8 +200,8 @@ def test_clone_main_session_goes_away_during_flush(setup):
     assert not setup.service.buffers.ids_in_use
 
 
-def test_clone_transfer_flush(setup):
-    """Buffers that move are flushed and taken by themselves."""
+def test_transferred_buffers_are_flushed_and_cloned_separately(setup):
+    """A buffer is cloned when its own flush completes, whatever other buffers wait for."""
     producer = setup.producer("a", "b", answers_flushes=False)
     source = setup.enable(two_buffers(first={"transfer_on_clone": True}))
     setup.write(producer, "moved", source="a")
@@ -221,7 +221,7 @@ def test_clone_transfer_flush(setup):
     assert texts(setup.read(source)) == ["next", "copied", "copied too"]
 
 
-def test_failed_flush_still_clones(setup):
+def test_clone_succeeds_after_a_failed_flush(setup):
     setup.producer("ds", answers_flushes=False)
     source = setup.enable(make_config("ds"))
     clone = clone_of(setup, source)
@@ -232,7 +232,7 @@ def test_failed_flush_still_clones(setup):
     assert "last_flush_slow_data_sources" in events(packets)
 
 
-def test_a_second_session_is_refused_while_a_clone_is_under_way(setup):
+def test_consumer_cannot_enable_a_session_while_its_clone_is_pending(setup):
     setup.producer("ds", answers_flushes=False)
     source = setup.enable(make_config("ds"))
     clone = clone_of(setup, source)
@@ -243,7 +243,7 @@ def test_a_second_session_is_refused_while_a_clone_is_under_way(setup):
     assert clone.clones[0].success
 
 
-def test_lifecycle_event_clone_multiple_buffers(setup):
+def test_clone_contains_an_event_for_each_cloned_buffer(setup):
     source = setup.enable(two_buffers(second={"transfer_on_clone": True}))
     setup.advance(1000)
     packets = setup.read(clone_of(setup, source))
@@ -260,7 +260,7 @@ def test_lifecycle_event_clone_multiple_buffers(setup):
     assert "clone_started" not in events(setup.read(source))
 
 
-def test_clone_session_emits_trigger(setup):
+def test_clone_contains_the_trigger_of_the_request(setup):
     source = setup.enable(make_config())
     clone = clone_of(
         setup,
@@ -281,7 +281,7 @@ def test_clone_session_emits_trigger(setup):
     assert (packet.timestamp, told.stop_delay_ms) == (8, 9)
 
 
-def test_a_clone_takes_the_triggers_of_its_source(setup):
+def test_only_the_first_clone_contains_the_received_triggers(setup):
     producer = setup.producer("ds")
     waits = TraceConfig.TriggerConfig(
         trigger_mode=4,
@@ -295,7 +295,7 @@ def test_a_clone_takes_the_triggers_of_its_source(setup):
     assert kinds(setup.read(second)).count("trigger") == 0
 
 
-def test_sequences_keep_their_ids_in_a_clone(setup):
+def test_packets_in_a_clone_keep_their_sequence_ids(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds"))
     first, second = producer.writer("ds"), producer.writer("ds")
@@ -309,7 +309,7 @@ def test_sequences_keep_their_ids_in_a_clone(setup):
     assert packet.trusted_packet_sequence_id == 3
 
 
-def test_a_clone_is_freed_with_its_consumer(setup):
+def test_buffers_of_a_clone_are_freed_with_it(setup):
     source = setup.enable(make_config("ds"))
     used = setup.service.buffers.ids_in_use
     clone = clone_of(setup, source)
@@ -323,7 +323,7 @@ def test_a_clone_is_freed_with_its_consumer(setup):
     assert not clone.disabled
 
 
-def test_clone_without_memory(setup, monkeypatch):
+def test_clone_without_memory_for_a_buffer_fails_and_frees_the_others(setup, monkeypatch):
     source = setup.enable(two_buffers())
     real = setup.service.buffers.table
     calls = []
@@ -346,7 +346,7 @@ def test_clone_without_memory(setup, monkeypatch):
     assert clone.endpoint.session is None
 
 
-class TestFile:
+class TestCloneIntoFile:
     @pytest.fixture
     def target(self, tmp_path):
         fd = os.open(tmp_path / "clone", os.O_RDWR | os.O_CREAT)
@@ -363,7 +363,7 @@ class TestFile:
     def packets(self, tmp_path, name="clone"):
         return decode_packets((tmp_path / name).read_bytes())
 
-    def test_write_into_file_clone_session_before_write(self, setup, tmp_path, target):
+    def test_file_clone_contains_buffered_data(self, setup, tmp_path, target):
         producer = setup.producer("ds")
         source = self.enable(setup, tmp_path)
         setup.write(producer, "data")
@@ -377,7 +377,7 @@ class TestFile:
         setup.advance(100)
         assert texts(self.packets(tmp_path, "source")) == ["data"]
 
-    def test_write_into_file_clone_session_after_write(self, setup, tmp_path, target):
+    def test_file_clone_contains_written_and_buffered_data(self, setup, tmp_path, target):
         producer = setup.producer("ds")
         source = self.enable(setup, tmp_path, max_file_size_bytes=4000)
         setup.write(producer, "written")
@@ -391,7 +391,7 @@ class TestFile:
         boot = [p.clock_snapshot.clocks[0].timestamp for p in packets if p.has("clock_snapshot")]
         assert boot == sorted(boot)
 
-    def test_write_into_file_clone_session_lifecycle_events(self, setup, tmp_path, target):
+    def test_file_clone_contains_lifecycle_events(self, setup, tmp_path, target):
         source = self.enable(setup, tmp_path)
         setup.advance(100)
         clone_of(setup, source, fd=target)
@@ -400,7 +400,7 @@ class TestFile:
         assert [name for name in of_file if "clone" in name] == ["clone_started", "buffer_cloned"]
         assert "tracing_disabled" in of_file
 
-    def test_no_memory_to_clear_a_buffer_leaves_no_descriptor(
+    def test_failed_file_clone_leaves_no_descriptor_open(
         self, setup, tmp_path, target, monkeypatch
     ):
         source = self.enable(setup, tmp_path)
@@ -414,11 +414,11 @@ class TestFile:
         assert "out of memory" in clone_of(setup, source, fd=target).clones[0].error
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_clone_of_a_file_needs_a_descriptor(self, setup, tmp_path):
+    def test_clone_of_a_file_session_needs_a_descriptor(self, setup, tmp_path):
         source = self.enable(setup, tmp_path)
         assert "pass a descriptor" in clone_of(setup, source).clones[0].error
 
-    def test_source_open_for_writing_only(self, setup, tmp_path, target):
+    def test_source_file_open_for_writing_only_can_be_cloned(self, setup, tmp_path, target):
         producer = setup.producer("ds")
         fd = os.open(tmp_path / "source", os.O_WRONLY | os.O_CREAT)
         source = setup.enable(make_config("ds", write_into_file=True), fd=fd)
@@ -428,7 +428,7 @@ class TestFile:
         assert clone_of(setup, source, fd=target).clones[0].success
         assert texts(self.packets(tmp_path)) == ["data"]
 
-    def test_source_that_is_a_pipe(self, setup, target):
+    def test_session_that_writes_into_a_pipe_cannot_be_cloned(self, setup, target):
         reader, writer = os.pipe()
         source = setup.enable(make_config("ds", write_into_file=True), fd=writer)
         before = len(os.listdir("/proc/self/fd"))
@@ -437,7 +437,7 @@ class TestFile:
         os.close(reader)
         os.close(writer)
 
-    def test_clone_with_file_descriptor_no_write_into_file(self, setup, target):
+    def test_descriptor_is_ignored_if_the_source_writes_no_file(self, setup, target):
         producer = setup.producer("ds")
         source = setup.enable(make_config("ds"))
         setup.write(producer, "data")
@@ -446,9 +446,9 @@ class TestFile:
         assert texts(setup.read(clone)) == ["data"]
 
 
-class TestFilter:
+class TestCloneWithFilter:
     def record(self, setup):
-        """A session whose filter allows only test events."""
+        """Return a session whose filter allows only test events."""
         from tests.unit.service.output.test_trace_filter import only_test_events
 
         producer = setup.producer("ds")
@@ -456,7 +456,7 @@ class TestFilter:
         setup.write(producer, "data")
         return source
 
-    def test_string_filtering_and_clone_session(self, setup):
+    def test_clone_is_filtered_like_its_source(self, setup):
         packets = setup.read(clone_of(setup, self.record(setup)))
         assert texts(packets) == ["data"]
         assert not any(p.has("trace_config") for p in packets)

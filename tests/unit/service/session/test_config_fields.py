@@ -1,4 +1,4 @@
-"""Fields of a TraceConfig that nothing else is tested by: docs/compat.md names them one by one."""
+"""Fields of a TraceConfig without tests elsewhere; docs/compat.md lists every field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES_OF_TIMERS = {"duration", "snapshot"}
 
 
 def config_in_trace(setup, consumer):
-    """The config that the trace holds."""
+    """Return the config packet of the trace."""
     (config,) = [p.trace_config for p in setup.read(consumer) if p.has("trace_config")]
     return config
 
@@ -61,7 +61,7 @@ def config_in_trace(setup, consumer):
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_fields_that_the_service_ignores_are_in_the_trace(setup, fields):
+def test_ignored_config_fields_are_kept_in_the_config_packet(setup, fields):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", **fields))
     assert ("start", "ds") in producer.calls
@@ -70,7 +70,7 @@ def test_fields_that_the_service_ignores_are_in_the_trace(setup, fields):
         assert getattr(config, name) == value
 
 
-def test_attributes_of_the_trace_are_in_the_trace(setup):
+def test_trace_attributes_are_kept_in_the_config_packet(setup):
     attributes = TraceAttributes(
         attribute=[
             TraceAttributes.Attribute(key="build", long_value=7),
@@ -82,7 +82,7 @@ def test_attributes_of_the_trace_are_in_the_trace(setup):
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_all_modes_of_a_buffer_are_the_same(setup, mode):
+def test_experimental_buffer_mode_changes_nothing(setup, mode):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].experimental_mode = mode
@@ -91,7 +91,7 @@ def test_all_modes_of_a_buffer_are_the_same(setup, mode):
     assert texts(setup.read(consumer)) == ["data"]
 
 
-def test_a_ring_buffer_keeps_the_newest_and_a_discard_buffer_the_oldest(setup):
+def test_ring_buffer_keeps_new_packets_and_discard_buffer_keeps_old_packets(setup):
     kept = {}
     for policy in (1, 2):
         producer = setup.producer("ds", page_size_hint=4096)
@@ -109,7 +109,7 @@ def test_a_ring_buffer_keeps_the_newest_and_a_discard_buffer_the_oldest(setup):
 
 
 class TestSuspendClock:
-    """The timers that count the time for which the machine is suspended."""
+    """Timers that also count the time during which the machine is suspended."""
 
     @pytest.fixture
     def counting(self, monkeypatch):
@@ -123,11 +123,11 @@ class TestSuspendClock:
         monkeypatch.setattr(service_tracing_session, "Timers", Recorded)
         return names
 
-    def test_none_by_default(self, setup, counting):
+    def test_timers_do_not_count_suspension_by_default(self, setup, counting):
         setup.enable(make_config(duration_ms=5000))
         assert counting == []
 
-    def test_prefer_suspend_clock_for_duration(self, setup, counting):
+    def test_duration_counts_suspension_if_configured(self, setup, counting):
         config = make_config(duration_ms=5000, prefer_suspend_clock_for_duration=True)
         consumer = setup.enable(config)
         assert counting == ["duration"]
@@ -136,7 +136,7 @@ class TestSuspendClock:
         setup.advance(1)
         assert consumer.disabled == [""]
 
-    def test_prefer_suspend_clock_for_snapshot(self, setup, counting):
+    def test_snapshot_interval_counts_suspension_if_configured(self, setup, counting):
         builtin = TraceConfig.BuiltinDataSource(prefer_suspend_clock_for_snapshot=True)
         consumer = setup.enable(make_config(builtin_data_sources=builtin))
         setup.read(consumer)
@@ -156,11 +156,11 @@ SET_BY_SERVICE = {
     "prefer_suspend_clock_for_duration", "name",
 }  # fmt: skip
 UNKNOWN = b"\xf8\xff\x0f\x01"
-"""A field that no message has."""
+"""An encoded field that no message declares."""
 
 
 def encoded_value(field):
-    """A value of a field: 1, a text, or a message of one unknown field."""
+    """Return an encoded field with the value 1, a text, or a message of one unknown field."""
     if field.tag[0] & 7 == 0:
         return field.tag + b"\x01"
     content = UNKNOWN if field.codec.is_message else b"text"
@@ -176,7 +176,7 @@ def encoded_value(field):
     ],
     ids=lambda field: field.name,
 )
-def test_all_other_fields_of_a_data_source_reach_its_producer(setup, field):
+def test_data_source_config_field_reaches_the_producer_unchanged(setup, field):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.data_sources[0].config = DataSourceConfig.decode(
@@ -186,7 +186,7 @@ def test_all_other_fields_of_a_data_source_reach_its_producer(setup, field):
     assert encoded_value(field) in producer.configs["ds"].encode()
 
 
-def test_a_data_source_with_an_unknown_name_waits(setup):
+def test_data_source_registered_after_the_start_is_started(setup):
     consumer = setup.enable(make_config("later"))
     producer = setup.producer("later")
     setup.run()

@@ -6,7 +6,7 @@ from stretto.service import limits
 from tests.support.service_setup import event, events, make_config, texts
 
 
-def test_explicit_flush(setup):
+def test_flush_request_reaches_the_producer_with_its_flags(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     producer.writer("ds").write(event("payload"))
@@ -20,7 +20,7 @@ def test_explicit_flush(setup):
     assert consumer.flushes == [True]
 
 
-def test_batch_flushes(setup):
+def test_answer_to_a_flush_completes_earlier_flushes_too(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     for timeout in (1000, 1000, 1000, 10):
@@ -38,13 +38,13 @@ def test_batch_flushes(setup):
     assert len(consumer.flushes) == 4
 
 
-def test_all_producers_must_answer(setup):
+def test_flush_succeeds_only_after_all_producers_have_answered(setup):
     first, second = setup.producer("ds"), setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     consumer.flush()
     setup.run()
     assert not consumer.flushes
-    setup.producer("ds").answer_flush(99)  # Another's word doesn't count.
+    setup.producer("ds").answer_flush(99)  # Answers of other producers don't count.
     first.answer_flush(99)
     setup.run()
     assert not consumer.flushes
@@ -53,7 +53,7 @@ def test_all_producers_must_answer(setup):
     assert consumer.flushes == [True]
 
 
-def test_commit_with_flush_id_is_an_answer(setup):
+def test_commit_with_flush_id_completes_the_flush(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     consumer.flush()
@@ -66,7 +66,7 @@ def test_commit_with_flush_id_is_an_answer(setup):
     assert consumer.flushes == [True]
 
 
-def test_disconnected_producer_is_not_waited_for(setup):
+def test_flush_does_not_wait_for_a_disconnected_producer(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     consumer.flush()
@@ -76,7 +76,7 @@ def test_disconnected_producer_is_not_waited_for(setup):
     assert consumer.flushes == [True]
 
 
-def test_default_and_configured_timeout(setup):
+def test_flush_fails_after_the_default_or_configured_timeout(setup):
     setup.producer("ds", answers_flushes=False)
     default = setup.enable(make_config("ds"))
     configured = setup.enable(make_config("ds", flush_timeout_ms=70))
@@ -97,7 +97,7 @@ def test_flush_without_producers_succeeds(setup):
     assert consumer.flushes == [True]
 
 
-def test_flush_of_a_session_that_does_not_run(setup):
+def test_flush_of_a_session_that_is_not_started_fails(setup):
     consumer = setup.enable(make_config(deferred_start=True))
     consumer.flush()
     setup.run()
@@ -107,7 +107,7 @@ def test_flush_of_a_session_that_does_not_run(setup):
     assert consumer.flushes == [False, False]
 
 
-def test_no_flush(setup):
+def test_data_sources_with_no_flush_are_not_flushed(setup):
     producer = setup.producer("flushed")
     producer.register("silent", no_flush=True)
     alone = setup.producer()
@@ -120,7 +120,7 @@ def test_no_flush(setup):
     assert consumer.flushes == [True]
 
 
-def test_periodic_flush(setup):
+def test_producers_are_flushed_periodically_until_the_end(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", flush_period_ms=100))
     setup.clock.advance_ms(30)
@@ -142,7 +142,7 @@ def test_pending_flushes_are_bounded(setup, monkeypatch):
     assert consumer.flushes == [False]
 
 
-def test_lifecycle_multiple_flush_events_queued(setup):
+def test_only_the_last_64_flush_events_are_kept(setup):
     setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     setup.read(consumer)
@@ -154,7 +154,7 @@ def test_lifecycle_multiple_flush_events_queued(setup):
     assert names[:-1] == ["flush_started", "all_data_sources_flushed"] * 64
 
 
-def test_counters(setup):
+def test_requested_succeeded_and_failed_flushes_are_counted(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     consumer.flush(10)
@@ -167,8 +167,8 @@ def test_counters(setup):
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_scrape_buffers_on_flush(setup, answers):
-    """What a writer hasn't handed over is read all the same, and only once."""
+def test_flush_scrapes_unfinished_chunks_once(setup, answers):
+    """Packets in a chunk that the writer has not committed are read, and only once."""
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     writer = producer.writer("ds")

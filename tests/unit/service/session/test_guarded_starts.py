@@ -1,4 +1,4 @@
-"""Starts with extra guardrails are remembered for 300 s."""
+"""The record of session starts with extra guardrails: each start is kept for 300 s."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 from stretto.service.session.guarded_starts import GuardedStarts
 
 
-def test_name_may_start_again_after_the_window():
+def test_start_has_no_age_after_the_window():
     starts = GuardedStarts()
     starts.add("a", 1000)
     assert starts.age_ns("b", 1000) is None
@@ -14,12 +14,12 @@ def test_name_may_start_again_after_the_window():
     assert starts.age_ns("a", 1000 + RESTART_WITH_GUARDRAILS_NS) is None
 
 
-def test_starts_older_than_the_window_are_forgotten():
+def test_starts_older_than_the_window_are_deleted():
     starts = GuardedStarts()
     for number in range(10):
         starts.add(f"early {number}", number)
     starts.add("early 9", RESTART_WITH_GUARDRAILS_NS + 5)
-    assert len(starts) == 4  # those of 6, 7 and 8, and the one that started again
+    assert len(starts) == 4  # starts 6, 7 and 8, and the repeated start 9
     starts.add("late", 3 * RESTART_WITH_GUARDRAILS_NS)
     assert len(starts) == 1
 

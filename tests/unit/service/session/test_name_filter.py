@@ -1,4 +1,4 @@
-"""Regular expressions over producers' names: refused in a config, harmless in a session."""
+"""Regular expressions for producer names: invalid ones are refused, others are bounded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD = ["a{99999999999}", "(" * 4000 + ")" * 4000, "(", "(?=a)", r"(a)\1"]
 
 
 def filtered(*patterns):
-    """A config for data source `ds` of producers that match one of the expressions."""
+    """Return a config for data source `ds` of producers that match one of the expressions."""
     config = make_config("other", "ds")
     config.data_sources[1].producer_name_regex_filter = patterns
     return config
@@ -36,7 +36,7 @@ def triggered(pattern):
 
 @pytest.mark.parametrize("pattern", BAD, ids=lambda pattern: pattern[:20])
 class TestBadExpressions:
-    def test_invalid_expression_of_a_filter_is_an_error_with_its_path(self, setup, pattern):
+    def test_invalid_expression_of_a_filter_is_refused_with_its_field_path(self, setup, pattern):
         setup.producer("ds")
         consumer = setup.enable(filtered("fine", pattern))
         (error,) = consumer.disabled
@@ -44,12 +44,12 @@ class TestBadExpressions:
         assert len(error) < 400
         assert not setup.service.sessions
 
-    def test_of_a_trigger_is_an_error_that_names_the_field(self, setup, pattern):
+    def test_invalid_expression_of_a_trigger_is_refused_with_its_field_path(self, setup, pattern):
         consumer = setup.enable(triggered(pattern))
         (error,) = consumer.disabled
         assert "trigger_config.triggers[0].producer_name_regex" in error
 
-    def test_good_sessions_get_new_producers_afterwards(self, setup, pattern):
+    def test_invalid_session_does_not_keep_new_producers_from_other_sessions(self, setup, pattern):
         setup.enable(filtered(pattern))
         setup.enable(filtered("good.*"))
         producer = setup.producer("ds", name="good one")
@@ -65,13 +65,13 @@ class TestBadExpressions:
         assert two.calls == ["connect"] or ("start", "ds") not in two.calls
 
 
-def test_expressions_of_a_config_are_limited_together():
+def test_total_size_of_filter_expressions_is_limited():
     config = filtered(*["a" * 500] * (MAX_TOTAL_SIZE // 500 + 1))
     with pytest.raises(ConfigError, match="steps"):
         check_config(config, has_fd=False)
 
 
-def test_expressions_of_triggers_are_limited_together():
+def test_total_size_of_trigger_expressions_is_limited():
     triggers = TraceConfig.TriggerConfig(
         triggers=[
             TraceConfig.TriggerConfig.Trigger(name=str(number), producer_name_regex="a{1000}")
@@ -82,20 +82,20 @@ def test_expressions_of_triggers_are_limited_together():
         compile_triggers(triggers)
 
 
-def test_a_hostile_name_is_matched_in_bounded_time(setup):
-    """With `re` this would take longer than the universe has existed."""
+def test_name_with_exponential_backtracking_is_matched_in_bounded_time(setup):
+    """Python's `re` needs exponential time for these expressions."""
     setup.enable(filtered("(a+)+$", "(a|a)*b", "(.*)*(.*)*(.*)*x"))
     producer = setup.producer("ds", name="a" * 250 + "!")
     setup.run()
     assert ("start", "ds") not in producer.calls
 
 
-def test_filter_without_conditions_takes_all():
+def test_filter_without_conditions_matches_every_name():
     assert NameFilter((), ()).matches("any")
     assert not NameFilter(("one",), ()).matches("any")
 
 
-def test_known_names_are_bounded():
+def test_number_of_cached_names_is_bounded():
     names = NameFilter((), [RegexCompiler().compile("a.*", "field")])
     for number in range(2 * MAX_KNOWN_NAMES):
         assert names.matches(f"a{number}")

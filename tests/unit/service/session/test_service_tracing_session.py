@@ -1,4 +1,4 @@
-"""Start and end of a session."""
+"""Start and end of a tracing session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.service_setup import event, events, make_config, texts
 
 
 class TestStart:
-    def test_deferred_start(self, setup):
+    def test_deferred_session_starts_on_start_tracing(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds", deferred_start=True, duration_ms=1))
         assert producer.calls[-1] == ("setup", "ds")
@@ -30,7 +30,7 @@ class TestStart:
         setup.run()
         assert producer.calls.count(("start", "ds")) == 1
 
-    def test_data_source_registered_later_joins(self, setup):
+    def test_data_source_registered_later_is_set_up_and_started(self, setup):
         setup.enable(make_config("ds"))
         deferred = setup.enable(make_config("ds", deferred_start=True))
         producer = setup.producer("ds")
@@ -42,7 +42,7 @@ class TestStart:
         setup.run()
         assert producer.calls[-1] == ("start", "ds")
 
-    def test_on_data_source_added_while_pending_disable_acks(self, setup):
+    def test_data_source_registered_during_the_stop_is_not_started(self, setup):
         first = setup.producer()
         first.register("ds", ack_stop=True)
         consumer = setup.enable(make_config("ds", "late"))
@@ -65,22 +65,22 @@ class TestStart:
         producer.started("slow")
         assert "all_data_sources_started" not in events(setup.read(consumer))
 
-    def test_disconnected_slow_starter_is_not_waited_for(self, setup):
+    def test_all_data_sources_started_does_not_wait_for_a_disconnected_producer(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_start=True)
         consumer = setup.enable(make_config("slow"))
         producer.disconnect()
         assert "all_data_sources_started" in events(setup.read(consumer))
 
-    def test_only_the_owner_confirms(self, setup):
+    def test_start_ack_of_another_producer_is_ignored(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_start=True)
         consumer = setup.enable(make_config("slow"))
-        liar = setup.producer()
-        liar.endpoint.notify_data_source_started(producer.instances["slow"])
+        other = setup.producer()
+        other.endpoint.notify_data_source_started(producer.instances["slow"])
         assert "all_data_sources_started" not in events(setup.read(consumer))
 
-    def test_slow_starting_data_sources(self, setup):
+    def test_data_source_not_started_after_20_s_is_reported_as_slow(self, setup):
         producer = setup.producer("quick", name="p")
         producer.register("slow", ack_start=True)
         consumer = setup.enable(make_config("quick", "slow"))
@@ -93,13 +93,13 @@ class TestStart:
         ]
         assert [(s.producer_name, s.data_source_name) for s in slow.data_source] == [("p", "slow")]
 
-    def test_no_event_about_slow_starts_when_all_have_started(self, setup):
+    def test_no_slow_start_is_reported_if_all_data_sources_have_started(self, setup):
         setup.producer("quick")
         consumer = setup.enable(make_config("quick"))
         setup.advance(30_000)
         assert "slow_starting_data_sources" not in events(setup.read(consumer))
 
-    def test_periodic_clear_incremental_state(self, setup):
+    def test_incremental_state_is_cleared_periodically_until_the_end(self, setup):
         producer = setup.producer("plain")
         producer.register("clears", clears_state=True)
         incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=500)
@@ -115,7 +115,7 @@ class TestStart:
 
 
 class TestEnd:
-    def test_implicit_flush_on_timed_traces(self, setup):
+    def test_timed_session_is_flushed_before_it_ends(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds", duration_ms=100))
         producer.writer("ds").write(event("before the end"))
@@ -130,7 +130,7 @@ class TestEnd:
         (stats,) = [packet.trace_stats for packet in packets if packet.has("trace_stats")]
         assert stats.final_flush_outcome == 1
 
-    def test_final_flush_that_fails(self, setup):
+    def test_failed_final_flush_is_reported_in_the_trace(self, setup):
         setup.producer("ds", name="p", answers_flushes=False)
         consumer = setup.enable(make_config("ds", duration_ms=100, flush_timeout_ms=50))
         setup.advance(149)
@@ -141,7 +141,7 @@ class TestEnd:
         assert "last_flush_slow_data_sources" in events(packets)
         assert next(p.trace_stats for p in packets if p.has("trace_stats")).final_flush_outcome == 2
 
-    def test_on_tracing_disabled_waits_for_data_source_stop_acks(self, setup):
+    def test_end_is_reported_after_all_stop_acks(self, setup):
         producer = setup.producer("quick")
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("quick", "slow"))
@@ -153,7 +153,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_on_tracing_disabled_called_anyways_in_case_of_timeout(self, setup):
+    def test_end_is_reported_after_the_stop_timeout_without_acks(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         config = make_config("slow", data_source_stop_timeout_ms=30)
@@ -163,7 +163,7 @@ class TestEnd:
         assert not consumer.disabled
         setup.advance(1)
         assert consumer.disabled == [""]
-        producer.stopped("slow")  # Too late to matter.
+        producer.stopped("slow")  # This late ack is ignored.
         setup.run()
         assert consumer.disabled == [""]
 
@@ -176,7 +176,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_configured_session_ends_at_once(self, setup):
+    def test_deferred_session_ends_without_waiting_for_stop_acks(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow", deferred_start=True))
@@ -184,7 +184,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_a_late_start_does_not_undo_a_stop(self, setup):
+    def test_start_ack_after_the_stop_ack_is_ignored(self, setup):
         producer = setup.producer()
         producer.register("a", ack_start=True, ack_stop=True)
         producer.register("b", ack_stop=True)
@@ -196,7 +196,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_first_error_is_reported(self, setup):
+    def test_only_the_first_error_is_reported(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow"))
@@ -206,7 +206,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == ["first"]
 
-    def test_no_timer_outlives_the_end(self, setup):
+    def test_ended_session_has_no_timers(self, setup):
         setup.producer("ds")
         incremental = TraceConfig.IncrementalStateConfig(clear_period_ms=10)
         config = make_config("ds", duration_ms=1000, flush_period_ms=10)
@@ -216,7 +216,7 @@ class TestEnd:
         setup.run()
         assert not setup.runner.delayed_count
 
-    def test_disable_twice_and_free(self, setup):
+    def test_repeated_disable_and_free_report_the_end_once(self, setup):
         setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         consumer.endpoint.disable_tracing()
@@ -226,7 +226,7 @@ class TestEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_free_while_waiting_for_acks(self, setup):
+    def test_free_while_stop_acks_are_pending_ends_the_session(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow"))
@@ -236,7 +236,7 @@ class TestEnd:
         assert consumer.disabled == [""]
         assert not setup.runner.delayed_count
 
-    def test_nothing_of_a_freed_session_runs(self, setup):
+    def test_freed_session_has_no_timers_flushes_or_buffers(self, setup):
         setup.producer("ds", answers_flushes=False)
         consumer = setup.enable(make_config("ds", duration_ms=500, flush_period_ms=100))
         consumer.flush()
@@ -246,7 +246,7 @@ class TestEnd:
         assert not setup.runner.delayed_count
         assert not setup.service.buffers.ids_in_use
 
-    def test_unregister_while_tracing_stops_the_instance(self, setup):
+    def test_unregistering_a_data_source_stops_its_instance(self, setup):
         producer = setup.producer("a", "b")
         setup.enable(make_config("a", "b"))
         producer.endpoint.unregister_data_source("a")
@@ -254,7 +254,7 @@ class TestEnd:
         assert producer.calls[-1] == ("stop", "a")
         assert [each.source.name for each in setup.session().instances] == ["b"]
 
-    def test_lifecycle_event_smoke(self, setup):
+    def test_lifecycle_events_follow_start_flush_and_end(self, setup):
         setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         done = "read_tracing_buffers_completed"
@@ -266,7 +266,7 @@ class TestEnd:
         setup.run()
         assert events(setup.read(consumer)) == ["tracing_disabled", done]
 
-    def test_states_follow_the_table(self, setup):
+    def test_invalid_state_transition_is_an_error(self, setup):
         setup.enable(make_config())
         session = setup.session()
         assert session.state == service_tracing_session.STARTED

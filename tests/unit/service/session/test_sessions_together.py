@@ -1,4 +1,4 @@
-"""Sessions that get in each other's way; names are those of Perfetto's own cases."""
+"""Sessions that affect each other: exclusive sessions, lockdown, boosts, semaphores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestExclusive:
             expected = "session with priority 1 >= requested priority {} is already active."
             assert refused.disabled == ["An exclusive " + expected.format(priority)]
 
-    def test_exclusive_session_abort_running_sessions(self, setup):
+    def test_exclusive_session_aborts_running_sessions(self, setup):
         producer = setup.producer("ds")
         others = [setup.enable(make_config("ds")) for _ in range(2)]
         setup.write(producer, "data")
@@ -37,13 +37,13 @@ class TestExclusive:
         setup.write(producer, "mine")
         assert texts(setup.read(exclusive)) == ["mine"]
 
-    def test_exclusive_session_higher_priority_aborts_lower(self, setup):
+    def test_exclusive_session_aborts_one_of_lower_priority(self, setup):
         lower = setup.enable(make_config(exclusive_prio=1))
         higher = setup.enable(make_config(exclusive_prio=2))
         assert "(2)" in lower.disabled[0]
         assert not higher.disabled
 
-    def test_an_exclusive_session_that_has_ended_blocks_nobody(self, setup):
+    def test_ended_exclusive_session_does_not_block_new_sessions(self, setup):
         first = setup.enable(make_config(exclusive_prio=1))
         first.endpoint.disable_tracing()
         assert not setup.enable(make_config()).disabled
@@ -55,7 +55,7 @@ class TestExclusive:
 
 
 class TestLockdown:
-    def test_lockdown_mode(self, setup):
+    def test_lockdown_excludes_producers_of_other_users_until_cleared(self, setup):
         theirs, ours = setup.producer("ds", uid=5), setup.producer("ds", uid=UID)
         setup.enable(make_config("ds", lockdown_mode=SET))
         assert ("start", "ds") not in theirs.calls
@@ -63,7 +63,7 @@ class TestLockdown:
         with pytest.raises(SessionError, match="locked down"):
             setup.producer("ds", uid=5)
         setup.producer("ds", uid=UID)
-        setup.enable(make_config("ds"))  # It stays, whatever becomes of the session.
+        setup.enable(make_config("ds"))  # Lockdown doesn't end with its session.
         assert ("start", "ds") not in theirs.calls
         setup.enable(make_config("ds", lockdown_mode=CLEAR))
         assert ("start", "ds") in theirs.calls
@@ -97,7 +97,7 @@ class TestBoost:
         boost = PriorityBoostConfig(policy=policy, priority=priority)
         return make_config(priority_boost=boost)
 
-    def test_the_strongest_wish_counts_while_its_session_lives(self):
+    def test_strongest_boost_of_all_existing_sessions_is_applied(self):
         scheduler = self.Scheduler()
         setup = Setup(scheduler=scheduler)
         other = setup.enable(self.config(1, 20))
@@ -112,7 +112,7 @@ class TestBoost:
         assert scheduler.calls[-1] == "restore"
 
     @pytest.mark.parametrize(("policy", "priority"), [(0, 1), (1, 21), (2, 0), (2, 100), (9, 1)])
-    def test_invalid_boosts(self, policy, priority):
+    def test_invalid_priority_boosts_are_refused(self, policy, priority):
         scheduler = self.Scheduler()
         consumer = Setup(scheduler=scheduler).enable(self.config(policy, priority))
         assert "priority_boost" in consumer.disabled[0]
@@ -122,7 +122,7 @@ class TestBoost:
         consumer = Setup(scheduler=self.Scheduler(refuse=True)).enable(self.config(2, 1))
         assert "Operation not permitted" in consumer.disabled[0]
 
-    def test_boost_ends_if_the_session_fails_later(self, tmp_path):
+    def test_boost_is_restored_if_enabling_the_session_fails(self, tmp_path):
         scheduler = self.Scheduler()
         config = self.config(2, 1)
         config.write_into_file, config.output_path = True, str(tmp_path / "no" / "folder")
@@ -131,7 +131,7 @@ class TestBoost:
         assert scheduler.calls == [(2, 1), "restore"]
 
 
-class TestConcurrent:
+class TestConcurrentSessionEvents:
     def told(self, packets):
         return [
             (e.session_id, e.state, e.session_name, e.consumer_uid, e.num_data_sources)
@@ -144,7 +144,7 @@ class TestConcurrent:
         builtin = TraceConfig.BuiltinDataSource(enable_concurrent_session_events=True)
         return make_config(builtin_data_sources=builtin, **fields)
 
-    def test_concurrent_session_events(self, setup):
+    def test_states_of_concurrent_sessions_are_in_the_trace(self, setup):
         ended = setup.enable(make_config("a", unique_session_name="ended"), setup.consumer(7))
         ended.endpoint.disable_tracing()
         setup.enable(make_config(unique_session_name="running", deferred_start=True))
@@ -165,7 +165,7 @@ class TestConcurrent:
         setup.enable(self.observing_config())
         assert self.told(setup.read(consumer)) == []
 
-    def test_not_before_the_start_nor_after_the_end(self, setup):
+    def test_concurrent_session_events_are_recorded_only_while_started(self, setup):
         consumer = setup.enable(self.observing_config(deferred_start=True))
         setup.enable(make_config())
         consumer.endpoint.start_tracing()
@@ -173,7 +173,7 @@ class TestConcurrent:
         setup.enable(make_config())
         assert [each[:2] for each in self.told(setup.read(consumer))] == [(2, 3)]
 
-    def test_they_are_bounded(self, setup):
+    def test_number_of_concurrent_session_events_is_bounded(self, setup):
         setup.enable(make_config())
         events = ConcurrentSessions(setup.clock)
         for _ in range(MAX_CONCURRENT_SESSION_EVENTS + 3):
@@ -187,24 +187,24 @@ class TestSemaphores:
         wanted = TraceConfig.SessionSemaphore(name="s", max_other_session_count=limit)
         return setup.enable(make_config(session_semaphores=[wanted]), setup.consumer(limit + 1))
 
-    def test_session_semaphore_mutex_single_session(self, setup):
+    def test_semaphore_of_limit_0_allows_one_session(self, setup):
         assert not self.enable(setup, 0).disabled
 
-    def test_session_semaphore_mutex_multiple_session(self, setup):
+    def test_semaphore_of_limit_0_refuses_a_second_session_until_the_first_ends(self, setup):
         first = self.enable(setup, 0)
         assert "semaphore" in self.enable(setup, 0).disabled[0].lower()
         first.endpoint.disable_tracing()
         assert not self.enable(setup, 0).disabled
 
-    def test_session_semaphore_higher_current_fails(self, setup):
+    def test_semaphore_of_a_running_session_limits_a_session_with_a_higher_limit(self, setup):
         self.enable(setup, 0)
         assert self.enable(setup, 1).disabled
 
-    def test_session_semaphore_higher_previous_fails(self, setup):
+    def test_semaphore_of_a_new_session_counts_sessions_with_higher_limits(self, setup):
         self.enable(setup, 1)
         assert self.enable(setup, 0).disabled
 
-    def test_session_semaphore_allowed_up_to_limit(self, setup):
+    def test_semaphore_allows_sessions_up_to_its_limit(self, setup):
         assert not any(self.enable(setup, 3).disabled for _ in range(4))
         assert self.enable(setup, 3).disabled
 
@@ -218,8 +218,8 @@ class TestSemaphores:
         assert not self.enable(setup, 0).disabled
 
 
-def test_consumer_disconnection_races_flush_and_disable(setup):
-    """The flush at the end of a session is under way when its consumer goes."""
+def test_consumer_disconnect_during_the_final_flush_ends_the_session(setup):
+    """The final flush is pending when the consumer disconnects."""
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds", duration_ms=100))
     setup.advance(100)

@@ -1,4 +1,4 @@
-"""Triggers that start, stop and clone; the names are those of Perfetto's own cases."""
+"""Triggers that start, stop and clone sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def received(packets):
 
 
 class TestStart:
-    def test_start_tracing_trigger_deferred_start(self, setup):
+    def test_start_trigger_starts_the_session_until_its_stop_delay(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(START, trigger("go", 500)))
         assert ("setup", "ds") in producer.calls
@@ -59,7 +59,7 @@ class TestStart:
         assert consumer.disabled == [""]
         assert texts(setup.read(consumer)) == ["data"]
 
-    def test_clocks_never_go_back(self, setup, monkeypatch):
+    def test_clock_snapshots_of_a_triggered_session_are_in_order(self, setup, monkeypatch):
         read = FakeClock.snapshot
         monkeypatch.setattr(FakeClock, "snapshot", lambda self: self.advance_ns(9) or read(self))
         producer = setup.producer("ds")
@@ -71,7 +71,7 @@ class TestStart:
         assert len(boot) == 2
         assert boot == sorted(boot)
 
-    def test_start_tracing_trigger_timeout(self, setup):
+    def test_session_without_its_start_trigger_ends_at_the_timeout(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(START, trigger("go"), timeout=100))
         setup.advance(99)
@@ -81,7 +81,7 @@ class TestStart:
         assert not started(producer)
         assert setup.read(consumer) == []
 
-    def test_a_trigger_in_time_cancels_the_timeout(self, setup):
+    def test_start_trigger_cancels_the_timeout(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(START, trigger("go", 10_000), timeout=100))
         activate(setup, producer, "go")
@@ -89,25 +89,25 @@ class TestStart:
         assert not consumer.disabled
 
     @pytest.mark.parametrize(("name", "starts"), [("right", True), ("rights", False)])
-    def test_start_tracing_trigger_different_and_correct_producer(self, setup, name, starts):
+    def test_start_trigger_counts_only_if_the_producer_name_matches(self, setup, name, starts):
         producer = setup.producer("ds", name=name)
         setup.enable(config_of(START, trigger("go", producer_name_regex="r.ght")))
         activate(setup, producer, "go")
         assert started(producer) == starts
 
-    def test_start_tracing_trigger_different_trigger(self, setup):
+    def test_unknown_trigger_does_not_start_the_session(self, setup):
         producer = setup.producer("ds")
         setup.enable(config_of(START, trigger("go")))
         activate(setup, producer, "other")
         assert not started(producer)
 
-    def test_start_tracing_trigger_multiple_triggers(self, setup):
+    def test_any_configured_trigger_starts_the_session(self, setup):
         producer = setup.producer("ds")
         setup.enable(config_of(START, trigger("go"), trigger("also")))
         activate(setup, producer, "other", "also")
         assert started(producer)
 
-    def test_start_tracing_trigger_multiple_traces(self, setup):
+    def test_start_trigger_starts_all_sessions_that_wait_for_it(self, setup):
         producer = setup.producer("ds")
         consumers = [setup.enable(config_of(START, trigger("go"))) for _ in range(2)]
         activate(setup, producer, "go")
@@ -115,7 +115,7 @@ class TestStart:
         setup.advance(1)
         assert [consumer.disabled for consumer in consumers] == [[""], [""]]
 
-    def test_emit_triggers_with_start_tracing_trigger(self, setup):
+    def test_start_trigger_is_in_the_trace_after_the_config(self, setup):
         producer = setup.producer("ds", name="p", uid=123)
         consumer = setup.enable(config_of(START, trigger("go", 7)))
         activate(setup, producer, "go")
@@ -128,19 +128,19 @@ class TestStart:
 
 
 class TestStop:
-    def test_emit_triggers_with_stop_tracing_trigger(self, setup):
+    def test_first_of_two_stop_triggers_ends_the_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 50_000)))
         assert started(producer)
         activate(setup, producer, "a", "b")
         setup.write(producer, "data")
-        setup.advance(100)  # The first trigger decides.
+        setup.advance(100)  # The delay of the first trigger.
         assert consumer.disabled == [""]
         packets = setup.read(consumer)
         assert [name for name, _, _ in received(packets)] == ["a", "b"]
         assert texts(packets) == ["data"]
 
-    def test_emit_triggers_repeatedly(self, setup):
+    def test_each_trigger_is_read_once(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 100)))
         activate(setup, producer, "a")
@@ -149,7 +149,7 @@ class TestStop:
         activate(setup, producer, "b")
         assert [name for name, _, _ in received(setup.read(consumer))] == ["b"]
 
-    def test_stop_tracing_trigger_timeout(self, setup):
+    def test_session_without_its_stop_trigger_ends_empty_at_the_timeout(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a"), timeout=500))
         setup.write(producer, "data")
@@ -157,7 +157,7 @@ class TestStop:
         assert consumer.disabled == [""]
         assert setup.read(consumer) == []
 
-    def test_the_timeout_does_not_end_a_session_with_a_trigger(self, setup):
+    def test_timeout_does_not_end_a_session_after_its_stop_trigger(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 1000), timeout=500))
         activate(setup, producer, "a")
@@ -166,7 +166,7 @@ class TestStop:
         setup.advance(1)
         assert consumer.disabled == [""]
 
-    def test_stop_tracing_trigger_ring_buffer(self, setup):
+    def test_session_ended_by_a_stop_trigger_keeps_the_newest_packets(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 10), size_kb=8))
         setup.write(producer, *(f"{n} " + "x" * 900 for n in range(20)))
@@ -176,7 +176,7 @@ class TestStop:
         assert seen == list(range(seen[0], 20))
         assert 0 < seen[0] < 19
 
-    def test_no_trigger_packets_without_config_packets(self, setup):
+    def test_triggers_are_not_in_the_trace_if_config_packets_are_disabled(self, setup):
         producer = setup.producer("ds")
         builtin = TraceConfig.BuiltinDataSource(disable_trace_config=True)
         consumer = setup.enable(config_of(STOP, trigger("a"), builtin_data_sources=builtin))
@@ -190,34 +190,34 @@ class TestLimits:
         activate(setup, producer, "a")
         return received(setup.read(consumer))
 
-    def test_second_trigger_hits_limit(self, setup):
+    def test_second_trigger_within_24_hours_is_ignored(self, setup):
         producer = setup.producer("ds")
         assert self.run_once(setup, producer)
         setup.advance(23 * HOUR_MS)
         assert not self.run_once(setup, producer)
 
-    def test_second_trigger_doesnt_hit_limit(self, setup):
+    def test_second_trigger_after_24_hours_is_accepted(self, setup):
         producer = setup.producer("ds")
         assert self.run_once(setup, producer)
         setup.advance(24 * HOUR_MS + 1)
         assert self.run_once(setup, producer)
 
     @pytest.mark.parametrize(("dice", "skipped"), [(0x4000, True), (0x8000, False)])
-    def test_skip_probability(self, dice, skipped):
+    def test_triggers_are_skipped_with_the_configured_probability(self, dice, skipped):
         setup = Setup(random_bytes=lambda n: (dice >> 8).to_bytes(1, "big") + bytes(n - 1))
         producer = setup.producer("ds")
         setup.enable(config_of(START, trigger("go", skip_probability=0.5)))
         activate(setup, producer, "go")
         assert started(producer) != skipped
 
-    def test_a_producer_cannot_fill_memory_with_triggers(self, setup):
+    def test_number_of_received_triggers_is_bounded(self, setup):
         producer = setup.producer("ds")
         setup.enable(config_of(STOP, trigger("a", 10_000)))
         for _ in range(MAX_RECEIVED_TRIGGERS + 5):
             producer.endpoint.activate_triggers(["a", "a"])
         assert len(setup.session().triggers.received) == MAX_RECEIVED_TRIGGERS
 
-    def test_history_counts_24_hours_by_name(self):
+    def test_trigger_history_counts_24_hours_per_name(self):
         history = TriggerHistory()
         history.add("a", 10)
         history.add("b", 20)
@@ -227,8 +227,8 @@ class TestLimits:
         assert history.count("b", 11 + day) == 1
 
 
-class TestClone:
-    def test_clone_snapshot_triggers(self, setup):
+class TestCloneTriggers:
+    def test_session_with_clone_triggers_cannot_be_read_itself(self, setup):
         producer = setup.producer("ds", name="p", uid=9)
         consumer = setup.enable(config_of(CLONE, trigger("a", 10)))
         setup.write(producer, "data")
@@ -239,7 +239,7 @@ class TestClone:
         assert setup.read(consumer) == []
 
     @pytest.mark.parametrize("fallback", [False, True])
-    def test_clone_snapshot_trigger_produces_event(self, setup, fallback):
+    def test_clone_trigger_is_reported_to_observers_after_its_delay(self, setup, fallback):
         producer = setup.producer("ds", name="p", uid=9)
         config = config_of(STOP if fallback else CLONE, trigger("a", 10), trigger("b", 10))
         if fallback:
@@ -257,7 +257,7 @@ class TestClone:
         assert hits[0].trigger_delay_ms == 10
         assert hits[0].boot_time_ns == setup.clock.boottime_ns() - 10**7
 
-    def test_a_trigger_of_a_freed_session_is_forgotten(self, setup):
+    def test_clone_trigger_of_a_freed_session_is_not_reported(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(CLONE, trigger("a", 10)))
         consumer.observe(ObservableEvents.TYPE_CLONE_TRIGGER_HIT)
@@ -285,6 +285,6 @@ class TestClone:
         ),
     ],
 )
-def test_fail_on_bad_trigger_config(config, match):
+def test_invalid_trigger_config_is_refused(config, match):
     with pytest.raises(ConfigError, match=match):
         check_config(config, has_fd=True)
