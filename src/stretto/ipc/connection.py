@@ -17,7 +17,7 @@ from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
 from stretto.ipc.turns import Turns
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -35,7 +35,7 @@ from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

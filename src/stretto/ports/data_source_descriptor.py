@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stretto.protozero.wire import DELIMITED, VARINT, read_field
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final

@@ -1,6 +1,6 @@
-"""ProtoZero: protobuf made for tracing, without google.protobuf.
+"""ProtoZero: protobuf encoding and decoding for tracing, without google.protobuf.
 
-`message` holds the plain value classes, `writer` the append-only ones,
-`decoder` reads fields where they lie, `generator` makes modules of them all
-from schemas. Nothing here knows what a trace is.
+`message` has value classes, `writer` append-only messages, `decoder` reads fields without
+copying. `generator` generates modules with these classes from schemas. Nothing in this package
+depends on tracing.
 """

@@ -1,8 +1,8 @@
-"""How one value of each kind is checked, encoded and decoded, without its tag.
+"""Codecs: check, encode and decode single values of each type, without their tags.
 
-Integers are cut to their width when decoding, as every protobuf parser does.
-Strings that are not UTF-8 decode with surrogate escapes and encode to the same
-bytes again. Enum values are plain integers, so unknown ones survive.
+Integers are truncated to their width when they are decoded, as in every protobuf parser.
+Strings that are not UTF-8 are decoded with surrogate escapes, and encode to the same bytes
+again. Enum values are plain integers, so unknown values are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stretto.protozero.wire import (
     zigzag,
 )
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -31,16 +31,16 @@ _U64 = 0xFFFFFFFFFFFFFFFF
 
 
 class Codec:
-    """A kind of value.
+    """The codec of one value type.
 
     Attributes:
-        kind: its name in .proto files, or the full name of a message.
-        wire_type: how it stands on the wire.
-        default: the value of an unset field.
-        check: normalizes a value, or raises ValueError saying what was expected.
-        pack: a checked value as bytes, with a length in front if delimited.
-        take: a value from `read_field`'s bytes, value and end; the last
-            argument counts the messages around it.
+        kind: name of the type in .proto files, or the full name of a message.
+        wire_type: wire type of an encoded value.
+        default: value of an unset field.
+        check: normalizes a value, or raises ValueError with the expected type.
+        pack: encodes a checked value; delimited values include their length.
+        take: decodes a value; takes the data, value and end as `read_field` returns them, and
+            the number of enclosing messages.
     """
 
     __slots__ = ("check", "default", "kind", "pack", "take", "wire_type")
@@ -64,14 +64,14 @@ class Codec:
         self.take = take
 
     def unset_value(self) -> Any:
-        """What a map holds for a key without a value."""
+        """Return the value of a map entry that has only a key."""
         return self.default
 
 
 class MessageCodec(Codec):
-    """Messages of a class that is made when it is first needed.
+    """The codec of a message class, which is created when it is first used.
 
-    The class is a subclass of `Message`. It has no closer type here: `message` imports this module.
+    `message` imports this module, so the class can't be annotated as a subclass of `Message`.
     """
 
     __slots__ = ("_class", "_resolve")
@@ -116,7 +116,7 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
 
     def check(value: Any) -> int:
         try:
-            # Whatever is an integer to Python: bool and numpy's too, float not.
+            # Accepts every integer type, such as bool and numpy's integers, but not float.
             number = int(value.__index__())
         except (AttributeError, TypeError):
             number = high + 1
@@ -172,7 +172,7 @@ def _float(kind: str, wire_type: int, layout: str) -> Codec:
 
     def check(value: Any) -> float:
         try:
-            # A float keeps only its 32 bits, so that it equals what is read back.
+            # A float is rounded to 32 bits: it then equals the value that is decoded later.
             (number,) = as_float.unpack(as_float.pack(value))
         except OverflowError:
             raise ValueError(f"{quoted(value)} is out of range for {kind}") from None
@@ -221,7 +221,7 @@ def _bytes() -> Codec:
 
 
 class EnumCodec(Codec):
-    """Values of an enumeration whose names are looked up when one is first needed."""
+    """The codec of an enumeration; its class is created when it is first used."""
 
     __slots__ = ("_class", "_resolve")
 

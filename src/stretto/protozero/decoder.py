@@ -1,23 +1,23 @@
-"""Read the fields of an encoded message where they lie.
+"""Reads the fields of an encoded message without copying.
 
-Nothing is copied: the value of a delimited field is a view of the input. The
-rules are those of Perfetto's decoder ::
+The value of a delimited field is a view of the input. The rules are the same as in Perfetto's
+decoder ::
 
     decoder = Decoder(data)
     for field in decoder:
         if field.number == 8:
             timestamp = field.as_uint64()
-    if decoder.bytes_left: ...  # malformed from there on
+    if decoder.bytes_left: ...  # the rest is malformed
 
-Iteration ends, without moving on, at the end of the input and at whatever can't
-be parsed: an unterminated varint, field number 0, a tag with nothing after it,
-a length or fixed value that reaches past the end, wire types 3, 4, 6 and 7.
-Fields numbered above 2**24 - 1 and delimited ones above 256 MiB are skipped.
+Iteration stops at the end of the input and at the first malformed field: an unterminated varint,
+field number 0, a tag without a value, a length or fixed-size value beyond the end, or one of the
+wire types 3, 4, 6 and 7. Fields with numbers above 2**24 - 1 and delimited fields above 256 MiB
+are skipped.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from stretto._native import DecodedField, Decoder
 else:

@@ -1,4 +1,4 @@
-"""What `stretto.protozero.decoder` needs of the native core, in Python."""
+"""Implements the native classes of `stretto.protozero.decoder` in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stretto.protozero.wire import (
     unzigzag,
 )
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,17 +26,17 @@ _NOTHING = memoryview(b"")
 
 
 class DecodedField:
-    """A field as it stands on the wire.
+    """A decoded field, not converted to its type.
 
-    The `as_` methods read it as one type or another. They cut integers to
-    their width, and give 0 or nothing if the wire type can't hold such a value:
-    a peer may send any type in any field.
+    The `as_` methods convert the value to a type. They truncate integers to their width, and return
+    0 or an empty value if the wire type doesn't fit the type: a peer may send a field with any wire
+    type.
 
     Attributes:
-        number: the field's number.
+        number: field number.
         wire_type: VARINT, FIXED64, DELIMITED or FIXED32 of `wire`.
-        value: unsigned; 0 for a delimited field.
-        data: the bytes of a delimited field, a view of the input; else empty.
+        value: unsigned value; 0 for a delimited field.
+        data: bytes of a delimited field, as a view of the input; otherwise empty.
     """
 
     __slots__ = ("data", "number", "value", "wire_type")
@@ -81,22 +81,26 @@ class DecodedField:
         return bytes(self.data)
 
     def as_string(self) -> str:
-        """The bytes as UTF-8, others as surrogate escapes."""
+        """Decode the bytes as UTF-8; invalid bytes become surrogate escapes."""
         return str(self.data, "utf-8", "surrogateescape")
 
     def as_message(self) -> Decoder:
         return Decoder(self.data)
 
     def packed_varints(self) -> Iterator[int]:
-        """The elements of a packed field; raises DecodeError after the last whole one."""
+        """Iterate over the elements of a packed field.
+
+        Raises:
+            DecodeError: The last element is incomplete.
+        """
         return self._packed(VARINT)
 
     def packed_fixed32(self) -> Iterator[int]:
-        """As `packed_varints`."""
+        """Iterate like `packed_varints`."""
         return self._packed(FIXED32)
 
     def packed_fixed64(self) -> Iterator[int]:
-        """As `packed_varints`."""
+        """Iterate like `packed_varints`."""
         return self._packed(FIXED64)
 
     def _packed(self, wire_type: int) -> Iterator[int]:
@@ -111,7 +115,7 @@ class DecodedField:
 
 
 class Decoder:
-    """Iterates the fields of one message, once."""
+    """Iterator over the fields of one message."""
 
     __slots__ = ("_data", "_pos", "error")
 
@@ -123,7 +127,7 @@ class Decoder:
 
     @property
     def bytes_left(self) -> int:
-        """Bytes that were not read; after iterating, more than 0 means malformed."""
+        """Number of unread bytes; if it isn't 0 after the iteration, the rest is malformed."""
         return len(self._data) - self._pos
 
     def __iter__(self) -> Decoder:
@@ -147,7 +151,7 @@ class Decoder:
         raise StopIteration
 
     def find(self, number: int) -> DecodedField | None:
-        """The first field with this number, from the start of the message."""
+        """Return the first field with this number in the message."""
         for field in Decoder(self._data):
             if field.number == number:
                 return field

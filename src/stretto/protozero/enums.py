@@ -1,25 +1,25 @@
-"""Enumerations as classes of integer constants.
+"""Enumerations as classes with integer constants.
 
-Values stay plain integers, so one that a newer peer sends survives unchanged.
+Enum values are plain integers, so unknown values of a newer peer are kept.
 """
 
 from __future__ import annotations
 
 from stretto.base.errors import ConfigError
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import ClassVar
 
 
 class Enum:
-    """Root of all enumerations; never instantiated."""
+    """Base class of all enumerations; never instantiated."""
 
     VALUES: ClassVar[dict[str, int]]
 
     @classmethod
     def name_of(cls, value: int) -> str:
-        """The first name of a value; its digits if it has none."""
+        """Return the first name of a value; its decimal digits if it has no name."""
         for name, number in cls.VALUES.items():
             if number == value:
                 return name
@@ -27,7 +27,7 @@ class Enum:
 
     @classmethod
     def value_of(cls, name: str) -> int:
-        """The value of a name; raises ConfigError if there is none such."""
+        """Return the value with this name; raise ConfigError if there is none."""
         try:
             return cls.VALUES[name]
         except KeyError:

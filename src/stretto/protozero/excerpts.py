@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def excerpt_of(message: Message) -> Any:
-    """The set fields of a message by the schema's names (`stretto.base.excerpts`)."""
+    """Return the set fields of a message by their schema names (`stretto.base.excerpts`)."""
     return excerpt(message, _parts)
 
 
@@ -30,7 +30,7 @@ def _fields(message: Message) -> Iterable[tuple[str, Any]]:
 
 
 def _named(field: Field, value: Any) -> Any:
-    """An enum's values by their names."""
+    """Return a field's value, with enum values replaced by their names."""
     codec = field.codec
     if not isinstance(codec, EnumCodec) or isinstance(value, dict):
         return value

@@ -1,19 +1,20 @@
-"""Extensions: fields that one schema adds to a message of another.
+"""Extensions: fields that a schema adds to a message of another schema.
 
-A generated module has an `Extension` for each, in the module or in the message
-that its declaration stands in. Value classes and decoders take it as a key::
+A generated module has one `Extension` for each declared extension, in the module or in the
+class of the message that contains the declaration. It is used as a key of value classes and
+decoders::
 
     event[chrome.latency] = chrome.Latency(trace_id=7)
     if chrome.latency in event: ...
     event[chrome.latency].trace_id
 
-and what it appends to a writer goes through it::
+and it appends itself to a writer::
 
     chrome.frame_number.append(event_writer, 3)
     with chrome.latency.open(event_writer) as latency: ...
 
-Importing the module that declares an extension makes it known: messages that
-were decoded before keep it among their unknown fields.
+An extension is registered when its module is imported. Messages that were decoded earlier keep
+it as an unknown field.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Extension(Generic[Value, Writer]):
     """One extension.
 
     Attributes:
-        name: its full name, with the package.
-        extendee: `MODULE/PATH` of the message class that it extends.
-        field: how it is encoded.
+        name: full name, with the package.
+        extendee: `MODULE/PATH` of the extended message class.
+        field: the field that is added.
     """
 
     __slots__ = ("extendee", "field", "name")
@@ -46,11 +47,12 @@ class Extension(Generic[Value, Writer]):
         self.field = field
 
     def append(self, writer: MessageWriter, value: Any) -> None:
-        """Append a value: an element of a repeated field, all of them of a packed one.
+        """Append a value to a writer.
 
         Args:
-            writer: of the extended message.
-            value: a plain value, or a message object.
+            writer: writer of the extended message.
+            value: a plain value or a message object. One element of a repeated field; the list of
+                all elements of a packed field.
         """
         field, out = self.field, bytearray()
         if isinstance(field, RepeatedField) and not field.packed:
@@ -62,7 +64,7 @@ class Extension(Generic[Value, Writer]):
         """Open the extension as a nested message, to be written field by field.
 
         Raises:
-            ConfigError: it holds no message.
+            ConfigError: the extension is not a message.
         """
         codec = self.field.codec
         if not isinstance(codec, MessageCodec):

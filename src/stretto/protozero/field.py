@@ -1,7 +1,7 @@
-"""Fields of a message: where values become tagged bytes and bytes become values.
+"""Fields of a message: encode values with their tags, and decode them.
 
-A message keeps the values of its set fields in a dict by name; every method
-here that is given `values` works on that dict.
+A message stores the values of its set fields in a dict by name. Parameters called `values` are
+that dict.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from stretto.base.errors import ConfigError
 from stretto.protozero.wire import DELIMITED, read_field, read_value, tag, varint
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any
 
@@ -21,15 +21,15 @@ class Field:
     """A singular field.
 
     Attributes:
-        name: of the attribute; Perfetto's, with `_` behind if Python reserves it.
-            An extension's is its full name in brackets, as text forms have it.
-        proto_name: as in the .proto file.
-        json_name: as in the JSON form.
-        path: for messages to people, as `TraceConfig.duration_ms`.
-        codec: of its values, or of the elements of a repeated one.
-        implicit: proto3 without presence; the default value is the unset field.
-        oneof: name of the group in which setting one field clears the others.
-        redact: `[debug_redact = true]`: nobody shall see its values in a trace.
+        name: attribute name: the name in the schema, followed by `_` if Python reserves it. For
+            an extension, the full name in brackets, as in the text format.
+        proto_name: name in the .proto file.
+        json_name: name in JSON.
+        path: name in error messages, such as `TraceConfig.duration_ms`.
+        codec: codec of the value, or of the elements of a repeated field.
+        implicit: a proto3 field without presence: setting it to its default value unsets it.
+        oneof: name of the oneof group: setting one of its fields clears the others.
+        redact: `[debug_redact = true]`: its values are not written into traces.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Field:
     )
     repeated = False
     plain = True
-    """Its values stand on the wire as its codec's."""
+    """Whether the codec alone encodes its values."""
 
     def __init__(self, message: str, name: str, number: int, codec: Codec) -> None:
         self.name = self.proto_name = self.json_name = name
@@ -63,25 +63,25 @@ class Field:
         self.rivals: frozenset[str] = frozenset()
 
     def unset_value(self) -> Any:
-        """What reading the unset field gives."""
+        """Return the value of the field while it is unset."""
         return self.default
 
     def is_set(self, values: dict[str, Any]) -> bool:
         return self.name in values
 
     def check(self, value: Any) -> Any:
-        """Normalize a value; raises ConfigError naming the field, its type and its range."""
+        """Normalize a value; raise ConfigError with the field's name, type and range."""
         return self.check_element(value)
 
     def check_element(self, value: Any) -> Any:
-        """Normalize a single value, an element of a list, or the key of a map."""
+        """Normalize a single value, a list element or a map key."""
         try:
             return self.codec.check(value)
         except ValueError as error:
             raise ConfigError(f"{self.path}: {error}") from None
 
     def store(self, values: dict[str, Any], value: Any) -> None:
-        """Set to a checked value, clearing the other fields of its oneof."""
+        """Store a checked value, and clear the other fields of its oneof."""
         for rival in values.keys() & self.rivals:
             del values[rival]
         if self.implicit and value == self.default and str(value) != "-0.0":
@@ -90,19 +90,19 @@ class Field:
             values[self.name] = value
 
     def merge(self, values: dict[str, Any], value: Any) -> None:
-        """Take over another message's value."""
+        """Merge the value of another message into `values`."""
         if self.codec.is_message and self.name in values:
             values[self.name].merge(value)
         else:
             self.store(values, _copy(self.codec, value))
 
     def write(self, out: bytearray, value: Any) -> None:
-        """Append tag and value."""
+        """Append the encoded field to `out`."""
         out += self.tag
         out += self.codec.pack(value)
 
     def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
-        """Take what `read_field` found; False if the wire type isn't this field's."""
+        """Decode a field from `read_field`; return False if its wire type is wrong."""
         _, wire_type, value, end = raw
         codec = self.codec
         if wire_type != codec.wire_type:
@@ -115,7 +115,7 @@ class Field:
 
 
 class RepeatedField(Field):
-    """A repeated field: a list, encoded element by element or packed."""
+    """A repeated field: a list, encoded as one field per element or packed."""
 
     __slots__ = ("packed",)
     repeated = True
@@ -145,7 +145,7 @@ class RepeatedField(Field):
         values.setdefault(self.name, []).extend(copies)
 
     def write(self, out: bytearray, value: Any) -> None:
-        # The list is its owner's to change, so its elements are checked only now.
+        # The program may have changed the list since the assignment: check its elements.
         pack = self.codec.pack
         elements = [pack(element) for element in self.check(value)]
         if not elements:
@@ -165,7 +165,7 @@ class RepeatedField(Field):
         if wire_type == codec.wire_type:
             values.setdefault(self.name, []).append(codec.take(data, value, end, depth))
         elif wire_type == DELIMITED:
-            # Packed or not, readers take both.
+            # Decoders accept both encodings, whichever the schema declares.
             values.setdefault(self.name, []).extend(self._unpack(data, value, end))
         else:
             return False
@@ -239,5 +239,5 @@ class MapField(Field):
 
 
 def _copy(codec: Codec, value: Any) -> Any:
-    """A value that shares nothing with the given one."""
+    """Return a deep copy of a value."""
     return value.copy() if codec.is_message else value

@@ -26,7 +26,7 @@ from stretto.protozero.json_reader import from_value
 from stretto.protozero.numbers import shortest_float
 from stretto.protozero.quoting import quoted
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 

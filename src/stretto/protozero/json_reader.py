@@ -12,7 +12,7 @@ from stretto.protozero.field import MapField
 from stretto.protozero.message import MAX_DEPTH
 from stretto.protozero.quoting import cut, quoted
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 

@@ -1,10 +1,10 @@
-"""What all messages of a class share: the names, numbers and order of its fields."""
+"""The layout of a message class: the names, numbers and order of its fields."""
 
 from __future__ import annotations
 
 from stretto.base.errors import ConfigError
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Protocol
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stretto.protozero.field import Field
 
     class ExtensionField(Protocol):
-        """The part of an `Extension` that is used here."""
+        """The attributes of an `Extension` that a layout uses."""
 
         name: str
         extendee: str
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ADVISED_CHARS = 100
-"""The time to look for a similar name grows with the square of its length."""
+"""The search for a similar name takes quadratic time in the length of the name."""
 
 
 _NATIVE_KINDS = {
@@ -32,18 +32,18 @@ _NATIVE_KINDS = {
     "string": "s",
     "bytes": "y",
 }
-"""What native/bind/protozero/message_reader.c reads of scalars."""
+"""Type codes of the scalars that native/bind/protozero/message_reader.c decodes."""
 
 
 class Layout:
     """The name and the fields of a message class.
 
     Attributes:
-        name: the path of the class in its module.
-        by_name: the fields of its schema, by attribute.
-        by_key: those and its extensions, by their keys in `Message.__dict__`.
-        by_number: both, by number.
-        oneofs: the names of the fields in each oneof.
+        name: path of the class in its module.
+        by_name: fields of the schema, by attribute name.
+        by_key: fields and extensions, by their keys in `Message.__dict__`.
+        by_number: fields and extensions, by number.
+        oneofs: names of the fields in each oneof.
     """
 
     __slots__ = (
@@ -66,14 +66,14 @@ class Layout:
                 self.by_name[member].rivals = members - {member}
 
     def field(self, name: str) -> Field:
-        """The field called `name`; raises ConfigError if there is none."""
+        """Return the field with this attribute name; raise ConfigError if there is none."""
         try:
             return self.by_name[name]
         except KeyError:
             raise ConfigError(f"{self.name} has no field {name!r}{self.advice(name)}") from None
 
     def by_proto_name(self, name: str) -> Field | None:
-        """The field that a schema calls `name`, or the extension if it is in brackets."""
+        """Return the field with this schema name, or the extension with this name in brackets."""
         for key in (name, name + "_"):
             field = self.by_key.get(key)
             if field is not None and field.proto_name == name:
@@ -82,16 +82,16 @@ class Layout:
 
     @property
     def by_json_name(self) -> dict[str, Field]:
-        """The fields and extensions by their names in JSON."""
+        """Fields and extensions by their names in JSON."""
         if len(self._by_json_name) != len(self.by_key):
             self._by_json_name = {field.json_name: field for field in self.by_key.values()}
         return self._by_json_name
 
     def read_plan(self) -> dict[int, list[Any]]:
-        """How `merge_known_fields` reads the fields of the schema, by their tags.
+        """Return the fields that `merge_known_fields` decodes, by their tags.
 
-        Left out, for `Field.read`, are maps, floating point, zigzag and proto3's implicit fields,
-        packed elements, and extensions.
+        `Field.read` decodes the others: maps, floating point, zigzag, implicit fields of proto3,
+        packed elements and extensions.
         """
         if not self._read_plan:
             for field in self.by_name.values():
@@ -106,7 +106,7 @@ class Layout:
         return self._read_plan
 
     def add_extension(self, extension: ExtensionField) -> None:
-        """Make an extension known; raises ConfigError if its number is taken."""
+        """Register an extension; raise ConfigError if its number is taken."""
         field = extension.field
         known = self.by_number.setdefault(field.number, field)
         if known.name != field.name:
@@ -118,7 +118,7 @@ class Layout:
         self._order.setdefault(field.name, len(self._order))
 
     def extension(self, extension: ExtensionField) -> Field:
-        """The field of an extension; raises ConfigError if it extends another message."""
+        """Return the field of an extension; raise ConfigError if it extends another message."""
         field: Field | None = getattr(extension, "field", None)
         if field is None:
             raise ConfigError(
@@ -129,11 +129,11 @@ class Layout:
         raise ConfigError(f"{extension.name} extends {extension.extendee}, not {self.name}")
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Names of fields in the order of their declaration."""
+        """Sort names of fields in the order of their declaration."""
         return sorted(names, key=self._order.__getitem__)
 
     def advice(self, name: str) -> str:
-        """What to add to a complaint about a name, perhaps nothing."""
+        """Return a suggestion for a misspelled field name, to append to an error; may be empty."""
         from difflib import get_close_matches
 
         if len(name) > _MAX_ADVISED_CHARS:

@@ -1,25 +1,23 @@
-"""Plain value classes for protobuf messages: read, write, compare, encode, decode.
+"""Value classes for protobuf messages: read, write, compare, encode, decode.
 
-Generated modules make a subclass for each message of a schema. A field is an
-attribute::
+Generated modules have a subclass for each message of a schema. Fields are attributes::
 
     config = TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], duration_ms=10)
     config.data_sources.append(TraceConfig.DataSource())
     TraceConfig.decode(config.encode()) == config
 
-Reading an unset field gives its default: None for a message, an empty list or
-dict (which then belongs to the message) for a repeated field or map, else the
-value that the schema names or 0, "" and the like. Assigning None unsets.
+An unset field has its default value: None for a message; an empty list or dict, which is then
+stored in the message, for a repeated field or map; otherwise the default value of the schema, or
+0, "" and the like. Assigning None unsets a field.
 
 Extensions are keys: `message[extension]`, see `stretto.protozero.extension`.
 
-Assigned values are checked at once, elements of lists when they are encoded:
-ConfigError names the field, its type and its range. Fields are encoded in the
-order of their declaration, with minimal lengths, and what a decoder didn't
-know follows, byte for byte as it came.
+Values are checked when they are assigned, list elements when they are encoded. ConfigError
+contains the field's name, type and range. Fields are encoded in the order of their declaration,
+with minimal lengths; unknown fields follow unchanged.
 
-`repr` says `<sensitive>` for fields marked `[debug_redact = true]`: texts of exceptions
-and log records end up in traces.
+`repr` shows `<sensitive>` instead of fields marked `[debug_redact = true]`, because texts of
+exceptions and log records are written into traces.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, TypeVar
 
@@ -53,19 +51,19 @@ except ImportError:
         _depth: int,
         /,
     ) -> int:
-        """Without native code every field is read by its `Field`."""
+        """Decode no field: without native code each field is decoded by its `Field`."""
         return start
 
 
 MAX_DEPTH = 100
-"""How deep messages may nest when decoding, as in Google's decoders."""
+"""Maximum nesting depth of decoded messages, as in google.protobuf."""
 
 
 class Message:
-    """Root of all message classes.
+    """Base class of all message classes.
 
-    The values of set fields are the instance's `__dict__`: reading one costs
-    what reading any attribute does.
+    The values of set fields are in the instance's `__dict__`, so reading a field is as fast as
+    reading any attribute.
     """
 
     __slots__ = ("__dict__", "unknown_fields")
@@ -74,7 +72,7 @@ class Message:
     Writer: ClassVar[type[MessageWriter]]
     Decoder: ClassVar[type[TypedDecoder]]
     unknown_fields: bytes
-    """Encoded fields that the schema doesn't know, in the order they came."""
+    """Encoded fields that are not in the schema, in their original order."""
 
     def __init__(self, **values: Any) -> None:
         object.__setattr__(self, "unknown_fields", b"")
@@ -97,7 +95,7 @@ class Message:
             self.LAYOUT.field(name)
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what isn't in __dict__: unset fields.
+        # Python calls this only for names that are not in __dict__: unset fields.
         field = self.LAYOUT.by_name.get(name)
         if field is None:
             raise AttributeError(f"{self.LAYOUT.name} has no field {name!r}")
@@ -125,7 +123,7 @@ class Message:
         return self.LAYOUT.extension(extension).is_set(vars(self))
 
     def has(self, name: str) -> bool:
-        """Whether a field is set: in a list or map, whether there is an element."""
+        """Return whether a field is set; a list or map is set if it isn't empty."""
         return self.LAYOUT.field(name).is_set(vars(self))
 
     def clear(self, name: str) -> None:
@@ -133,7 +131,7 @@ class Message:
         vars(self).pop(self.LAYOUT.field(name).name, None)
 
     def which_oneof(self, oneof: str) -> str | None:
-        """The name of the field that is set in a oneof, or None."""
+        """Return the name of the field that is set in a oneof, or None."""
         try:
             members = self.LAYOUT.oneofs[oneof]
         except KeyError:
@@ -141,10 +139,10 @@ class Message:
         return next(iter(vars(self).keys() & members), None)
 
     def encode(self) -> bytes:
-        """The message on the wire.
+        """Encode the message.
 
         Raises:
-            ConfigError: an element of a list or map is not of the field's type.
+            ConfigError: an element of a list or map has the wrong type.
         """
         out = bytearray()
         values = vars(self)
@@ -155,10 +153,10 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Read a message from the wire.
+        """Decode a message.
 
         Raises:
-            DecodeError: the bytes are no message; names the offset.
+            DecodeError: the bytes are not a valid message; the error contains the offset.
         """
         message = cls()
         message.merge_encoded(data)
@@ -171,18 +169,18 @@ class Message:
         end: int | None = None,
         depth: int = 0,
     ) -> None:
-        """Add what `data[start:end]` holds to this message.
+        """Decode `data[start:end]` and merge it into this message.
 
-        Singular fields are replaced, messages merged, lists extended. `depth`
-        counts the messages around this one.
+        Singular fields are replaced, messages merged, lists extended. `depth` is the number of
+        enclosing messages.
 
         Raises:
-            DecodeError: the bytes are no message; part of them may be in this one.
+            DecodeError: the bytes are not a valid message; fields before the error are merged.
         """
         if depth > MAX_DEPTH:
             raise DecodeError(f"messages nest deeper than {MAX_DEPTH} at offset {start}")
         if not isinstance(data, bytes):
-            data = bytes(memoryview(data))  # bytes(3) would be three zeros
+            data = bytes(memoryview(data))  # memoryview() rejects an int, unlike bytes()
         pos, end = start, len(data) if end is None else min(end, len(data))
         fields, values, plan = self.LAYOUT.by_number, vars(self), self.LAYOUT.read_plan()
         unknown = bytearray()
@@ -199,19 +197,19 @@ class Message:
             self.unknown_fields += unknown
 
     def merge(self, other: Self) -> None:
-        """Add what another message of this class holds, as `merge_encoded` does."""
+        """Merge another message of the same class, as `merge_encoded` does."""
         for name, value in vars(other).items():
             self.LAYOUT.by_key[name].merge(vars(self), value)
         self.unknown_fields += other.unknown_fields
 
     def copy(self) -> Self:
-        """A message that equals this one and shares nothing with it."""
+        """Return a deep copy."""
         message = type(self)()
         message.merge(self)
         return message
 
     def set_fields(self) -> dict[str, Any]:
-        """The values of set fields by name, in the order of their declaration."""
+        """Return the values of set fields by name, in the order of their declaration."""
         values, fields = vars(self), self.LAYOUT.by_key
         names = self.LAYOUT.in_order(values)
         return {name: values[name] for name in names if fields[name].is_set(values)}

@@ -1,4 +1,4 @@
-"""How floats of 32 bits are written: with as few digits as tell them apart."""
+"""Shortest decimal representation of 32-bit floats."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _FLOAT = struct.Struct("<f")
 
 
 def shortest_float(value: float) -> str:
-    """The shortest decimal number that is read as this float of 32 bits."""
+    """Return the shortest decimal number that is parsed as this 32-bit float."""
     for digits in range(6, 10):
         text = f"{value:.{digits}g}"
-        # Rounded up, the largest one would be more than a reader may accept.
+        # MAX_FLOAT rounded up would be out of the range that parsers accept.
         if abs(float(text)) <= MAX_FLOAT and _FLOAT.unpack(_FLOAT.pack(float(text)))[0] == value:
             return text
     return repr(value)

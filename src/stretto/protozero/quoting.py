@@ -1,4 +1,4 @@
-"""Values in messages to people, not longer than they read."""
+"""Shortens values for error messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ MAX_CHARS = 80
 
 
 def quoted(value: object) -> str:
-    """A value as Python writes it, cut if it is long; of a list or an object, its type."""
+    """Return the repr of a value, truncated; only the type for a list, tuple or dict."""
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__}"
     if isinstance(value, str | bytes):
-        value = value[: MAX_CHARS + 1]  # of megabytes, no more is looked at
+        value = value[: MAX_CHARS + 1]  # avoids the repr of a value of megabytes
     text = repr(value)
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
 
 
 def cut(text: str) -> str:
-    """A text, cut if it is long."""
+    """Truncate a long text."""
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."

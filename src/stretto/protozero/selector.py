@@ -1,13 +1,13 @@
-"""Some fields of many messages: rows of values, without an object per message ::
+"""Extracts selected fields of many messages as tuples, without creating message objects ::
 
     events = select(TracePacket, "timestamp", "track_event.type", "track_event.name_iid")
     timestamp, kind, name = events(packet)
     for row in Tokenizer(events).append(trace): ...
 
-A path goes from field to field through nested messages. A value is what a
-decoder gives, None for a field that isn't there, bytes for a message, a list
-for a repeated field. On the way through several messages in one place the last
-one counts; elements of a torn packed field are those that are whole.
+A path is a list of field names through nested messages. The value is the same as that of a typed
+decoder: None for a missing field, bytes for a message, a list for a repeated field. If a nested
+message on the path occurs several times, the last one is used. If a packed field is truncated,
+its complete elements are returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stretto.base.errors import ConfigError
 from stretto.protozero.codec import MessageCodec
 from stretto.protozero.field import MapField
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from stretto._native import Selector
     from stretto.protozero.field import Field
@@ -35,14 +35,14 @@ _NO_COLUMN = -1
 
 
 def select(message: type[Message], *paths: str) -> Selector:
-    """Make a function from an encoded message to a tuple of some of its values.
+    """Return a function from an encoded message to a tuple of the selected values.
 
     Args:
-        message: the class of the encoded messages.
-        paths: names of fields, joined by points.
+        message: class of the encoded messages.
+        paths: field names, joined by points.
 
     Raises:
-        ConfigError: no such field, a map, or one inside of what is no message.
+        ConfigError: a field doesn't exist, is a map, or is inside a field that isn't a message.
     """
     names = {path: path.split(".") for path in dict.fromkeys(paths)}
     if len(names) != len(paths):

@@ -1,4 +1,4 @@
-"""What `stretto.protozero.selector` needs of the native core, in Python."""
+"""Implements the native classes of `stretto.protozero.selector` in Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stretto.protozero.codec import SCALARS
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ _METHODS = {
 
 
 class Selector:
-    """Some fields of a message as a tuple: `selector(data)`."""
+    """Extracts the selected fields of a message as a tuple: `selector(data)`."""
 
     __slots__ = ("_columns", "_tree")
 
@@ -76,5 +76,5 @@ def _elements(kind: str, field: DecodedField) -> list[Any]:
             for bits in packed.get(wire_type, field.packed_varints)()
         )
     except DecodeError:
-        pass  # torn: what was whole is in the list
+        pass  # truncated: the complete elements are in the list
     return values

@@ -30,7 +30,7 @@ from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any
 

@@ -17,7 +17,7 @@ import re
 from stretto.base.errors import ConfigError
 from stretto.protozero.text_literals import unescape
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import TypeAlias
 

@@ -24,7 +24,7 @@ reading goes on behind the next marker; without a marker it is over.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from stretto._native import Tokenizer
 else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stretto.base.errors import DecodeError, LocalProtocolError
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT, read_varint
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self

@@ -25,7 +25,7 @@ from stretto.protozero.decoder import DecodedField, Decoder
 from stretto.protozero.field import MapField
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from stretto.base.errors import DecodeError
 
-TYPE_CHECKING = False  # `typing` costs more to import than everything here
+TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
 if TYPE_CHECKING:
     from typing import TypeAlias
 

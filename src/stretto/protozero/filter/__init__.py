@@ -1,6 +1,6 @@
-"""The trace filter: which fields of a schema may stay in a message.
+"""The trace filter: removes all fields of a message that it doesn't allow.
 
-`schema` turns generated message classes into bytecode through `generator`, `bytecode`
-writes its words down; the engine that applies it is native (`stretto._native.MessageFilter`),
-`load` makes one with `strings` as the rules by which it rewrites text.
+`schema` translates generated message classes into filter bytecode, using `generator`;
+`bytecode` encodes its words. `load` creates the native engine that applies the bytecode
+(`stretto._native.MessageFilter`), with the rules of `strings` that rewrite string fields.
 """

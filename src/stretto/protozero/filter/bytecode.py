@@ -1,4 +1,4 @@
-"""Filter bytecode on the wire: varints of 32-bit words, a checksum behind them.
+"""Encoding of filter bytecode: 32-bit words as varints, followed by a checksum.
 
 A word is (field number << 3) | opcode. Source: docs/formats/protozero.md, "Filter bytecode".
 """
@@ -23,11 +23,11 @@ FILTER_STRING_WITH_TYPE: Final = 5
 MAX_FIELD: Final = (1 << 29) - 1
 
 V1: Final = 1
-"""Readers that don't know strings to be rewritten."""
+"""Readers without support for rewriting strings."""
 V2: Final = 2
-"""Readers that know them, but no semantic types; those come as an overlay."""
+"""Readers that rewrite strings, but without semantic types: these are in an overlay."""
 V54: Final = 54
-"""Readers that know it all."""
+"""Readers that support strings with semantic types."""
 
 _FNV_OFFSET = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
@@ -36,7 +36,7 @@ _U32 = (1 << 32) - 1
 
 
 def checksum(words: Iterable[int]) -> int:
-    """The low half of FNV-1a-64 over the words, each as four bytes, little endian."""
+    """Return the low 32 bits of FNV-1a-64 over the words, each as four little-endian bytes."""
     digest = _FNV_OFFSET
     for word in words:
         for byte in word.to_bytes(4, "little"):
@@ -45,16 +45,16 @@ def checksum(words: Iterable[int]) -> int:
 
 
 def encode_words(words: Iterable[int]) -> bytes:
-    """Write words down, with their checksum."""
+    """Encode words and their checksum."""
     words = list(words)
     return b"".join(map(varint, words)) + varint(checksum(words))
 
 
 def decode_words(data: bytes) -> list[int]:
-    """Read what `encode_words` wrote.
+    """Decode the words that `encode_words` encoded.
 
     Raises:
-        DecodeError: A varint is cut off, or the checksum is wrong or missing.
+        DecodeError: A varint is truncated, or the checksum is wrong or missing.
     """
     words: list[int] = []
     pos = 0

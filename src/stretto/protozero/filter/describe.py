@@ -1,4 +1,4 @@
-"""What a filter lets pass, for people to read."""
+"""Describes the fields that a filter allows, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def name_of_path(schema: SchemaFilter, path: Iterable[int]) -> str:
-    """Names for field numbers, from the root: `.packet.track_event.999`."""
+    """Return the names of nested field numbers from the root: `.packet.track_event.999`."""
     message: FilteredMessage | None = schema.messages[0]
     names = []
     for number in path:
@@ -24,7 +24,7 @@ def name_of_path(schema: SchemaFilter, path: Iterable[int]) -> str:
 
 
 def describe_schema(schema: SchemaFilter) -> list[str]:
-    """One line a field: message, number, type, name, and what is done with it."""
+    """Return one line per field: message, number, type, name, and how it is filtered."""
     return [
         _line(message, field, _purpose(field))
         for message in schema.messages
@@ -33,13 +33,13 @@ def describe_schema(schema: SchemaFilter) -> list[str]:
 
 
 def describe_allowed(schema: SchemaFilter, allowed: _native.MessageFilter) -> list[str]:
-    """The lines of `describe_schema` for the fields that a bytecode allows.
+    """Return the lines of `describe_schema` for the fields that a bytecode allows.
 
-    A message that the bytecode treats differently in two places comes twice.
+    A message that the bytecode filters differently in two places is listed twice.
     """
     lines = []
     pending = [(schema.messages[0], 0)]
-    for message, number in pending:  # It grows meanwhile.
+    for message, number in pending:  # The loop appends to the list.
         for field in message.in_order():
             rule = allowed.query(number, field.number)
             if rule is None:

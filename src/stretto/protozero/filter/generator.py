@@ -1,4 +1,4 @@
-"""Writes filter bytecode, message by message and field by field.
+"""Generates filter bytecode, message by message and field by field.
 
 ::
 
@@ -24,14 +24,14 @@ _VERSIONS: Final = (bytecode.V1, bytecode.V2, bytecode.V54)
 
 
 class FilterBytecodeGenerator:
-    """Fields are added in the order of their numbers, messages in that of theirs.
+    """Generates a filter's bytecode; fields and messages are added in the order of their numbers.
 
     Args:
-        version: What the readers understand at least: V1, V2 or V54 of `bytecode`. For
-            V2, what they wouldn't understand goes into an overlay, which newer ones read.
+        version: The oldest version of readers: V1, V2 or V54 of `bytecode`. For V2, instructions
+            that these readers don't support are put into an overlay for newer readers.
 
     Raises:
-        ConfigError: No such version.
+        ConfigError: The version is unknown.
     """
 
     def __init__(self, version: int = bytecode.V2) -> None:
@@ -43,19 +43,19 @@ class FilterBytecodeGenerator:
         self._messages = 0
         self._highest_nested = 0
         self._last_field = 0
-        self._open = True  # The message that comes next has no end yet.
+        self._open = True  # whether `end_message` is missing for the current message
 
     def add_simple_field(self, field: int) -> None:
-        """Allow a field that holds no message, or one that is passed on as it is.
+        """Allow a scalar field, or a message that is passed on unchanged.
 
         Raises:
-            ConfigError: The number is out of range, or not above the last one's.
+            ConfigError: The number is out of range, or not above that of the previous field.
         """
         self._advance(field)
         self._add(field, bytecode.SIMPLE_FIELD)
 
     def add_simple_field_range(self, first: int, count: int) -> None:
-        """Allow `count` such fields, with consecutive numbers."""
+        """Allow `count` simple fields with consecutive numbers."""
         if count < 1:
             raise ConfigError(f"a range of {count} fields: it takes one at least")
         self._advance(first, count)
@@ -63,7 +63,7 @@ class FilterBytecodeGenerator:
         self._words.append(count)
 
     def add_nested_field(self, field: int, message: int) -> None:
-        """Allow a field that holds a message, whose number may be one yet to come."""
+        """Allow a field with a message; the message may be added later."""
         self._advance(field)
         self._add(field, bytecode.NESTED_FIELD)
         self._words.append(message)
@@ -80,11 +80,11 @@ class FilterBytecodeGenerator:
         """Allow a string that is rewritten by the rules of the filter.
 
         Args:
-            field: Its number.
-            semantic_type: What is in it; 0 for nothing in particular.
-            allow_in_v1: V1 readers pass it on as it is; else they drop it.
-            allow_in_v2: V2 readers, which don't know its semantic type, apply the rules
-                for strings without one; else they drop it.
+            field: Field number.
+            semantic_type: Type of its content (see `strings`); 0 if unspecified.
+            allow_in_v1: Whether V1 readers pass the string on unchanged; otherwise they drop it.
+            allow_in_v2: Whether V2 readers, which don't support semantic types, apply the rules for
+                unspecified strings; otherwise they drop it.
         """
         if not 0 <= semantic_type <= 0xFFFF:
             raise ConfigError(f"semantic type {semantic_type} has more than 16 bits")
@@ -104,17 +104,17 @@ class FilterBytecodeGenerator:
             self._words.append(semantic_type)
 
     def end_message(self) -> None:
-        """End a message; what is added from here on is of the next one."""
+        """End the current message and begin the next one."""
         self._words.append(bytecode.END_OF_MESSAGE)
         self._messages += 1
         self._last_field = 0
         self._open = False
 
     def serialize(self) -> tuple[bytes, bytes]:
-        """Return the bytecode, and the overlay, which is empty if none is needed.
+        """Return the bytecode and the overlay, which is empty if it isn't needed.
 
         Raises:
-            ConfigError: The last message has no end, or one that is referred to is missing.
+            ConfigError: The last message was not ended, or a nested message is missing.
         """
         if self._open:
             raise ConfigError("the last message of the filter has no end: call end_message()")

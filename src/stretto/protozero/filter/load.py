@@ -1,4 +1,4 @@
-"""From what a TraceConfig says of a filter to the filter."""
+"""Creates the filter of a TraceConfig."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def load_filter(
     strings: StringFilter | None = None,
     root: Sequence[int] = (),
 ) -> _native.MessageFilter:
-    """Make a filter of messages.
+    """Create a message filter.
 
     Args:
-        bytecode: As `SchemaFilter.generate` and Perfetto's `proto_filter` make it.
-        overlay: What corrects it, or nothing.
-        strings: Rewrites the strings that the bytecode names; without, they stay.
-        root: The fields, from the outermost message, that lead to those to be filtered.
+        bytecode: Bytecode from `SchemaFilter.generate` or Perfetto's `proto_filter`.
+        overlay: Overlay of the bytecode; may be empty.
+        strings: Rewrites the strings selected by the bytecode; None to keep them unchanged.
+        root: Field numbers that lead from the outermost message to the filtered messages.
 
     Raises:
         ConfigError: The bytecode is damaged, or has no message at `root`.

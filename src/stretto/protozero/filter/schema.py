@@ -1,7 +1,7 @@
-"""From message classes to a filter: all fields of a schema, or those that are wanted.
+"""Generates a filter from message classes: allows all fields of a schema except annotated ones.
 
-A schema filter describes every message that can be reached from a root. What shall not be
-in a trace is left out by an annotation, what shall be rewritten is named by one::
+A schema filter contains every message that can be reached from a root. An annotation of a field
+removes it from the trace, or has its text rewritten::
 
     schema = SchemaFilter(
         Trace,
@@ -13,7 +13,7 @@ in a trace is left out by an annotation, what shall be rewritten is named by one
     schema.dedupe()
     config.trace_filter.bytecode_v2, overlay = schema.generate()
 
-The service wants the root to be `Trace`.
+The service requires `Trace` as the root.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 
 class Annotation:
-    """What the filter shall do with a field that isn't simply allowed."""
+    """How the filter treats a field."""
 
     __slots__ = ()
 
 
 class FilterString(Annotation):
-    """A string, to be rewritten by the rules of the filter.
+    """Annotation of a string that is rewritten by the rules of the filter.
 
     Args:
-        semantic_type: What is in it (see `strings`); 0 for nothing in particular.
-        allow_in_v1: Readers that can't rewrite it keep it; else they drop it.
-        allow_in_v2: Readers that don't know semantic types rewrite it as if it had none;
-            else they drop it.
+        semantic_type: Type of its content (see `strings`); 0 if unspecified.
+        allow_in_v1: Whether readers that can't rewrite the string keep it; otherwise they drop it.
+        allow_in_v2: Whether readers without support for semantic types apply the rules for
+            unspecified strings; otherwise they drop it.
     """
 
     __slots__ = ("allow_in_v1", "allow_in_v2", "semantic_type")
@@ -62,11 +62,11 @@ class FilterString(Annotation):
 DENY: Final = Annotation()
 """The field is dropped."""
 PASSTHROUGH: Final = Annotation()
-"""A message is passed on as it is, with what the schema doesn't know of it."""
+"""A message is passed on unchanged, with its unknown fields."""
 
 
 class FilteredField:
-    """A field that is allowed: simple unless it has a nested message or an annotation."""
+    """An allowed field; simple if it has neither a nested message nor a string annotation."""
 
     __slots__ = ("annotation", "kind", "name", "nested", "number")
 
@@ -83,7 +83,7 @@ class FilteredField:
 
 
 class FilteredMessage:
-    """A message and the fields of it that are allowed, by number."""
+    """A message and its allowed fields, by number."""
 
     __slots__ = ("fields", "name")
 
@@ -96,19 +96,19 @@ class FilteredMessage:
         return all(field.nested is None for field in self.fields.values())
 
     def in_order(self) -> list[FilteredField]:
-        """The fields by number."""
+        """Return the fields ordered by number."""
         return [self.fields[number] for number in sorted(self.fields)]
 
 
 class SchemaFilter:
-    """The messages that a root can hold, and what of them is allowed.
+    """The messages that can be reached from a root, with their allowed fields.
 
     Args:
         root: A generated message class.
-        annotations: By `Message.field`, with the names that the schema has.
+        annotations: Annotations by `Message.field`, with the names of the schema.
 
     Raises:
-        ConfigError: An annotation names no field of the schema, or doesn't fit the field.
+        ConfigError: An annotation names an unknown field, or doesn't fit the type of the field.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class SchemaFilter:
         self._annotations = dict(annotations or {})
         for path, annotation in self._annotations.items():
             if not isinstance(annotation, Annotation):
-                # To take it for "allowed" would let through what is meant to be hidden.
+                # Ignoring it would allow a field that should be hidden.
                 raise ConfigError(
                     f"{path} has the annotation {annotation!r}: use DENY, PASSTHROUGH or a "
                     "FilterString()"
@@ -132,10 +132,10 @@ class SchemaFilter:
                 "annotations are named Message.field, as in the schema"
             )
 
-    # Collecting
+    # --- collecting messages
 
     def _collect(self, root: type[Message]) -> None:
-        """Number messages in the order in which a walk in depth meets them."""
+        """Add all reachable messages, in the order of a depth-first search."""
         pending = [self._fields_of(root)]
         while pending:
             field_and_type = next(pending[-1], None)
@@ -148,7 +148,7 @@ class SchemaFilter:
             field.nested = self._by_class[nested]
 
     def _fields_of(self, cls: type[Message]) -> Iterator[tuple[FilteredField, type[Message]]]:
-        """Add a message with its fields; return those that hold messages, with their types."""
+        """Add a message with its fields; iterate over the fields that are messages."""
         message = self._by_class[cls] = self._add_message(cls.LAYOUT.name)
         nested = []
         for field in cls.LAYOUT.by_name.values():
@@ -182,7 +182,7 @@ class SchemaFilter:
         return added
 
     def _add_entry(self, message: FilteredMessage, field: MapField) -> FilteredField | None:
-        """Add a map, which is a repeated message of key and value; return its value."""
+        """Add a map field and the message of its entries; return the entry's value field."""
         outer = self._add_field(message, field.proto_name, field)
         if outer is None or outer.annotation is not None:
             return None
@@ -192,12 +192,12 @@ class SchemaFilter:
         entry.fields[2] = FilteredField(2, "value", field.value_codec.kind)
         return entry.fields[2]
 
-    # Using
+    # --- generating bytecode
 
     def dedupe(self) -> None:
-        """Let messages without nested ones share a filter if the same of them is allowed.
+        """Merge messages that have the same allowed fields and no nested messages.
 
-        The bytecode gets smaller; what it does stays the same.
+        The bytecode gets smaller; the filter stays equivalent.
         """
         first: dict[tuple[object, ...], FilteredMessage] = {}
         replaced = {
@@ -216,7 +216,7 @@ class SchemaFilter:
     def generate(self, version: int = bytecode.V2) -> tuple[bytes, bytes]:
         """Return bytecode and overlay for readers of `version` and later (see `generator`).
 
-        The overlay is empty if none is needed.
+        The overlay is empty if it isn't needed.
         """
         generator = FilterBytecodeGenerator(version)
         index = {message: at for at, message in enumerate(self.messages)}
@@ -239,7 +239,7 @@ def _rule(field: FilteredField) -> tuple[object, ...]:
 
 
 def _runs(fields: Sequence[FilteredField]) -> Iterator[list[FilteredField]]:
-    """Simple fields with consecutive numbers together, others alone."""
+    """Group simple fields with consecutive numbers; other fields form groups of one."""
     run: list[FilteredField] = []
     for field in fields:
         if run and not (run[-1].simple and field.simple and field.number == run[-1].number + 1):

@@ -1,15 +1,15 @@
-r"""Rules by which strings are rewritten: what a regular expression finds is blotted out.
+r"""Rules that rewrite strings: text that matches a group of a regular expression is redacted.
 
-Rules are tried in order until one matches. It either ends the search (a policy of the kind
-*break*), or has the text of its groups overwritten, in place and to the same length::
+Rules are tried in order until one matches. A rule with a *break* policy then keeps the string;
+other rules overwrite the text of their groups, which keeps its length::
 
     B\|\d+\|foo (.*)      B|1234|foo 1234 bar baz  ->  B|1234|foo P60REDACTED-
 
-The `ATRACE_` policies are for text as Android's tracing writes it, `B|pid|payload`: they
-look at the payload's beginning before they try the expression.
+The `ATRACE_` policies are for the text format of Android's tracing, `B|pid|payload`: the
+beginning of the payload is compared before the expression is tried.
 
-Expressions are Python's, over bytes: the common part of RE2, PCRE and ECMAScript means the
-same. Where it doesn't (POSIX classes such as `[[:alpha:]]`), they are refused.
+Expressions use Python's syntax, over bytes. It agrees with the common part of RE2, PCRE and
+ECMAScript. Expressions where it differs (POSIX classes such as `[[:alpha:]]`) are refused.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ ATRACE_MATCH_BREAK: Final = 4
 ATRACE_REPEATED_SEARCH_REDACT_GROUPS: Final = 5
 
 UNSPECIFIED: Final = 0
-"""The semantic type of strings that nothing was said about: a type of its own."""
+"""The semantic type of strings without one."""
 ATRACE: Final = 1
 JOB: Final = 2
 WAKELOCK: Final = 3
 SEMANTIC_TYPE_LIMIT: Final = 128
-"""Rules can't name types from here on; strings of such a type are subject to every rule."""
+"""Rules can't name types from this one on; every rule applies to strings of these types."""
 
 _POLICIES = range(MATCH_REDACT_GROUPS, ATRACE_REPEATED_SEARCH_REDACT_GROUPS + 1)
 _BREAKS = (MATCH_BREAK, ATRACE_MATCH_BREAK)
@@ -48,15 +48,15 @@ class StringRule:
     """One rule.
 
     Args:
-        policy: What to look for, and what to do then.
-        pattern: A regular expression, which the whole string has to match; for
-            ATRACE_REPEATED_SEARCH_REDACT_GROUPS, any parts of it.
-        atrace_payload_starts_with: How the payload begins, for the ATRACE_ policies.
-        name: A rule that is added with the name of another one replaces it.
-        semantic_types: Of strings that it is for; none stands for UNSPECIFIED.
+        policy: One of the policies above: how to match, and whether to redact.
+        pattern: A regular expression that must match the whole string; with
+            ATRACE_REPEATED_SEARCH_REDACT_GROUPS it is searched repeatedly.
+        atrace_payload_starts_with: Required beginning of the payload, for the ATRACE_ policies.
+        name: Name of the rule; a rule that is added later with the same name replaces it.
+        semantic_types: Types of the strings that the rule applies to; empty for UNSPECIFIED.
 
     Raises:
-        ConfigError: Policy, pattern or a type can't be used.
+        ConfigError: The policy, the pattern or a type is invalid.
     """
 
     __slots__ = ("_prefix", "_regex", "name", "policy", "semantic_types")
@@ -88,11 +88,11 @@ class StringRule:
         self._prefix = atrace_payload_starts_with.encode("utf-8", "surrogateescape")
 
     def concerns(self, semantic_type: int) -> bool:
-        """Whether strings of that type are subject to the rule."""
+        """Return whether the rule applies to strings of this type."""
         return semantic_type >= SEMANTIC_TYPE_LIMIT or semantic_type in self.semantic_types
 
     def apply(self, text: bytes) -> tuple[bool, bytes]:
-        """Return whether the rule matches, and the text as it makes it."""
+        """Return whether the rule matches, and the rewritten text."""
         if self.policy not in _FULL_MATCHES and not self._payload_fits(text):
             return False, text
         if self.policy == ATRACE_REPEATED_SEARCH_REDACT_GROUPS:
@@ -105,7 +105,7 @@ class StringRule:
         return True, _redact(text, matches)
 
     def _payload_fits(self, text: bytes) -> bool:
-        # "E|pid" ends a slice: the most common text, and one without a payload.
+        # "E|pid" ends a slice and has no payload; it is the most frequent text.
         if text.startswith(b"E"):
             return False
         pipe = text.find(b"|", 2)
@@ -132,13 +132,13 @@ def _redact(text: bytes, matches: Iterable[re.Match[bytes]]) -> bytes:
     for match in matches:
         for group in range(1, match.re.groups + 1):
             start, end = match.span(group)
-            size = end - start  # 0 too where the group took no part.
+            size = end - start  # 0 if the group didn't match
             out[start:end] = _REDACTED[:size].ljust(size, b"-")
     return bytes(out)
 
 
 class StringFilter:
-    """A chain of rules, as the callable that `stretto._native.MessageFilter` takes."""
+    """A chain of rules, callable by `stretto._native.MessageFilter`."""
 
     __slots__ = ("_by_type", "_rules")
 
@@ -152,7 +152,7 @@ class StringFilter:
         return len(self._rules)
 
     def add(self, rule: StringRule) -> None:
-        """Add a rule at the end, or where there is one of its name."""
+        """Append a rule, or replace the rule with the same name."""
         self._by_type.clear()
         names = [known.name for known in self._rules]
         if rule.name and rule.name in names:
@@ -161,7 +161,7 @@ class StringFilter:
             self._rules.append(rule)
 
     def __call__(self, text: bytes, semantic_type: int = UNSPECIFIED) -> bytes | None:
-        """Return the text as the first matching rule makes it, or None if it stays."""
+        """Return the text as rewritten by the first matching rule; None to keep it."""
         for rule in self._rules_for(semantic_type):
             matches, rewritten = rule.apply(text)
             if matches:
