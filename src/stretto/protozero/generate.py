@@ -1,9 +1,9 @@
-"""Regenerate what is generated: `python -m stretto.protozero.generate [ROOT]`.
+"""Regenerates all generated files: `python -m stretto.protozero.generate [ROOT]`.
 
-ROOT is a checkout of this repository, by default the current folder. Trace and
-config messages come from the descriptors inside the `perfetto` distribution,
-protobuf's own from those inside `protobuf` (both are needed here only), IPC
-messages from `src/stretto/protos/ipc/*.proto`.
+ROOT is a checkout of this repository, by default the current folder. The schemas of trace and
+config messages come from the `perfetto` distribution, those of protobuf's own messages from
+`protobuf` (both are needed only here), and those of IPC messages from
+`src/stretto/protos/ipc/*.proto`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PERFETTO_MODULE = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
 IPC_PROTOS = "src/stretto/protos/ipc"
 COMMAND = "python -m stretto.protozero.generate"
 
-# The modules, with their docstrings.
+# (name, docstring) of the generated modules.
 CONFIG = (
     "stretto.protos.config",
     "Configuration of sessions and data sources: TraceConfig and all it holds.",
@@ -43,7 +43,7 @@ TRACE = (
 )
 IPC = ("stretto.protos.ipc", "Messages of the producer, consumer and relay sockets.")
 
-# What the native core reads or writes.
+# Messages for which the native core needs field numbers.
 C_NAMES = """
 TracePacket TracePacketDefaults TrackEvent TrackEvent.LegacyEvent TrackEventDefaults
 TrackDescriptor ProcessDescriptor ThreadDescriptor CounterDescriptor
@@ -56,7 +56,7 @@ CommitDataRequest CommitDataRequest.ChunksToMove CommitDataRequest.ChunkToPatch
 CommitDataRequest.ChunkToPatch.Patch RegisterTraceWriterRequest UnregisterTraceWriterRequest
 """
 
-# What the native encoders of track events write: of each message these fields, or all.
+# Fields for which the native encoders need setters, by message; "" for all fields.
 C_SETTERS = {
     "TracePacket": "timestamp timestamp_clock_id sequence_flags trace_packet_defaults"
     " clock_snapshot track_descriptor track_event interned_data",
@@ -90,14 +90,14 @@ FILE_DESCRIPTOR_SET = (
 
 
 def read_schema(root: Path) -> Schema:
-    """Read all our sources."""
+    """Read the schemas of trace, config and IPC messages."""
     perfetto = descriptor_set.read_module(PERFETTO_MODULE)
     ipc = proto_parser.parse(sorted((root / IPC_PROTOS).glob("*.proto")), perfetto)
     return Schema([*perfetto, *ipc])
 
 
 def outputs(root: Path) -> dict[str, str]:
-    """The text of every generated file, by its path from the root."""
+    """Return the text of every generated file, by its path relative to the root."""
     schema = read_schema(root)
     names = [PACKAGE + name for name in C_NAMES.split()]
     texts = {"native/core/fields.h": c_emitter.emit(schema, names, "STRETTO_CORE_FIELDS_H_")}
@@ -121,13 +121,13 @@ def outputs(root: Path) -> dict[str, str]:
 
 
 def _well_known() -> dict[str, str]:
-    """Classes and descriptors of the files that ship with protobuf."""
+    """Return the modules and descriptors of the files that ship with protobuf."""
     encoded = b""
     for name in WELL_KNOWN:
         module = importlib.import_module(f"google.protobuf.{name}_pb2")
         encoded += bytes_field(1, module.DESCRIPTOR.serialized_pb)
     files = descriptor_set.read_descriptor_set(encoded)
-    for file in files:  # our folder of them is flat
+    for file in files:  # the generated modules have no subfolders
         file.name = file.name.rpartition("/")[2]
         file.public = [name.rpartition("/")[2] for name in file.public]
     made = compile_files(files, [file.name for file in files], Options(WELL_KNOWN_PACKAGE))

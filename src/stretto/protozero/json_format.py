@@ -1,16 +1,15 @@
-"""The JSON form of messages: protobuf's standard mapping.
+"""The JSON format of messages: protobuf's standard mapping.
 
     format_json(TraceConfig(duration_ms=500))       # {"durationMs": 500}
     parse_json('{"durationMs": 500}', TraceConfig)
 
-Names are in lowerCamelCase (a reader takes those of the schema too), 64-bit
-integers and bytes (in base64) are strings, enum values their names, maps
-objects whose keys are strings, unset fields absent; null unsets. `to_value` and
-`from_value` do the same with Python's dicts and lists.
+Field names are written in lowerCamelCase; the names of the schema are also read. 64-bit integers
+are strings, bytes are base64 strings, enum values are their names, maps are objects with string
+keys. Unset fields are omitted; null unsets a field. `to_value` and `from_value` convert to and
+from Python's dicts and lists.
 
-Limits: unknown fields have no name, so they are left out. The messages of
-google.protobuf that JSON treats in a special way (Timestamp, Any) are written
-like others: no trace holds one.
+Limits: unknown fields have no name and are omitted. Messages of google.protobuf with a special
+JSON form (Timestamp, Any) are written like other messages: traces don't contain them.
 """
 
 from __future__ import annotations
@@ -42,27 +41,27 @@ __all__ = ["format_json", "from_value", "parse_json", "to_value"]
 
 
 def format_json(message: Message, *, proto_names: bool = False, indent: int | None = None) -> str:
-    """Write a message as JSON.
+    """Format a message as JSON.
 
     Args:
         message: the message.
-        proto_names: take the schema's names for fields, not those in lowerCamelCase.
-        indent: blanks per level, None for a single line.
+        proto_names: write the schema's field names instead of lowerCamelCase.
+        indent: spaces per level; None for a single line.
     """
     value = to_value(message, proto_names=proto_names)
     return json.dumps(value, indent=indent, allow_nan=False)
 
 
 def parse_json(text: str, message_class: type[M], *, allow_unknown_fields: bool = False) -> M:
-    """Read a message from JSON.
+    """Parse a message from JSON.
 
     Args:
-        text: the JSON.
+        text: the JSON text.
         message_class: a generated class.
-        allow_unknown_fields: drop fields and enum values that the schema doesn't know.
+        allow_unknown_fields: ignore unknown fields and enum values.
 
     Raises:
-        ConfigError: it is no JSON (with line and column), or not of this message
+        ConfigError: the text is not JSON (with line and column), or doesn't fit the message class
             (with the path of the value).
     """
     try:
@@ -83,7 +82,7 @@ def parse_json(text: str, message_class: type[M], *, allow_unknown_fields: bool 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        # The place of a name's first and last pair differ if it stands twice.
+        # Find the first name that occurs again later.
         last = {name: at for at, (name, _) in enumerate(pairs)}
         twice = next(name for at, (name, _) in enumerate(pairs) if last[name] != at)
         raise ConfigError(f"{quoted(twice)} stands twice in one JSON object")
@@ -95,7 +94,7 @@ def _no_constant(word: str) -> None:
 
 
 def to_value(message: Message, *, proto_names: bool = False) -> dict[str, Any]:
-    """A message as what `json.dumps` takes; arguments as for `format_json`."""
+    """Convert a message to a dict for `json.dumps`; arguments as in `format_json`."""
     values = {}
     for name, value in message.set_fields().items():
         field = message.LAYOUT.by_key[name]

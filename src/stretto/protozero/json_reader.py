@@ -1,4 +1,4 @@
-"""Reader of the JSON form; what it understands is described in `json_format`."""
+"""Parser of the JSON format that `json_format` describes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Message)
 
     Path: TypeAlias = tuple["Path | None", str, str | int]
-    """Of a value: that of what it is in, how a part of it is shown, and the part. It becomes text
-    when there is something to complain of: each text would be as long as all names around it."""
+    """The path of a value: the outer path, a format for the last part, and that part. It is only
+    formatted for an error: formatting each nested path would take quadratic time."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -35,10 +35,10 @@ _UNKNOWN = object()
 
 
 def from_value(value: Any, message_class: type[M], *, allow_unknown_fields: bool = False) -> M:
-    """Read a message from what `json.loads` gives.
+    """Convert the result of `json.loads` to a message.
 
     Raises:
-        ConfigError: with the path of the value that is not as it should be.
+        ConfigError: a value is invalid; the error contains its path.
     """
     message = message_class()
     _Reader(allow_unknown_fields).message(
@@ -52,7 +52,7 @@ class _Reader:
         self._lossy = lossy
 
     def message(self, message: Message, value: Any, path: Path, depth: int) -> None:
-        """Set the fields of a message to what an object holds."""
+        """Set the fields of a message from a JSON object."""
         if not isinstance(value, dict):
             raise _wrong(path, "an object", value)
         if depth > MAX_DEPTH:
@@ -61,7 +61,7 @@ class _Reader:
         seen: dict[str, str] = {}
         for name, each in value.items():
             field = self._field(layout, name, path)
-            # null unsets, and so has no say in a oneof.
+            # null unsets a field, so it doesn't conflict with others of its oneof.
             if field is None or each is None:
                 continue
             group = field.oneof or field.name
@@ -137,7 +137,7 @@ def _map_key(codec: Codec, name: str, path: Path) -> Any:
 
 
 def _plain(kind: str, value: Any) -> Any:
-    """What stands for a scalar in JSON as what it stands for, if it is of that kind."""
+    """Convert a JSON value to the value of a scalar type; wrong types raise ValueError."""
     if kind == "bool":
         return value if isinstance(value, bool) else _not(kind, value)
     if kind == "string":
@@ -164,7 +164,7 @@ def _float(kind: str, value: Any) -> Any:
 
 
 def _from_base64(value: Any) -> Any:
-    """Base64 of either alphabet, padded or not."""
+    """Decode base64 in the standard or URL-safe alphabet, with or without padding."""
     if not isinstance(value, str):
         return _not("base64", value)
     text = value.rstrip("=").replace("-", "+").replace("_", "/")

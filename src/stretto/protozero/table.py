@@ -1,20 +1,17 @@
-"""Classes of a generated module, made when they are first used.
+"""Tables of generated modules, from which classes are created when they are first used.
 
-A schema has a thousand messages and a program uses twenty, so a generated
-module holds only text: for each message a line per field, in the order of
-declaration ::
+A schema has a thousand messages and a program uses twenty of them. So a generated module contains
+only text: for each message one line per field, in the order of declaration ::
 
     NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [redact] [OPTION=...]
 
-KIND is a scalar's name, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in
-the same module, or `MODULE/PATH`. The options: `oneof`, the field's group;
-`proto`, the schema's name where Python reserves it; `json`, its name in JSON
-where that isn't the usual one; and `default`. The last two are escaped like a
-Python string, blanks too.
+KIND is the name of a scalar type, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in the same
+module, or `MODULE/PATH`. Options: `oneof`, the group of the field; `proto`, the schema's name if
+Python reserves it; `json`, the JSON name if it isn't the standard one; `default`. The values of
+`json` and `default` are escaped like a Python string, spaces included.
 
-An enum is its values as `NAME=NUMBER`, with `=PROTO` behind where Python
-reserves the name. An extension is a line like a field's, behind the `TYPE` of
-the message that it extends; NAME is its full one.
+An enum is a list of `NAME=NUMBER`, with `=PROTO` appended if Python reserves the name. An extension
+is a line like that of a field, after the `TYPE` of the extended message; NAME is its full name.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
     from stretto.protozero.extension import Extension
 
-# By `MODULE/PATH`: classes that were made, and what extends those and others.
+# By `MODULE/PATH`: existing classes, and extensions of existing and future classes.
 _messages: dict[str, type[Message]] = {}
 _extensions: dict[str, list[Extension[Any, Any]]] = {}
 
@@ -45,11 +42,11 @@ class Table:
     """The types of one generated module, by path (`TraceConfig.BufferConfig`).
 
     Args:
-        module: its name.
+        module: name of the module.
         messages: the fields of each message.
         enums: the values of each enum.
-        extensions: the extensions that it declares.
-        public: modules whose types it has too, as its schema imports them publicly.
+        extensions: the declared extensions.
+        public: modules that the schema imports publicly: their types are attributes of this module.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class Table:
             self._extensions[path] = self._extension(line)
 
     def attribute(self, name: str) -> Any:
-        """The module's `__getattr__`."""
+        """Return an attribute of the module: its `__getattr__`."""
         made = self._attribute(name)
         setattr(sys.modules[self._module], name, made)
         return made
@@ -90,7 +87,7 @@ class Table:
         raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
 
     def names(self) -> list[str]:
-        """The module's `__dir__`, and its `__all__` when `import *` wants one."""
+        """Return the module's public names: its `__dir__`, and its `__all__` for `import *`."""
         own = (*self._messages, *self._enums, *self._extensions)
         names = [name for name in own if "." not in name]
         names += [name for name in vars(sys.modules[self._module]) if _is_constant(name)]
@@ -100,11 +97,11 @@ class Table:
         return list(dict.fromkeys(names))
 
     def find(self, path: str) -> Any:
-        """The class of a message or enum."""
+        """Return the class of a message or enum."""
         made = self._types.get(path)
         if made is None:
             made = self._make_message(path) if path in self._messages else self._make_enum(path)
-            # Of two threads that made it at once, both use the first one's.
+            # If two threads create the class at the same time, both use the first one.
             made = self._types.setdefault(path, made)
             if issubclass(made, Message):
                 _extend(f"{self._module}/{path}", made)
@@ -151,7 +148,7 @@ class Table:
         ]
 
     def _extension(self, line: str) -> Extension[Any, Any]:
-        # Loads `typing`, which modules without extensions needn't.
+        # This import loads `typing`, which modules without extensions don't need.
         from stretto.protozero.extension import Extension
 
         extendee, _, line = line.partition(" ")
@@ -161,7 +158,7 @@ class Table:
         made: Extension[Any, Any] = Extension(
             name, extendee, self._field(message, f"[{name}] {rest}")
         )
-        # Noted first: another thread may be making the class.
+        # Registered first: another thread may be creating the class.
         _extensions.setdefault(extendee, []).append(made)
         if extendee in _messages:
             try:
@@ -232,7 +229,7 @@ def _unescaped(text: str) -> str:
 
 
 def json_name(name: str) -> str:
-    """The name that a field has in JSON unless its schema gives another."""
+    """Return the standard JSON name of a field."""
     if name.startswith("["):
         return name
     parts = name.split("_")
@@ -240,25 +237,25 @@ def json_name(name: str) -> str:
 
 
 def _is_constant(name: str) -> bool:
-    """Of a generated module: what it knows of the methods of its services."""
+    """Return whether a name is that of a service's method ids or trace categories."""
     return name.endswith(("_METHODS", "_TRACE")) and not name.startswith("_")
 
 
 def _extend(name: str, message: type[Message]) -> None:
-    """Note that a class was made, and give it its extensions so far."""
+    """Register a new class, and add the extensions that are registered for it."""
     _messages[name] = message
     for extension in _extensions.get(name, ()):
         message.LAYOUT.add_extension(extension)
 
 
 def _constants(enum: str) -> dict[str, int]:
-    """The values of an enum by their Python names."""
+    """Return the values of an enum by their Python names."""
     parts = (entry.split("=") for entry in enum.split())
     return {part[0]: int(part[1]) for part in parts}
 
 
 class _Lazy:
-    """A class attribute that is made when it is first read."""
+    """A class attribute that is created when it is first read."""
 
     __slots__ = ("_make", "_name")
 

@@ -1,19 +1,18 @@
-"""The text form of messages, as in .pbtxt files: `trace --txt`, `convert`.
+"""The text format of messages, as in .pbtxt files: `trace --txt`, `convert`.
 
     config = parse_text("duration_ms: 500  buffers { size_kb: 1024 }", TraceConfig)
     print(format_text(config))
 
-The dialect that is read is Perfetto's, a part of protobuf's: `field: value` or
-`field { … }`, the colon may be left out, comments from `#`, one `;` behind a
-value or message; strings in double quotes, several in a row are one; numbers of
-decimal digits; `true` and `false`; enum values by name; extensions as
-`[package.name]`. There are no lists, commas, `<>`, single quotes, hexadecimal
-numbers and exponents. Integers are cut to their width, negative ones wrap, and
-an integer ends at a decimal point, all as in Perfetto. What every text of that
-dialect lacks is read nevertheless: `inf`, `-inf` and `nan`.
+The parser accepts Perfetto's dialect, a part of protobuf's: `field: value` or `field { … }`; an
+optional colon; comments from `#`; an optional `;` after a value or message; strings in double
+quotes, of which consecutive ones are joined; decimal numbers; `true` and `false`; enum values by
+name; extensions as `[package.name]`. Lists, commas, `<>`, single quotes, hexadecimal numbers and
+exponents are not supported. Integers are truncated to their width, negative ones wrap around, and
+an integer ends at a decimal point, as in Perfetto. In addition `inf`, `-inf` and `nan` are
+accepted.
 
-What is written can be read again, here and by google.protobuf. What the dialect
-can't say stands in a comment: unknown fields, enum values without a name.
+The output can be parsed again, also by google.protobuf. Unknown fields, and enum values without
+a name, can't be expressed in the dialect: they are written as comments.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = ["TextFormatError", "format_text", "parse_text"]
 
 
 def format_text(message: Message, indent: int = 0) -> str:
-    """Write a message in its text form, each line behind `indent` spaces."""
+    """Format a message as text, each line indented by `indent` spaces."""
     return "".join(f"{line}\n" for line in _lines(message, " " * indent))
 
 
@@ -79,7 +78,7 @@ def _value_lines(name: str, codec: Codec, value: Any, indent: str) -> Iterator[s
         yield f"{indent}}}"
         return
     shown = _shown(codec, value)
-    # An enum value without a name.
+    # An enum value without a name can't be parsed again: write a comment.
     comment = "# " if codec.kind == "enum" and shown.lstrip("-").isdigit() else ""
     yield f"{indent}{comment}{name}: {shown}"
 
@@ -97,5 +96,5 @@ def _shown(codec: Codec, value: Any) -> str:
         return str(value)
     if not math.isfinite(value):
         return str(value)
-    # Without an exponent, which the dialect has not.
+    # The dialect doesn't support exponents.
     return format(Decimal(shortest_float(value) if codec.kind == "float" else repr(value)), "f")

@@ -1,9 +1,9 @@
-r"""Strings of the text form: bytes as they stand between double quotes, and back.
+r"""String literals of the text format: escape bytes and unescape literals.
 
     escape(b"\n\xff", text=False)      # "\n\377", with the quotes
     unescape(r"\n\377")                # b"\n\xff"
 
-Both work on the string as a whole: a literal of megabytes costs a few copies of itself.
+Both process the string as a whole: a literal of megabytes needs memory for a few copies.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ _OCTAL = re.compile(rb"\\[0-7]{3}")
 
 
 def escape(data: bytes, *, text: bool) -> str:
-    """A literal that stands for bytes; as `text`, characters beyond ASCII stay as they are."""
+    """Return a literal for bytes; with `text`, non-ASCII characters are not escaped."""
     if text:
         return _escaped(data.decode("utf-8", "surrogateescape"), _TEXT)
     return _escaped(data.decode("latin-1"), _BYTES)
 
 
 def _escaped(text: str, escapes: dict[str, str]) -> str:
-    """Joined slice by slice: the list of a long literal's characters would be eight times it."""
+    """Escape in slices: a list of all characters needs eight times the memory of the text."""
     starts = range(0, len(text), _SLICE_CHARS)
     slices = (text[at : at + _SLICE_CHARS] for at in starts)
     return "".join(('"', *("".join(map(escapes.__getitem__, each)) for each in slices), '"'))
 
 
 def unescape(literal: str) -> bytes:
-    """The bytes that stand between two quotes.
+    """Decode the content of a literal, without its quotes.
 
     Raises:
-        ValueError: an escape is unknown, or no number of three octal digits up to 377.
+        ValueError: an escape is unknown, or isn't a number of three octal digits up to 377.
     """
     data = literal.encode("utf-8", "surrogateescape")
     if b"\\" not in data:
         return data
-    # Without pairs of backslashes, each one begins an escape.
+    # After this, each backslash begins an escape.
     data = data.replace(_BACKSLASHES, _OCTAL_BACKSLASH)
     wrong = _WRONG_ESCAPE.search(data)
     if wrong is not None:
         raise ValueError(_complaint(data, wrong.start()))
-    # Python has the same escapes, but for this one.
+    # Python supports the same escapes, except this one.
     return data.replace(rb"\?", b"?").decode("unicode_escape").encode("latin-1")
 
 
@@ -60,7 +60,7 @@ def _complaint(data: bytes, at: int) -> str:
 
 
 class _TextEscapes(dict[str, str]):
-    """What characters become: ASCII is looked up, anything else is worked out."""
+    """Escapes by character: a dict for ASCII, computed for other characters."""
 
     def __missing__(self, char: str) -> str:
         return char if char.isprintable() else _octal(char.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""Reader of the text form; what it understands is described in `text_format`."""
+"""Parser of the text format that `text_format` describes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ _INTEGER = re.compile(r"-?[0-9]+")
 def parse_text(
     text: str, message_class: type[M], name: str = "-", *, allow_unknown_fields: bool = False
 ) -> M:
-    """Read a message from its text form.
+    """Parse a message from text.
 
     Args:
         text: the text.
         message_class: a generated class.
-        name: of the file, for errors.
-        allow_unknown_fields: drop fields and enum values that the schema doesn't
-            know, instead of refusing the text.
+        name: name of the file, for errors.
+        allow_unknown_fields: ignore unknown fields and enum values instead of refusing the text.
 
     Raises:
-        TextFormatError: with every place in the text that is wrong.
+        TextFormatError: the text is malformed; the message lists all errors.
     """
     message = message_class()
     source = TextSource(text, name)
@@ -53,7 +52,7 @@ def parse_text(
 
 
 class _Scope:
-    """A message between its braces. One that is skipped has no fields to ask for."""
+    """An open message, between its braces."""
 
     def __init__(self, message: Message) -> None:
         self.name = message.LAYOUT.name
@@ -68,11 +67,11 @@ class _Scope:
         return "" if name.startswith("[") else self._layout.advice(name)
 
     def end(self) -> None:
-        """The closing brace."""
+        """Handle the closing brace."""
 
 
 class _EntryScope(_Scope):
-    """An entry of a map, which looks like a message of key and value."""
+    """An open entry of a map: its text is that of a message with key and value."""
 
     def __init__(self, field: MapField, target: dict[Any, Any]) -> None:
         super().__init__(Message())
@@ -91,7 +90,7 @@ class _EntryScope(_Scope):
 
 
 class _Parser:
-    """Goes through the text with a stack of open messages; None is one that is skipped."""
+    """Parses the text with a stack of open messages; None stands for a skipped message."""
 
     def __init__(self, source: TextSource, message: Message, lossy: bool) -> None:
         self._source = source
@@ -132,7 +131,7 @@ class _Parser:
             scope.end()
 
     def _value(self, name: str, span: Span) -> bool:
-        """Take what follows a key. True unless a message began: a `;` may follow."""
+        """Parse the value after a key; return whether a `;` may follow: not after `{`."""
         source = self._source
         source.skip_blanks()
         source.take(":")
@@ -157,8 +156,8 @@ class _Parser:
         scope = self._scopes[-1]
         field = self._field(name, span)
         if scope is None or field is None:
-            # Skipped whole, if an unknown field may be: else there is an error already,
-            # and those inside of it would be noise.
+            # If unknown fields are allowed, skip the whole message. Otherwise the error is
+            # reported already: stop, because the message's fields would only add more.
             if not self._lossy:
                 raise Stop
             self._scopes.append(None)
@@ -226,7 +225,7 @@ class _Parser:
             self._source.error(f"{field.path} has no value {quoted(word)}; it has {known}", at)
 
     def _field(self, name: str, span: Span) -> Field | None:
-        """The field of a key; None, perhaps after an error, if its value is not wanted."""
+        """Return the field of a key; None if its value is skipped, perhaps after an error."""
         scope = self._scopes[-1]
         if scope is None:
             return None
@@ -261,7 +260,7 @@ class _Parser:
 
 
 def _integer(digits: str, bits: int, signed: bool) -> int:
-    """The digits at the beginning, as 64 bits that are cut to their width."""
+    """Parse the leading digits as a 64-bit integer, truncated to `bits`."""
     match = _INTEGER.match(digits)
     if match is None:
         raise ValueError(digits)

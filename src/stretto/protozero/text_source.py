@@ -1,7 +1,7 @@
-"""Text in the form of .pbtxt files: its tokens, and errors that show where they are.
+"""Tokens of the text format, and errors that show their position.
 
-An error has three lines: position and complaint, the line of the text, and a
-guide that points at the token ::
+An error has three lines: position and message, the line of the text, and a marker below the
+token ::
 
     config.pbtxt:2:12 error: "duration_ms" wants a uint32, not 'soon'
       duration_ms: soon
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Span: TypeAlias = tuple[int, int]
-    """Where a token begins and ends."""
+    """Start and end of a token, in characters."""
 
-# What may be long repeats without a way back (`++`, `*+`): the way back needs memory.
+# Possessive repeats (`++`, `*+`), because backtracking over long text needs memory.
 _BLANK = re.compile(r"(?:[ \t\n\v\f\r]++|#[^\n]*+)*+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXTENSION = re.compile(r"\[([A-Za-z0-9_.]*)\]")
@@ -33,21 +33,21 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _VALUE_ENDS = frozenset(" \t\n\v\f\r;#}")
 
 MAX_ERRORS = 100
-"""Then reading ends: a text that is something else has one in every line."""
+"""Parsing stops after this number: a text in another format has an error in every line."""
 _SHOWN_CHARS = 2000
-"""Of a long line, on both sides of an error."""
+"""Characters shown of a long line, on each side of an error."""
 
 
 class TextFormatError(ConfigError):
-    """A text form is malformed; the message shows every place."""
+    """A text is malformed; the message lists all errors."""
 
 
-class Stop(Exception):  # noqa: N818 – it ends the reading, and is no error itself
-    """After this error the rest of the text can't be understood."""
+class Stop(Exception):  # noqa: N818 – it stops the parser, and is not an error itself
+    """The rest of the text can't be parsed after an error."""
 
 
 class TextSource:
-    """A text that is read front to back, and the errors found in it."""
+    """A text with the position of the parser, and the errors found so far."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -56,19 +56,19 @@ class TextSource:
         self._name = name
 
     def skip_blanks(self) -> str:
-        """Go past spaces and comments; returns the character there, empty at the end."""
+        """Skip spaces and comments; return the next character, empty at the end."""
         match = _BLANK.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def take(self, mark: str) -> bool:
-        """Go past a character if it is the next one."""
+        """Skip a character if it is the next one; return whether it was."""
         found = self.text.startswith(mark, self.pos)
         self.pos += found
         return found
 
     def take_key(self) -> tuple[str, Span] | None:
-        """A field's name, an extension's in brackets, or None if there is none here."""
+        """Return the name of a field, or an extension in brackets; None if there is none."""
         match = _WORD.match(self.text, self.pos) or _EXTENSION.match(self.text, self.pos)
         if match is None:
             return None
@@ -84,8 +84,11 @@ class TextSource:
         return self._take_value(_NUMBER)
 
     def take_string(self) -> tuple[Span, Span] | None:
-        """Where the literals are that follow each other, and what is in the first one; None if
-        there is no string here."""
+        """Skip consecutive string literals.
+
+        Returns:
+            (span of all literals, span of the first one's content); None if there is no string.
+        """
         begin = self.pos
         first: Span | None = None
         while self.text.startswith('"', self.pos):
@@ -99,10 +102,10 @@ class TextSource:
         return ((begin, self.pos), first) if first else None
 
     def string(self, span: Span) -> bytes:
-        """The string that literals make together.
+        """Join and decode the string literals in a span.
 
         Raises:
-            ValueError: one has an escape that there isn't.
+            ValueError: a literal has an unknown escape.
         """
         data, (pos, end) = bytearray(), span
         while (match := _STRING.match(self.text, pos, end)) is not None:
@@ -121,21 +124,21 @@ class TextSource:
         return match[0], match.span()
 
     def unexpected(self) -> Stop:
-        """Complain of the character here."""
+        """Add an error about the next character; return the exception to raise."""
         if self.pos >= len(self.text):
             return self.stop("the text ends within a field", (self.pos, self.pos))
         return self.stop(f"unexpected character {self.text[self.pos]!r}", (self.pos, self.pos + 1))
 
     def stop(self, complaint: str, span: Span) -> Stop:
-        """Note an error, and give what to raise."""
+        """Add an error; return the exception to raise."""
         self.error(complaint, span)
         return Stop()
 
     def error(self, complaint: str, span: Span) -> None:
-        """Note an error and go on.
+        """Add an error.
 
         Raises:
-            Stop: there are too many.
+            Stop: there are too many errors.
         """
         start, end = span
         begin = self.text.rfind("\n", 0, start) + 1

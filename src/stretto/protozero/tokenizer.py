@@ -1,6 +1,6 @@
-"""Split a stream of messages that arrives in pieces.
+"""Splits a stream into messages; the stream may arrive in pieces of any size.
 
-A trace is a repeated field of packets. Pieces of it may end anywhere ::
+A trace is a repeated field of packets ::
 
     tokenizer = Tokenizer(marker=SYNC_MARKER)
     for piece in pieces:
@@ -8,18 +8,17 @@ A trace is a repeated field of packets. Pieces of it may end anywhere ::
     for packet in tokenizer.end(): ...
     if tokenizer.errors: ...  # bytes_skipped were damaged
 
-What an iteration gives is chosen by `make`: bytes by default, a row of values
-from a `Selector`, or what any other callable makes of the bytes ::
+`make` converts the bytes of each message: to bytes by default, to a tuple of values with a
+`Selector`, or with any other callable ::
 
     rows = Tokenizer(select(TracePacket, "timestamp", "track_event.type"))
     for timestamp, kind in rows.append(trace): ...
 
-The bytes of a message that lies whole in a piece are read where they lie.
-Fields of other numbers are skipped.
+A message that is complete within a piece is not copied. Fields with other numbers are skipped.
 
-Recovery: Perfetto's service ends a packet with a marker of 16 bytes now and
-then. After something that can't be parsed, or a message above `max_size`,
-reading goes on behind the next marker; without a marker it is over.
+Recovery: Perfetto's service regularly ends a packet with a marker of 16 bytes. After malformed
+data, or a message above `max_size`, reading continues after the next marker; without a marker it
+stops.
 """
 
 from __future__ import annotations

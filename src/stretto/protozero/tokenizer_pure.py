@@ -1,4 +1,4 @@
-"""What `stretto.protozero.tokenizer` needs of the native core, in Python."""
+"""Implements the native class of `stretto.protozero.tokenizer` in Python."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MAX_VARINT = 10
 
 
 class _CutError(Exception):
-    """More bytes are needed."""
+    """The data ends within a field."""
 
 
 class Tokenizer:
-    """Splits a stream of messages that arrives in pieces."""
+    """Splits a stream into messages; see `stretto.protozero.tokenizer`."""
 
     __slots__ = (
         "_data",
@@ -51,7 +51,7 @@ class Tokenizer:
         self.bytes_skipped = 0
 
     def append(self, data: bytes | bytearray | memoryview) -> Self:
-        """Give it the next piece; returns itself."""
+        """Append a piece of the stream; return self, which iterates over complete messages."""
         if self._ended:
             raise LocalProtocolError("the stream has ended: make a new Tokenizer")
         self._data = self._data[self._pos :] + bytes(data)
@@ -59,7 +59,7 @@ class Tokenizer:
         return self
 
     def end(self) -> Self:
-        """Say that no more is to come; returns itself, for what can be recovered only now."""
+        """End the stream; return self, which iterates over messages that are recovered only now."""
         self._ended = True
         return self
 
@@ -68,7 +68,7 @@ class Tokenizer:
         return len(self._data) - self._pos
 
     def count(self) -> int:
-        """Go through the messages that are there, and count them."""
+        """Consume the complete messages and return their number."""
         make, self._make = self._make, len
         try:
             return sum(1 for _ in self)
@@ -100,7 +100,7 @@ class Tokenizer:
     def _find_marker(self) -> bool:
         found = self._data.find(self._marker, self._pos) if self._marker else -1
         self._lost = found < 0
-        # The last bytes may be the beginning of the marker.
+        # The last bytes may be the start of a marker.
         kept = max(len(self._marker) - 1, 0) if not self._ended else 0
         after = found + len(self._marker) if found >= 0 else max(self._pos, len(self._data) - kept)
         self.bytes_skipped += after - self._pos
@@ -108,7 +108,7 @@ class Tokenizer:
         return not self._lost
 
     def _measure(self, begin: int) -> tuple[bytes | None, int]:
-        """The message at a position, None for another field, and the position behind it."""
+        """Return the message at a position (None for another field) and the next position."""
         key, pos = self._varint(begin)
         number, wire_type = key >> 3 & 0xFFFFFFFF, key & 7
         if number == 0 or wire_type not in (VARINT, FIXED64, DELIMITED, FIXED32):

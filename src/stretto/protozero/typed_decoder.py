@@ -1,21 +1,20 @@
-"""Typed decoders: the fields of one encoded message by name, read where they lie.
+"""Typed decoders: read the fields of an encoded message by name, without copying.
 
-Generated messages have a `Decoder` beside their `Writer` ::
+Generated messages have a `Decoder` class ::
 
     packet = TracePacket.Decoder(data)
     if "timestamp" in packet:
         packet.timestamp
-    packet.track_event.name      # nested ones are decoders too, None if absent
-    packet[8]                    # the field numbered 8, as it stands on the wire
+    packet.track_event.name      # nested messages are decoders; None if absent
+    packet[8]                    # the field with number 8, as a DecodedField
 
-Making one goes through the fields once and remembers the last of each number; a
-value is converted when it is asked for, and a repeated field looked for again.
+The constructor scans the fields once and stores the last field of each number. Values are
+converted on access; repeated fields are searched on access.
 
-The rules are those of Perfetto's decoders: of a singular field the last
-occurrence counts (messages aren't merged), repeated ones give a list in the
-order of the wire, packed or not, and fields that the schema doesn't know are
-skipped. Bytes are views of the input, enum values plain integers. What is
-malformed ends the message: `bytes_left` is then not 0.
+The rules are those of Perfetto's decoders: the last occurrence of a singular field is used
+(messages are not merged), repeated fields are lists in the order of the encoded message, packed or
+not, and unknown fields are skipped. Bytes are views of the input, enum values are plain integers.
+Decoding stops at malformed data: `bytes_left` is then not 0.
 """
 
 from __future__ import annotations
@@ -56,23 +55,23 @@ _PACKED = {VARINT: "packed_varints", FIXED32: "packed_fixed32", FIXED64: "packed
 
 
 class TypedDecoder(IndexedMessage):
-    """Root of all generated decoders; `data` must stay as it is while one is used."""
+    """Base class of all generated decoders; `data` must not change while one is used."""
 
     __slots__ = ()
 
     LAYOUT: ClassVar[Layout]
 
     def __getitem__(self, key: int | Extension[Any, Any]) -> Any:
-        """The last field with a number as it stands on the wire, or None; or an extension's value.
+        """Return the last field with this number as a DecodedField, or the value of an extension.
 
-        The fields of a number need not be of its schema's wire type.
+        None if there is no field with the number. Its wire type may differ from the schema's.
         """
         if isinstance(key, int):
             return self._last(key)
         return _getter(self.LAYOUT.extension(key))(self)
 
     def __contains__(self, key: str | int | Extension[Any, Any]) -> bool:
-        """Whether a field was there, by its name, its number, or its extension."""
+        """Return whether a field is present, by its name, its number or its extension."""
         if not isinstance(key, int):
             layout = self.LAYOUT
             field = layout.field(key) if isinstance(key, str) else layout.extension(key)
@@ -85,7 +84,7 @@ class TypedDecoder(IndexedMessage):
 
 
 def decoder_class(layout: Layout, module: str) -> type[TypedDecoder]:
-    """Make the decoder of a message class."""
+    """Create the decoder of a message class."""
     namespace: dict[str, Any] = {
         "__slots__": (),
         "__module__": module,
@@ -105,7 +104,7 @@ def _singular(field: Field) -> DecoderField:
 
 
 def _getter(field: Field) -> Callable[[TypedDecoder], Any]:
-    """What reads a field of a decoder that no DecoderField does: several, or an extension."""
+    """Return a function that reads a repeated field, a map or an extension."""
     number, codec = field.number, field.codec
     convert = _converter(codec)
 
@@ -127,7 +126,7 @@ def _getter(field: Field) -> Callable[[TypedDecoder], Any]:
 
 
 def _converter(codec: Codec) -> Callable[[DecodedField], Any]:
-    """What makes a value of a field as it stands on the wire."""
+    """Return a function that converts a DecodedField to a value."""
     if isinstance(codec, MessageCodec):
         return lambda raw: codec.message_class.Decoder(raw.data)
     if codec.kind == "bytes":
@@ -139,10 +138,10 @@ def _converter(codec: Codec) -> Callable[[DecodedField], Any]:
 def _elements(
     codec: Codec, convert: Callable[[DecodedField], Any], raw: DecodedField
 ) -> Iterator[Any]:
-    """The values of a repeated field, one or those that are packed.
+    """Yield the values of one occurrence of a repeated field, packed or not.
 
     Raises:
-        DecodeError: after the last whole one, if an element is cut off.
+        DecodeError: the last element of a packed field is incomplete.
     """
     if raw.wire_type != DELIMITED or codec.wire_type == DELIMITED:
         yield convert(raw)

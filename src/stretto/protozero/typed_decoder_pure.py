@@ -1,4 +1,4 @@
-"""What `stretto.protozero.typed_decoder` needs of the native core, in Python."""
+"""Implements the native classes of `stretto.protozero.typed_decoder` in Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IndexedMessage:
 
 
 class DecoderField:
-    """An attribute of generated decoders: a singular field."""
+    """A descriptor for a singular field of a generated decoder."""
 
     __slots__ = ("_fallback", "_helper", "_kind", "number")
 
@@ -68,5 +68,5 @@ class DecoderField:
 
 
 def close_decoder_class(made: T, /) -> T:
-    """What makes native classes fast has no counterpart here."""
+    """Return the class unchanged; the native function prepares it for fast access."""
     return made

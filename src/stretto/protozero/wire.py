@@ -1,9 +1,8 @@
-"""Protobuf's wire encoding: varints, tags, and one field at a position.
+"""Protobuf's wire encoding: varints, tags, and single fields.
 
-A field is a tag, `field number << 3 | wire type` as a varint, and its value:
-a varint (type 0), 8 or 4 little-endian bytes (types 1 and 5), or a varint
-length and that many bytes (type 2). The types 3 and 4 (groups), 6 and 7 are
-malformed here, as they are in Perfetto.
+A field is a tag, `field number << 3 | wire type` as a varint, and its value: a varint (type 0),
+8 or 4 little-endian bytes (types 1 and 5), or a varint length and that many bytes (type 2). The
+types 3 and 4 (groups), 6 and 7 are treated as malformed, as in Perfetto.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ FIXED32 = 5
 
 SIZE_FIELD_BYTES = 4
 MAX_SIZE = 0x0FFFFFFF
-"""The largest length that four bytes of varint can hold."""
+"""The largest length that a varint of four bytes can encode."""
 
 _U64 = 0xFFFFFFFFFFFFFFFF
 _U32 = 0xFFFFFFFF
 
 
 def varint(value: int) -> bytes:
-    """Encode a value of 0 to 2**64 - 1 in as few bytes as possible."""
+    """Encode a value from 0 to 2**64 - 1 in as few bytes as possible."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -55,17 +54,17 @@ def redundant_varint(value: int) -> bytes:
 
 
 def tag(number: int, wire_type: int) -> bytes:
-    """Encode what stands before a field's value."""
+    """Encode the tag of a field."""
     return varint(number << 3 | wire_type)
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """Encode a whole field of wire type 0; negative values as 64-bit two's complement."""
+    """Encode a complete field of wire type 0; negative values as 64-bit two's complement."""
     return tag(number, VARINT) + varint(value & _U64)
 
 
 def bytes_field(number: int, data: bytes) -> bytes:
-    """Encode a whole field of wire type 2."""
+    """Encode a complete field of wire type 2."""
     return tag(number, DELIMITED) + varint(len(data)) + data
 
 
@@ -75,12 +74,12 @@ def zigzag(value: int) -> int:
 
 
 def unzigzag(value: int) -> int:
-    """Undo `zigzag`."""
+    """Invert `zigzag`."""
     return value >> 1 ^ -(value & 1)
 
 
 def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]:
-    """Read the varint at `pos`; returns its value, cut to 64 bits, and the position after it.
+    """Read the varint at `pos`; return its value, truncated to 64 bits, and the next position.
 
     Raises:
         DecodeError: it doesn't end before `end`, or within ten bytes.
@@ -98,10 +97,10 @@ def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]
 
 
 def read_value(data: bytes | memoryview, pos: int, end: int, wire_type: int) -> tuple[int, int]:
-    """Read an element of a packed field; returns it and the position after it.
+    """Read an element of a packed field; return it and the next position.
 
     Raises:
-        DecodeError: the element is cut off.
+        DecodeError: the element is truncated.
     """
     if wire_type == VARINT:
         return read_varint(data, pos, end)
@@ -115,12 +114,12 @@ def read_field(data: bytes | memoryview, pos: int, end: int) -> RawField:
     """Read the field at `pos`.
 
     Returns:
-        Field number, wire type, value, and the position after the field. The
-        value is unsigned; for a delimited field it is the position of the
-        first byte, and the bytes reach to the position after the field.
+        Field number, wire type, value, and the position after the field. The value is unsigned.
+        For a delimited field it is the position of the first byte of the content, which ends at
+        the position after the field.
 
     Raises:
-        DecodeError: the field is malformed or reaches past `end`.
+        DecodeError: the field is malformed or extends beyond `end`.
     """
     key, after = read_varint(data, pos, end)
     number, wire_type = key >> 3 & _U32, key & 7

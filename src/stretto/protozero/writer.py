@@ -1,9 +1,9 @@
-"""Append-only messages: written once, front to back, where they are to go.
+"""Append-only messages: encoded directly into their destination.
 
-For trace packets, where a value class would be made only to be thrown away.
-Generated writers have `set_x` for a singular field (and for a packed one, with
-all its values), `add_x` for an element of a repeated one. For a message these
-return its writer, which ends with the `with` block ::
+They are meant for trace packets, for which value objects would be created only to be encoded.
+Generated writers have `set_x` for a singular field (and for a packed field, with all its values)
+and `add_x` for an element of a repeated field. For a message these methods return its writer,
+which ends with the `with` block ::
 
     packet = TracePacket.Writer()
     packet.set_timestamp(now)
@@ -11,20 +11,19 @@ return its writer, which ends with the `with` block ::
         event.set_name("frame")
     data = packet.finish()
 
-A root message goes to a destination, `Writer(destination)`: by default memory
-that grows, and `finish()` returns the bytes. Others are a writable buffer, an
-object with a `write` method, and a trace writer, whose packet the message is;
-those are given everything by the end of `finalize()`, or of the `with` block.
+A root message is written to a destination, `Writer(destination)`. By default this is a growing
+buffer, and `finish()` returns the bytes. Other destinations are a writable buffer, an object with
+a `write` method, and a trace writer, for which the message is a packet. They have received the
+whole message after `finalize()`, or after the `with` block.
 
-Rules: what is written can't be read back or changed. A message has one open
-child; appending to it ends the child and everything below. Writing to an ended
-message raises LocalProtocolError under `python -X dev`; otherwise it is counted
-and does nothing, since tracing must not break what it traces.
+Rules: written data can't be read back or changed. A message has one open child; appending to the
+message ends the child and its children. Writing to an ended message raises LocalProtocolError
+under `python -X dev`; otherwise the call is counted and ignored, because tracing must not break
+the traced program.
 
-A child's length is known only at its end: four bytes are kept for it. A child
-of at most 127 bytes then moves down and gets one byte, a longer one, or one
-that began in a buffer that is full, keeps four: a redundant varint that every
-decoder reads ::
+The length of a child is known only when it ends, so four bytes are reserved for it. A child of at
+most 127 bytes is then moved, so that its length takes one byte. A longer child, or one that began
+in a buffer that is full, keeps the four bytes: a redundant varint that every decoder accepts ::
 
     tag | n | payload                   n <= 127
     tag | n+80 n+80 n+80 n | payload    seven bits each, low ones first
@@ -73,7 +72,7 @@ __all__ = ["MessageWriter", "raise_on_writer_misuse", "writer_class", "writer_mi
 
 
 def writer_class(layout: Layout, module: str) -> type[MessageWriter]:
-    """Make the writer of a message class."""
+    """Create the writer of a message class."""
     namespace: dict[str, Any] = {
         "__slots__": (),
         "__module__": module,

@@ -1,7 +1,7 @@
-"""Methods of generated writers in Python: where the native ones don't reach.
+"""Methods of generated writers in Python, for fields without a native method.
 
-They know the writer's methods by field number only, so that they do for the
-native MessageWriter as for the pure one.
+They use only the writer's methods by field number, which the native and the pure MessageWriter
+both have.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     WriterMethod: TypeAlias = tuple[str, int, str, bool, Callable[..., Any]]
-    """Method, field number, kind, whether packed, and its helper: what normalizes a value,
-    or, for a message, gives the class of its writer."""
+    """Method name, field number, kind, whether packed, and a helper function, which normalizes a
+    value or, for a message, returns the class of its writer."""
 
 
 def python_method(row: WriterMethod) -> Callable[..., Any]:
-    """Make a method from its row."""
+    """Create a method from its description."""
     _, number, kind, packed, helper = row
     if kind == "message":
         return _opener(number, helper)

@@ -1,9 +1,9 @@
-"""What `stretto.protozero.writer` needs of the native core, in Python.
+"""Implements the native classes of `stretto.protozero.writer` in Python.
 
-For interpreters without it: the same API and the same bytes, slower.
+It is used on platforms without native code: the interface and the output are the same.
 """
 
-# ruff: noqa: SLF001 — a message reads and ends its child.
+# ruff: noqa: SLF001 — a message accesses its child's attributes.
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ _misuses = 0
 
 
 def raise_on_writer_misuse(raises: bool, /) -> bool:
-    """Say whether writing to an ended message raises; returns whether it did."""
+    """Set whether writing to an ended message raises; return the previous setting."""
     global _raises
     before, _raises = _raises, bool(raises)
     return before
 
 
 def writer_misuse_count() -> int:
-    """How often ended messages were written to, since the process began."""
+    """Return the number of writes to ended messages in this process."""
     return _misuses
 
 
 class MessageWriter:
-    """A message that is being written; the methods here know field numbers only."""
+    """A message that is being written, with methods by field number."""
 
     __slots__ = ("_begin", "_child", "_destination", "_ended", "_out", "_size")
 
     def __init__(self, destination: Any = None) -> None:
-        """Start a root message."""
+        """Begin a root message."""
         if destination is not None and not hasattr(destination, "write"):
             destination = memoryview(destination).cast("B")
         self._destination = destination
@@ -67,21 +67,21 @@ class MessageWriter:
     def _start(self, out: bytearray, begin: int) -> None:
         self._out = out
         self._begin = begin
-        """Where the payload begins; 0 for a root."""
+        """Position of the payload; 0 for a root message."""
         self._child: MessageWriter | None = None
         self._ended = False
         self._size = 0
 
     @property
     def size(self) -> int:
-        """Bytes so far, without those of an open nested message."""
+        """Bytes written so far, without those of an open nested message."""
         if self._ended:
             return self._size
         child = self._child
         return (len(self._out) if child is None else child._begin) - self._begin
 
     def _open(self) -> bytearray:
-        """The buffer, ready to append to this message; another one if it has ended."""
+        """Return the buffer for appending; a temporary one if the message has ended."""
         global _misuses
         if self._ended:
             _misuses += 1
@@ -95,7 +95,7 @@ class MessageWriter:
         return self._out
 
     def append_varint(self, number: int, value: int) -> None:
-        """Append an integer as a varint: its low 64 bits."""
+        """Append the low 64 bits of an integer as a varint."""
         self._append(number, VARINT, varint(value.__index__() & 0xFFFFFFFFFFFFFFFF))
 
     def append_fixed32(self, number: int, value: int) -> None:
@@ -108,12 +108,12 @@ class MessageWriter:
         self._append(number, FIXED64, low.to_bytes(8, "little"))
 
     def append_bytes(self, number: int, data: bytes | bytearray | memoryview | str) -> None:
-        """Append bytes, a string, or a message that is encoded already."""
+        """Append bytes, a string, or an encoded message."""
         data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
         self._append(number, DELIMITED, varint(len(data)) + data)
 
     def append_raw(self, data: bytes | bytearray | memoryview) -> None:
-        """Append fields that are encoded already, tags included."""
+        """Append encoded fields, with their tags."""
         out = self._open()
         out += data
 
@@ -124,7 +124,7 @@ class MessageWriter:
         out += value
 
     def nested(self, number: int, writer: type[W], /) -> W:
-        """Open a nested message; it ends with its `with` block, or when this one goes on."""
+        """Open a nested message; it ends with its `with` block, or at the next append here."""
         _check_number(number)
         ended = self._ended
         out = self._open()
@@ -138,7 +138,7 @@ class MessageWriter:
         return child
 
     def finalize(self) -> None:
-        """End this message and those inside it. Doing so again does nothing.
+        """End this message and its children. No effect if it has ended.
 
         Raises:
             LocalProtocolError: it is too large, or doesn't fit into its destination.
@@ -155,7 +155,7 @@ class MessageWriter:
                 each._end()
 
     def _end(self) -> None:
-        """End a message without an open child."""
+        """End a message whose children have ended."""
         self._child = None
         self._size = len(self._out) - self._begin
         self._ended = True
@@ -186,10 +186,10 @@ class MessageWriter:
             raise LocalProtocolError(f"{lost} bytes of the message didn't fit into its destination")
 
     def finish(self) -> bytes:
-        """End a root message and return it.
+        """End a root message and return its bytes.
 
         Raises:
-            LocalProtocolError: it has ended before, is nested, or has another destination.
+            LocalProtocolError: it has ended already, is nested, or has another destination.
         """
         if self._begin or self._destination is not None:
             raise LocalProtocolError(
@@ -208,13 +208,13 @@ class MessageWriter:
         try:
             self.finalize()
         except Exception:
-            # The exception that ends the block is the one to tell of.
+            # An exception of the block takes precedence.
             if exc_type is None:
                 raise
 
 
 def _write_all(file: Any, data: bytes) -> None:
-    """Write until all is taken; what returns no number took all."""
+    """Write all data; a `write` that returns no number is assumed to write everything."""
     while data:
         taken = file.write(data)
         if not isinstance(taken, int):
@@ -232,5 +232,5 @@ def _check_number(number: int) -> None:
 def make_writer_class(
     name: str, methods: list[WriterMethod], namespace: dict[str, Any], /
 ) -> type[MessageWriter]:
-    """Make a subclass of MessageWriter."""
+    """Create a subclass of MessageWriter."""
     return type(name, (MessageWriter,), {row[0]: python_method(row) for row in methods} | namespace)

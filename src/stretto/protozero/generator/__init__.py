@@ -1,7 +1,7 @@
-"""From schemas to code: front ends that read schemas, emitters that write modules.
+"""Generates code from schemas: front ends read schemas, emitters write modules.
 
-`proto_parser` and `descriptor_set` make a `schema.Schema`; `python_emitter`,
-`stub_emitter` and `c_emitter` turn it into text; `plugin` lets protoc ask for
-it, `__main__` anybody. Only development needs this package: what it writes is
-checked in, and depends on `stretto.protozero` alone.
+`proto_parser` and `descriptor_set` create a `schema.Schema`; `python_emitter`, `stub_emitter` and
+`c_emitter` generate text from it. It is used through protoc by `plugin`, and directly by
+`__main__`. This package is only needed for development: the generated modules are checked in, and
+depend only on `stretto.protozero`.
 """

@@ -1,4 +1,4 @@
-"""Generate code without protoc: `python -m stretto.protozero.generator --help`."""
+"""Generates code without protoc: `python -m stretto.protozero.generator --help`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def _read(given: argparse.Namespace) -> tuple[list[File], list[str]]:
-    """The files of the schema, and the names of those to generate code for."""
+    """Return the files of the schema, and the names of those to generate code for."""
     names: list[str] = given.names
     if given.descriptor_set:
         try:
@@ -60,7 +60,7 @@ def _read(given: argparse.Namespace) -> tuple[list[File], list[str]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write what is asked for; what is wrong ends the process."""
+    """Write the generated files; exit with a message if a schema is invalid."""
     given = _arguments(arguments)
     try:
         files, names = _read(given)

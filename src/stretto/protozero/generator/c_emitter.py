@@ -50,11 +50,11 @@ _HEAD = """\
 
 
 def emit(schema: Schema, names: list[str], guard: str) -> str:
-    """Write a header with the fields and enums of messages and enums, given by full name.
+    """Return a header with the field numbers and enum values of messages and enums.
 
     Args:
-        schema: where they are defined.
-        names: those to write, each nested message on its own.
+        schema: the schema that defines them.
+        names: full names of messages and enums; nested messages are not included automatically.
         guard: the include guard.
     """
     body = _constants(schema, names)
@@ -68,14 +68,14 @@ def emit_setters(
     command: str,
     constants: list[str] | None = None,
 ) -> str:
-    """Write a header with setters.
+    """Return a header with setters.
 
     Args:
-        schema: where the messages are defined.
-        wanted: pairs of a message's full name and fields, or extensions, of it.
+        schema: the schema that defines the messages.
+        wanted: pairs of a message's full name and its fields or extensions.
         guard: the include guard.
-        command: what generates the header, for its readers.
-        constants: messages and enums to write the constants of, too.
+        command: the generating command, for a comment.
+        constants: messages and enums whose constants are included.
     """
     parts = [
         _SETTERS_HEAD.format(command=command),
@@ -101,7 +101,7 @@ def _constants(schema: Schema, names: list[str]) -> str:
 
 
 class _Header:
-    """The enums written so far, and the constants they define."""
+    """The header's text so far, and the names of its constants."""
 
     def __init__(self, schema: Schema) -> None:
         self.parts: list[str] = []

@@ -1,4 +1,4 @@
-"""The setters in C of messages: inline functions over native/core's message.h and wire.h."""
+"""Generates setters in C: inline functions that use native/core's message.h and wire.h."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from stretto.protozero.generator.schema import Field, Schema
 
-# By kind: the C type of a value, and what of it is a varint or fixed number.
+# By type: the C type of a value, and the varint expression or the fixed width in bits.
 _VARINTS = {
     "int32": ("int32_t", "(uint64_t)(int64_t)value"),
     "int64": ("int64_t", "(uint64_t)value"),
@@ -34,11 +34,11 @@ _FIXED = {
 
 
 def setters(schema: Schema, wanted: list[tuple[str, list[Field]]]) -> str:
-    """The setters of messages.
+    """Return the setters of messages.
 
     Args:
-        schema: where they are defined.
-        wanted: pairs of a message's full name and fields, or extensions, of it.
+        schema: the schema that defines the messages.
+        wanted: pairs of a message's full name and its fields or extensions.
 
     Raises:
         SchemaError: two functions would have the same name.
@@ -57,7 +57,7 @@ def setters(schema: Schema, wanted: list[tuple[str, list[Field]]]) -> str:
 
 
 def _functions(prefix: str, field: Field) -> Iterator[tuple[str, str]]:
-    """Name and text of each function of a field."""
+    """Yield the name and text of each function of a field."""
     number, kind = field.number, field.kind
     verb = "add" if field.repeated and not field.packed else "set"
     set_name = f"{prefix}_{verb}_{field.name}"

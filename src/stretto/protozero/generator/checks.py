@@ -1,8 +1,8 @@
-"""What a schema has to hold that its grammar doesn't say.
+"""Checks schemas for rules that aren't part of the grammar.
 
-protoc checks the descriptors that it makes; here is what matters of that for
-files that we read ourselves: what would otherwise be a class that loses data or
-fails when it is first used.
+protoc checks the descriptors that it creates. This module checks the .proto files that our own
+parser reads, for errors that would lead to lost data, or to a class that fails when it is first
+used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check_file(file: File, schema: Schema) -> None:
     """Check the types of a file whose names are resolved.
 
     Raises:
-        SchemaError: names the file, the message and the field.
+        SchemaError: a type is invalid; the error contains the file, the message and the field.
     """
     try:
         messages = list(walk(file.messages))

@@ -1,4 +1,4 @@
-"""From a schema to the files that are generated for it, whoever asks."""
+"""Generates all files for a schema, for the plugin of protoc and the command line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ COMMAND = "protoc-gen-stretto"
 
 @dataclass(slots=True)
 class Options:
-    """What to generate.
+    """Options of the generator.
 
     Attributes:
-        prefix: the package that the folder of the generated modules is, or nothing.
-        c: whether to write C headers too.
+        prefix: package that contains the generated modules; may be empty.
+        c: whether to write C headers, too.
     """
 
     prefix: str = ""
@@ -31,7 +31,7 @@ class Options:
 
 
 def parse_options(text: str) -> Options:
-    """Read `prefix=my.package,c`, as given by `--stretto_opt`.
+    """Parse `prefix=my.package,c`, the value of `--stretto_opt`.
 
     Raises:
         SchemaError: an option is unknown or lacks its value.
@@ -49,10 +49,10 @@ def parse_options(text: str) -> Options:
 
 
 def checked_prefix(name: str) -> str:
-    """The name of a package, or nothing.
+    """Return the name of a package, which may be empty.
 
     Raises:
-        SchemaError: it is none.
+        SchemaError: it isn't a valid package name.
     """
     if name and not _is_package(name):
         raise SchemaError(f"prefix {name[:100]!r} is no name of a package in Python: my.package")
@@ -67,12 +67,12 @@ def compile_files(files: list[File], names: list[str], options: Options) -> dict
     """Generate code.
 
     Args:
-        files: those to generate code for, and all that they import.
-        names: of those to generate code for.
-        options: what to generate.
+        files: the files to generate code for, and all their imports.
+        names: names of the files to generate code for.
+        options: options of the generator.
 
     Returns:
-        The texts by their paths.
+        The generated texts by their paths.
     """
     schema = Schema(files)
     texts = {}

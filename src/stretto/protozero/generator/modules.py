@@ -1,4 +1,4 @@
-"""How the types of a schema are spread over Python modules."""
+"""Assigns the types of a schema to Python modules."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Module:
-    """One generated module and what it defines.
+    """One generated module and its definitions.
 
-    `homes` tells, for every outermost type of all modules, which module has it.
-    `extensions` are those outside of messages, with the package of each in
-    front of its name; `public` the modules whose types count as this one's too.
+    `homes` maps the outermost types of all modules to their modules. `extensions` are those outside
+    of messages, each with its package. `public` are modules whose types this module exports, too.
     """
 
     name: str
@@ -40,37 +39,36 @@ class Module:
     public: list[str] = field(default_factory=list)
 
     def path(self, name: str) -> str:
-        """Where the class of a message or enum is in its module."""
+        """Return the path of a message or enum class in its module."""
         return type_path(self.schema.split_package(name)[1])
 
     def home(self, name: str) -> str:
-        """The module that defines a type."""
+        """Return the module that defines a type."""
         outermost = self.schema.outermost(name)
         if outermost not in self.homes:
             raise SchemaError(f"{self.name} needs {outermost}, and no module has it")
         return self.homes[outermost]
 
     def reference(self, name: str) -> str:
-        """A type as a table names it: `PATH`, or `MODULE/PATH` if it is another module's."""
+        """Return a type's name in tables: `PATH`, or `MODULE/PATH` in another module."""
         home = self.home(name)
         return self.path(name) if home == self.name else f"{home}/{self.path(name)}"
 
     def all_enums(self) -> Iterator[Enum]:
-        """The enums outside of messages, then those inside."""
+        """Yield the enums outside of messages, then those inside."""
         yield from self.enums
         for message in walk(self.messages):
             yield from message.enums
 
     def method_ids(self) -> Iterator[tuple[str, dict[str, int]]]:
-        """For each service the name of a constant, and its method ids by name."""
+        """Yield for each service the name of a constant, and its method ids by name."""
         for service in self.services:
             local = service.name.rpartition(".")[2]
             ids = {method.name: at for at, method in enumerate(service.methods, 1)}
             yield f"{constant(local)}_METHODS", ids
 
     def traced_methods(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """For each service that has any: the name of a constant, and the categories of its
-        traced methods by their names."""
+        """Yield the name of a constant and the categories by method name, per traced service."""
         for service in self.services:
             local = service.name.rpartition(".")[2]
             categories = {
@@ -82,12 +80,12 @@ class Module:
 
 
 def per_file(schema: Schema, names: list[str], prefix: str = "") -> list[Module]:
-    """One module for each file; types of protobuf's own files are in `well_known`.
+    """Return one module for each file; the types of protobuf's own files are in `well_known`.
 
     Args:
-        schema: the files and all that they import.
-        names: the files to make modules of.
-        prefix: the package that the modules lie in, or nothing.
+        schema: the files and all their imports.
+        names: names of the files to create modules for.
+        prefix: package that contains the modules; may be empty.
     """
 
     def place(name: str) -> str:
@@ -108,13 +106,12 @@ def per_file(schema: Schema, names: list[str], prefix: str = "") -> list[Module]
 
 
 def split(schema: Schema, plan: list[tuple[str, str, list[str]]]) -> list[Module]:
-    """Spread a schema over modules.
+    """Distribute a schema over modules.
 
     Args:
         schema: all types.
-        plan: for each module its name, its docstring, and the messages it is
-            for, by full name. It gets all they need that no module before it
-            has.
+        plan: for each module its name, its docstring, and the full names of its messages. The
+            types that they need are added, unless an earlier module defines them.
     """
     homes: dict[str, str] = {}
     modules = []

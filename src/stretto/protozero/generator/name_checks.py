@@ -1,7 +1,7 @@
-"""Names of a schema: they become names in Python and of files, so nothing else may be in them.
+"""Checks the names of a schema: only valid identifiers and paths are accepted.
 
-protoc writes no others, but a FileDescriptorSet may come from anybody, and our own parser takes
-any word for a name.
+The names become Python names and file names. protoc checks them, but a FileDescriptorSet may come
+from another source, and our own parser accepts any token as a name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_names(file: File) -> None:
     """Check all names of a file.
 
     Raises:
-        SchemaError: One is none.
+        SchemaError: A name is invalid.
     """
     for path in (file.name, *file.imports):
         if not _PATH.fullmatch(path):
@@ -38,7 +38,7 @@ def check_names(file: File) -> None:
 
 
 def _full_names(file: File) -> Iterator[str]:
-    """With their packages. Types that aren't resolved yet may have a dot in front."""
+    """Yield names with their packages. A type that isn't resolved may begin with a dot."""
     if file.package:
         yield file.package
     for service in file.services:
@@ -63,7 +63,7 @@ def _types_of(fields: list[Field]) -> Iterator[str]:
 
 
 def _names(file: File) -> Iterator[str]:
-    """Without their packages."""
+    """Yield names without packages."""
     for service in file.services:
         yield from (method.name for method in service.methods)
     yield from (field.name for field in file.extensions)

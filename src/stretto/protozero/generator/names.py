@@ -1,4 +1,4 @@
-"""Names of schemas as names of Python attributes, modules and C functions."""
+"""Converts names of schemas to names of Python attributes, modules and C functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from stretto.protozero.message import Message
 BUILTIN_TYPES = frozenset(
     ("int", "bool", "float", "str", "bytes", "list", "dict", "type", "memoryview")
 )
-"""What the annotations of a stub name; a field of that name would shadow it."""
+"""Names used by annotations of stubs: a field with such a name would shadow the type."""
 
 MODULE_SUFFIX = "_pbzero"
-"""As Perfetto's `.pbzero.h`."""
+"""Like Perfetto's `.pbzero.h`."""
 
 WELL_KNOWN_PACKAGE = "stretto.protozero.well_known"
 WELL_KNOWN = (
@@ -30,17 +30,17 @@ _RESERVED_TYPES = _KEYWORDS | {"annotations"}
 
 
 def attribute(name: str) -> str:
-    """The attribute of a field: its name, with `_` behind if that is taken."""
+    """Return the attribute name of a field: its name, followed by `_` if it is reserved."""
     return name + "_" if name in _RESERVED else name
 
 
 def enum_value(name: str) -> str:
-    """The constant of an enum's value."""
+    """Return the name of an enum value's constant."""
     return name + "_" if name in _RESERVED_VALUES else name
 
 
 def type_path(name: str) -> str:
-    """Where the class of a message or enum is in its module, by its name without the package."""
+    """Return the path of a class in its module from the type's name without the package."""
     outermost, *nested = name.split(".")
     if outermost in _RESERVED_TYPES:
         outermost += "_"
@@ -48,18 +48,18 @@ def type_path(name: str) -> str:
 
 
 def module_of(file: str, prefix: str = "") -> str:
-    """The module that is generated for `folder/name.proto`: `folder.name_pbzero`.
+    """Return the name of the module generated for `folder/name.proto`: `folder.name_pbzero`.
 
     Args:
-        file: its path, as other files import it.
-        prefix: the package that all generated modules lie in, or nothing.
+        file: path of the file, as other files import it.
+        prefix: package that contains all generated modules; may be empty.
     """
     path = file.removesuffix(".proto").replace("-", "_").replace("/", ".")
     return f"{prefix}.{path}{MODULE_SUFFIX}" if prefix else path + MODULE_SUFFIX
 
 
 def well_known_module(file: str) -> str:
-    """The module that Stretto has for a file that ships with protobuf, or nothing."""
+    """Return the name of the module for a file that ships with protobuf; else ""."""
     folder, _, name = file.rpartition("/")
     if folder != "google/protobuf" or name.removesuffix(".proto") not in WELL_KNOWN:
         return ""
@@ -67,6 +67,6 @@ def well_known_module(file: str) -> str:
 
 
 def constant(name: str) -> str:
-    """CamelCase and dots to UPPER_CASE."""
+    """Convert CamelCase and dots to UPPER_CASE."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return name.replace(".", "_").upper()

@@ -1,7 +1,7 @@
-"""The plugin of protoc, `protoc-gen-stretto`: found by `protoc --stretto_out=FOLDER`.
+"""The protoc plugin `protoc-gen-stretto`, which `protoc --stretto_out=FOLDER` runs.
 
-protoc gives it a CodeGeneratorRequest on its standard input, and reads a
-CodeGeneratorResponse from its output (plugin.proto):
+protoc writes a CodeGeneratorRequest to its standard input, and reads a CodeGeneratorResponse from
+its standard output (plugin.proto):
 
     request   1 file_to_generate*   2 parameter   15 proto_file*
     response  1 error   2 supported_features   15 file* { 1 name   15 content }
@@ -20,7 +20,7 @@ FEATURE_PROTO3_OPTIONAL = 1
 
 
 def respond(request: bytes) -> bytes:
-    """Answer protoc; what is wrong with a schema is an answer too."""
+    """Return the response to a request; an invalid schema is reported in the response."""
     try:
         node = Node(request)
         texts = compile_files(
@@ -36,5 +36,5 @@ def respond(request: bytes) -> bytes:
 
 
 def main() -> None:
-    """Run as protoc runs it."""
+    """Read the request from standard input and write the response to standard output."""
     sys.stdout.buffer.write(respond(sys.stdin.buffer.read()))

@@ -1,9 +1,8 @@
-"""Front end: .proto files, without protoc.
+"""Front end for .proto files, without protoc.
 
-Understands proto2 and proto3: messages, enums, oneofs, maps, extensions,
-services, imports, and the options `packed`, `default`, `json_name`, `debug_redact` and our own
-(`trace_options`). Other options are read over. Groups and edition syntax are
-errors, as everywhere here: ProtoZero has no groups.
+Supports proto2 and proto3: messages, enums, oneofs, maps, extensions, services, imports, and the
+options `packed`, `default`, `json_name`, `debug_redact` and our own (`trace_options`). Other
+options are ignored. Groups and edition syntax are errors: ProtoZero doesn't support groups.
 """
 
 from __future__ import annotations
@@ -62,27 +61,28 @@ _LETTERS = dict(zip(b"abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
 
 
 def parse(paths: list[Path], known: list[File] | None = None) -> list[File]:
-    """Read .proto files; `known` are files that they import.
+    """Parse .proto files; `known` are files that they import.
 
     Raises:
-        SchemaError: with file, line and column, for what is malformed or not supported.
+        SchemaError: a file is malformed or uses an unsupported feature; the error contains file,
+            line and column.
     """
     return parse_texts([(path.name, path.read_text("utf-8")) for path in paths], known)
 
 
 def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
-    """Read .proto files and all that they import, as protoc does.
+    """Parse .proto files and all their imports, as protoc does.
 
     Args:
-        names: as other files would import them.
-        folders: where files are looked for, the first ones first. Those that ship with
-            protobuf, and `stretto/trace_options.proto`, need be in none.
+        names: paths of the files, as other files import them.
+        folders: folders that are searched for files, in this order. Files that ship with protobuf,
+            and `stretto/trace_options.proto`, are found without them.
 
     Returns:
-        The files, each behind those that it imports.
+        The files; each one follows its imports.
 
     Raises:
-        SchemaError: as for `parse`, or a file is nowhere, or imports itself.
+        SchemaError: as in `parse`; or a file is not found, or imports itself.
     """
     parsed: dict[str, File | None] = {}
     shipped: dict[str, File] = {}
@@ -114,7 +114,7 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
 
 
 def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None) -> list[File]:
-    """As `parse`, of pairs of a name and a text."""
+    """Parse like `parse`, from pairs (name, text)."""
     return _resolved([_Parser(name, text).file() for name, text in sources], known or [])
 
 
@@ -130,7 +130,7 @@ def _resolved(files: list[File], known: list[File]) -> list[File]:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one file."""
+    """Recursive-descent parser for one file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name
@@ -245,7 +245,7 @@ class _Parser:
         self._expect("=")
         field.number = self._int()
         field.implicit = self._file.proto3 and not label and field.kind != MAP
-        # Which names are messages is known when all files are read: see _resolve.
+        # Whether a name is a message is known after all files are read: see _resolve.
         blob = field.kind in (MAP, "string", "bytes")
         field.packed = self._file.proto3 and field.repeated and not blob
         self._options(field)
@@ -291,7 +291,7 @@ class _Parser:
                 raise self._unexpected(mark)
 
     def _option_name(self) -> str:
-        """`packed`, or `(some.option).part.(extension)`."""
+        """Parse the name of an option: `packed`, or `(some.option).part.(extension)`."""
         name = ""
         while not name or self._peek()[:1] in (".", "("):
             name += self._take()
@@ -349,10 +349,10 @@ class _Parser:
         return method
 
     def _option(self, *known: str) -> str | None:
-        """The category, if this is an option of ours; those of others are read over.
+        """Parse an option; return the category if it is one of our options, None for others.
 
         Args:
-            known: Options of ours that may stand here.
+            known: Our options that are allowed here.
         """
         start, pos = self._next, self._tokens[self._next][1]
         own = None
@@ -426,7 +426,7 @@ class _Parser:
             raise self._error(f"{data!r} is not UTF-8") from None
 
     def _bytes(self) -> bytes:
-        """A string literal; several that follow each other are one."""
+        """Parse a string literal, or several consecutive ones, which are joined."""
         data = b""
         while True:
             token = self._take()
@@ -470,7 +470,7 @@ class _Parser:
 
 
 def _integer(word: str) -> int | None:
-    """A number as in C, octal behind a 0; None if it is none."""
+    """Parse an integer as in C, where a leading 0 means octal; None if invalid."""
     match = _INTEGER.fullmatch(word)
     return match and int(word, 8 if match["octal"] else 0)
 
@@ -483,7 +483,7 @@ def _set_type(field: Field, word: str) -> None:
 
 
 def _resolve(file: File, schema: Schema) -> None:
-    """Replace the names of types by full ones, and learn which are enums."""
+    """Replace type names by full names, and distinguish enums from messages."""
     for extension in file.extensions:
         _resolve_field(extension, file.package, schema)
     for message in walk(file.messages):

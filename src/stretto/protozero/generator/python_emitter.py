@@ -1,4 +1,4 @@
-"""Emitter: the module of tables that `stretto.protozero.table` makes classes from."""
+"""Emitter: the Python module with the tables that `stretto.protozero.table` reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __dir__ = _table.names
 
 
 def emit(module: Module, command: str) -> str:
-    """Write a module; `command` is what generates it, for its readers."""
+    """Return a module; `command` is the generating command, for its docstring."""
     messages = [_message(message, module) for message in walk(module.messages)]
     enums = [_enum(enum, module) for enum in module.all_enums()]
     extensions = [*_extensions(module)]
@@ -122,7 +122,7 @@ def _description(field: Field, module: Module) -> str:
 
 
 def _default(field: Field, module: Module) -> str:
-    """The default where it isn't 0, "" or the like: an enum's is its first value."""
+    """Return the default value unless it is 0, "" or the like; for an enum, its first value."""
     if field.kind == ENUM and not field.default and not field.repeated:
         name, value = module.schema.enums[field.type_name].values[0]
         return name if value else ""
@@ -140,7 +140,7 @@ def _kind(field: Field, module: Module) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape for a line of the table, and once more for the literal it stands in."""
+    """Escape text for a line of a table, and for the string literal that contains it."""
     escaped = text.encode("unicode_escape").decode("ascii").replace(" ", "\\x20")
     return escaped.replace("\\", "\\\\").replace('"', '\\"')
 

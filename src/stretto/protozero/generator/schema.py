@@ -1,4 +1,4 @@
-"""What a schema says, whatever it was read from: the model between front ends and emitters."""
+"""The schema model: created by front ends, used by emitters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MESSAGE = "message"
 ENUM = "enum"
 MAP = "map"
-# FieldDescriptorProto.Type, by number; groups are not supported.
+# Names of FieldDescriptorProto.Type by number; groups are not supported.
 KINDS = (
     *("", "double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string"),
     *("group", MESSAGE, "bytes", "uint32", ENUM, "sfixed32", "sfixed64", "sint32", "sint64"),
@@ -22,15 +22,15 @@ SCALARS = frozenset(KINDS) - {"", "group", MESSAGE, ENUM}
 
 
 class SchemaError(ConfigError):
-    """A schema is malformed, or names what doesn't exist."""
+    """A schema is malformed, or refers to a missing type."""
 
 
 @dataclass(slots=True)
 class Field:
     """A field, or an extension of the message `extendee`.
 
-    `type_name` is the full name of its message or enum. The default of bytes is
-    a string of characters below 256. `json_name` is empty where it is the usual.
+    `type_name` is the full name of its message or enum. The default value of a bytes field is a
+    string of characters below 256. `json_name` is empty if the JSON name is the standard one.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Field:
 
 @dataclass(slots=True)
 class Enum:
-    """An enumeration; two names may share a value."""
+    """An enumeration; several names may have the same value."""
 
     name: str
     values: list[tuple[str, int]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Enum:
 
 @dataclass(slots=True)
 class Message:
-    """A message with its fields in the order of their declaration."""
+    """A message with its fields in the order of declaration."""
 
     name: str
     fields: list[Field] = field(default_factory=list)
@@ -71,15 +71,15 @@ class Message:
 TRACE = "stretto.trace"
 TRACE_ALL = "stretto.trace_all"
 TRACE_NUMBER = 50935
-"""The options of `stretto/trace_options.proto`. The service's has a name and the number of its own,
-for protoc's sake; our parser takes `(stretto.trace)` there, too."""
+"""The options of `stretto/trace_options.proto`. protoc requires different names for the options of
+services and methods; our parser accepts `(stretto.trace)` for services, too."""
 
 
 @dataclass(slots=True)
 class Method:
-    """A method of a service; `streaming` if it gives several replies.
+    """A method of a service; `streaming` if it sends several replies.
 
-    `trace` is its option `(stretto.trace)`, a category; None if it has none of its own.
+    `trace` is the category in its option `(stretto.trace)`; None without the option.
     """
 
     name: str
@@ -91,9 +91,9 @@ class Method:
 
 @dataclass(slots=True)
 class Service:
-    """A service; a method's id on the wire is its position, from 1.
+    """A service; the id of a method on the wire is its position, counted from 1.
 
-    `trace` is the category of the methods that don't say otherwise; "": they aren't traced.
+    `trace` is the category of methods without their own category; "" if they aren't traced.
     """
 
     name: str
@@ -103,11 +103,11 @@ class Service:
 
 @dataclass(slots=True)
 class File:
-    """One .proto file. All names in it are full: with the package, without a leading dot.
+    """One .proto file. Names are full names: with the package, without a leading dot.
 
-    Exceptions are the names of fields and extensions. `public` are those of the
-    `imports` whose types count as this file's too. `trace_option_at` is where the
-    first option of ours stands, as errors say it; "" if there is none.
+    Only the names of fields and extensions are without the package. `public` are the `imports`
+    whose types are also types of this file. `trace_option_at` is the position of the first option
+    of ours, for error messages; "" if there is none.
     """
 
     name: str = ""
@@ -122,12 +122,12 @@ class File:
     trace_option_at: str = field(default="", compare=False)
 
     def type_names(self) -> list[str]:
-        """Messages and enums that nothing encloses."""
+        """Return the names of messages and enums that aren't nested."""
         return [message.name for message in self.messages] + [enum.name for enum in self.enums]
 
 
 class Schema:
-    """All types of some files, by full name."""
+    """All types of several files, by full name."""
 
     def __init__(self, files: list[File]) -> None:
         self.files = files
@@ -140,7 +140,7 @@ class Schema:
                 self.enums.update((enum.name, enum) for enum in message.enums)
 
     def closure(self, roots: list[str]) -> set[str]:
-        """The outermost types that the messages `roots` need, themselves included."""
+        """Return the outermost types that the messages `roots` need, including themselves."""
         found: set[str] = set()
         waiting = [self.outermost(name) for name in roots]
         while waiting:
@@ -153,7 +153,7 @@ class Schema:
         return found
 
     def outermost(self, name: str) -> str:
-        """The name of the type that encloses `name` and is enclosed by none."""
+        """Return the name of the outermost type that contains `name`."""
         parent = name.rpartition(".")[0]
         while parent in self.messages:
             name, parent = parent, parent.rpartition(".")[0]
@@ -162,7 +162,7 @@ class Schema:
         return name
 
     def split_package(self, name: str) -> tuple[str, str]:
-        """A full name as package and name within it."""
+        """Split a full name into the package and the name within it."""
         package = self.outermost(name).rpartition(".")[0]
         return package, name[len(package) + 1 :] if package else name
 
@@ -175,7 +175,7 @@ class Schema:
 
 
 def walk(messages: list[Message]) -> Iterator[Message]:
-    """Go through messages and everything nested in them, outer ones first."""
+    """Yield messages and all nested messages, outer ones first."""
     for message in messages:
         yield message
         yield from walk(message.messages)

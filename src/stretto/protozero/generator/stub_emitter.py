@@ -39,7 +39,7 @@ _TYPES = {"string": "str", "bytes": "bytes", "bool": "bool", "float": "float", "
 
 
 def emit(module: Module, command: str) -> str:
-    """Write a stub; `command` is what generates it, for its readers."""
+    """Return a stub; `command` is the generating command, for its docstring."""
     return _Stub(module).text(command)
 
 
@@ -67,7 +67,7 @@ class _Stub:
         return _HEAD.format(doc=self._module.doc, command=command, imports=imports) + body
 
     def _imports(self, body: str) -> str:
-        """Those that the body needs."""
+        """Return the imports that the body needs."""
         lines = [
             line
             for line in _IMPORTS.splitlines()
@@ -82,7 +82,7 @@ class _Stub:
         return "\n".join(lines) + "\n"
 
     def _public_imports(self) -> str:
-        """What the module has of others, under its own name."""
+        """Return the imports of modules whose types this module exports."""
         return "".join(f"from {home} import *\n" for home in self._module.public)
 
     def _add(self, line: str) -> None:

@@ -1,10 +1,10 @@
 """Our options in .proto files: `stretto/trace_options.proto`.
 
-    option (stretto.trace_all) = "CATEGORY";    of a service; our parser takes (stretto.trace), too
-    option (stretto.trace) = "CATEGORY";        of a method
+    option (stretto.trace_all) = "CATEGORY";    for a service; our parser accepts (stretto.trace)
+    option (stretto.trace) = "CATEGORY";        for a method
 
-Options of others are none of our business, but one that is ours and misspelled, misplaced or not
-imported would mean that what somebody wants to see is never traced: it is an error, as to protoc.
+Other options are ignored. If one of our options is misspelled, misplaced or not imported, that is
+an error, as with protoc: otherwise methods would silently not be traced.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PACKAGE = "stretto"
 
 
 def own_option(name: str, package: str) -> str | None:
-    """The full name of an option of ours, known or not.
+    """Return the full name of an option in our package, whether it exists or not.
 
     Args:
-        name: As it stands there: `(stretto.trace)`, `(.stretto.trace)`, `deprecated`.
-        package: Of the file: names are looked up from there outwards.
+        name: The name in the file: `(stretto.trace)`, `(.stretto.trace)`, `deprecated`.
+        package: The file's package, in which the search for a relative name begins.
 
     Returns:
-        `stretto.trace`; None for an option of others.
+        Such as `stretto.trace`; None for other options.
     """
     if not name.startswith("("):
         return None
@@ -48,10 +48,10 @@ def own_option(name: str, package: str) -> str | None:
 
 
 def check_import(file: File, schema: Schema) -> None:
-    """A file that has options of ours imports them, itself or by an import's public one.
+    """Check that a file with our options imports them, directly or by a public import.
 
     Raises:
-        SchemaError: It doesn't.
+        SchemaError: The import is missing.
     """
     if not file.trace_option_at:
         return

@@ -1,4 +1,4 @@
-"""Schemas of the files that ship with protobuf, for those who import them."""
+"""Schemas of the files that ship with protobuf, for files that import them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def well_known_files(name: str) -> list[File]:
-    """A file and all that it imports, each behind those that it imports.
+    """Return a file and all its imports; each one follows its imports.
 
     Args:
-        name: as in an import: `google/protobuf/timestamp.proto`; one of `names.WELL_KNOWN`.
+        name: path as in an import, `google/protobuf/timestamp.proto`; one of `names.WELL_KNOWN`.
     """
     files = {file.name: file for file in read_descriptor_set(base64.b64decode(FILE_DESCRIPTOR_SET))}
     wanted: dict[str, File] = {}
