@@ -77,6 +77,18 @@ demo: build/venv/.ready ## build, record examples/demo.py, say what the trace ho
 .PHONY: test
 test: test-native test-quick ## within 5 minutes: what is not marked `thorough`, on one CPython
 
+.PHONY: test-pythons
+test-pythons: ## make test on each CPython found, from 3.11 to 3.15
+	tools/pythons | while read -r version python enter; do \
+	    test -n "$$python" || { echo "SKIP: CPython $$version not found"; continue; }; \
+	    $$enter $(MAKE) test PYTHON="$$python" </dev/null || exit 1; \
+	done
+
+.PHONY: newer-debian
+newer-debian: ## CPython 3.14 and 3.15 in build/newer_debian, for tools/in_newer_debian (needs root)
+	tools/in_newer_debian python3.14 --version
+	tools/in_newer_debian python3.15 --version
+
 .PHONY: test-all
 test-all: test-native test-python ## all tests on one CPython
 
@@ -136,7 +148,7 @@ sanitize-asan sanitize-ubsan sanitize-tsan: sanitize-%: $(VENV)/.ready
 fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 	cmake --preset asan --log-level=WARNING
 	cmake --build --preset asan --parallel $(JOBS)
-	$(NO_ASLR) tools/fuzz build/native-asan $(FUZZ_RUNS)
+	$(NO_ASLR) tools/fuzz build/native-asan$(STRETTO_SYSTEM) $(FUZZ_RUNS)
 
 # --- looks, measures, ships -------------------------------------------------
 

@@ -2,9 +2,10 @@
 
     python tools/ci_summary.py RESULTS_FOLDER
 
-The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME` or `failed NAME`
-for each step. Each test is counted. A step is counted only if the folder has no JUnit file of its
-name (`python-3.12.xml` for the step `python-3.12`), or if it failed without a failed test.
+The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME`, `failed NAME` or
+`skipped NAME` for each step. Each test is counted. A step is counted only if the folder has no
+JUnit file of its name (`python-3.12.xml` for the step `python-3.12`), or if it failed without a
+failed test.
 """
 
 from __future__ import annotations
@@ -36,24 +37,49 @@ def flaky_tests(folder: Path) -> list[str]:
     ]
 
 
+def test_runs(folder: Path) -> dict[str, Counter[str]]:
+    """The outcomes of each run of tests, by its name."""
+    return {
+        path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
+        for path in sorted(folder.glob("*.xml"))
+    }
+
+
+def steps(folder: Path) -> dict[str, str]:
+    """The outcome of each step, by its name."""
+    lines = (folder / "steps.txt").read_text().splitlines()
+    return {name: outcome for outcome, name in (line.split(maxsplit=1) for line in lines)}
+
+
 def summarize(folder: Path) -> Counter[str]:
     """Count all tests and steps of a run."""
-    tests = {
-        path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
-        for path in folder.glob("*.xml")
-    }
+    tests = test_runs(folder)
     total = sum(tests.values(), Counter[str]())
-    for line in (folder / "steps.txt").read_text().splitlines():
-        outcome, name = line.split(maxsplit=1)
-        if outcome == "ok":
-            total["passed"] += name not in tests
-        elif not tests.get(name, Counter())["failed"]:
-            total["failed"] += 1
+    for name, outcome in steps(folder).items():
+        if outcome == "failed":
+            total["failed"] += not tests.get(name, Counter())["failed"]
+        else:
+            total["passed" if outcome == "ok" else "skipped"] += name not in tests
     return total
 
 
+def python_lines(folder: Path) -> list[str]:
+    """A line for each CPython: what became of its tests."""
+    tests = test_runs(folder)
+    return [
+        f"{name}: {counts(tests[name])}" if name in tests else f"{name}: {outcome}"
+        for name, outcome in steps(folder).items()
+        if name.startswith("python-")
+    ]
+
+
+def counts(tests: Counter[str]) -> str:
+    """Format the counts of outcomes."""
+    return f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
+
+
 if __name__ == "__main__":
-    for test in flaky_tests(Path(sys.argv[1])):
+    results = Path(sys.argv[1])
+    for test in flaky_tests(results):
         print(f"FLAKY: {test} failed, and passed when run again")
-    total = summarize(Path(sys.argv[1]))
-    print(f"total: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    print(*python_lines(results), f"total: {counts(summarize(results))}", sep="\n")

@@ -12,8 +12,10 @@ import pytest
 
 from tests.support.sources import ROOT
 from tools.bench_table import cell
-from tools.ci_summary import flaky_tests, summarize
+from tools.ci_summary import flaky_tests, python_lines, summarize
 from tools.requirements import requirements
+
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 JUNIT = """<testsuites><testsuite>
 <testcase name="a"/><testcase name="b"/>
@@ -27,6 +29,19 @@ def test_a_run_is_added_up(tmp_path: Path) -> None:
     (tmp_path / "steps.txt").write_text("failed python-3.12\nok lint\nfailed wheels\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 1)
+
+
+def test_each_python_has_a_line(tmp_path: Path) -> None:
+    (tmp_path / "python-3.12.xml").write_text(JUNIT)
+    steps = "failed python-3.12\nfailed python-3.13\nskipped python-3.14\nok lint\n"
+    (tmp_path / "steps.txt").write_text(steps)
+    assert python_lines(tmp_path) == [
+        "python-3.12: 2 passed, 1 failed, 1 skipped",
+        "python-3.13: failed",
+        "python-3.14: skipped",
+    ]
+    total = summarize(tmp_path)
+    assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 2)
 
 
 def test_a_step_that_fails_after_its_tests_passed_is_a_failure(tmp_path: Path) -> None:
@@ -83,19 +98,22 @@ def test_the_pythons_found_run() -> None:
     lines = subprocess.run(
         [ROOT / "tools" / "pythons"], check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["3.11", "3.12", "3.13"]
+    assert [line.split()[0] for line in lines] == PYTHONS
     for version, *python in (line.split() for line in lines):
         if python:
-            said = subprocess.check_output([*python, "--version"], text=True)
+            command = [*python[1:], python[0], "--version"]
+            said = subprocess.check_output(command, text=True, cwd=ROOT)
             assert said.startswith(f"Python {version}.")
 
 
 def test_a_missing_python_is_named_without_an_interpreter(tmp_path: Path) -> None:
-    for tool in ("bash", "env"):
+    for tool in ("bash", "env", "dirname"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    (tmp_path / "tools").mkdir()
+    pythons = shutil.copy(ROOT / "tools" / "pythons", tmp_path / "tools")
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
-    output = subprocess.check_output([ROOT / "tools" / "pythons"], text=True, env=environment)
-    assert output.split() == ["3.11", "3.12", "3.13"]
+    output = subprocess.check_output([pythons], text=True, env=environment)
+    assert output.split() == PYTHONS
 
 
 def test_fuzzers_run_and_a_crash_is_told(tmp_path: Path) -> None:
