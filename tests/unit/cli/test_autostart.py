@@ -1,4 +1,4 @@
-"""autostart: the file is put in place, found and removed, however often one asks."""
+"""`stretto autostart` installs, finds and removes its .pth file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "stretto-autostart.pth"
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
-    """Another library folder, the environment's, and the user's."""
+    """Return three folders of libraries: another one, the environment's, the user's."""
     other, own, user = (tmp_path / name for name in ("other", "own", "user"))
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(other), str(own)])
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(user))
@@ -25,7 +25,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return other, own, user
 
 
-def test_install_status_uninstall(
+def test_file_is_installed_reported_and_uninstalled_repeatedly(
     folders: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = folders[1] / NAME
@@ -43,7 +43,9 @@ def test_install_status_uninstall(
     assert capsys.readouterr().out.endswith("not installed\n")
 
 
-def test_another_version_is_replaced_where_it_lies(folders: tuple[Path, Path, Path]) -> None:
+def test_installed_older_version_is_replaced_in_its_folder(
+    folders: tuple[Path, Path, Path],
+) -> None:
     file = folders[2] / NAME
     file.parent.mkdir()
     file.write_text("import something_old\n")
@@ -52,7 +54,7 @@ def test_another_version_is_replaced_where_it_lies(folders: tuple[Path, Path, Pa
     assert not folders[1].exists()
 
 
-def test_every_copy_is_removed(folders: tuple[Path, Path, Path]) -> None:
+def test_uninstall_removes_the_file_from_all_folders(folders: tuple[Path, Path, Path]) -> None:
     for folder in folders:
         folder.mkdir()
         (folder / NAME).write_text("")
@@ -60,7 +62,7 @@ def test_every_copy_is_removed(folders: tuple[Path, Path, Path]) -> None:
     assert not any((folder / NAME).exists() for folder in folders)
 
 
-def test_the_next_folder_where_one_cant_be_written(
+def test_next_folder_is_used_if_one_is_not_writable(
     folders: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     other, own, user = folders
@@ -76,12 +78,14 @@ def test_the_next_folder_where_one_cant_be_written(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--install", "--status"], ["now"]])
-def test_mistakes(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["autostart", *arguments]) == 2
     assert "`stretto autostart --help` shows how" in capsys.readouterr().err
 
 
-def test_nothing_is_left_of_a_failed_write(
+def test_failed_install_leaves_no_file(
     folders: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -12,23 +12,25 @@ def found(monkeypatch: pytest.MonkeyPatch, browser: webbrowser.BaseBrowser) -> b
     return find_browser() is not None
 
 
-def test_a_browser_with_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphical_browser_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BROWSER", raising=False)
     assert found(monkeypatch, webbrowser.BackgroundBrowser("xdg-open"))
     assert found(monkeypatch, webbrowser.Chrome("chromium"))
 
 
-def test_a_browser_of_the_terminal_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_of_the_terminal_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BROWSER", raising=False)
     assert not found(monkeypatch, webbrowser.GenericBrowser("lynx"))
 
 
-def test_the_users_choice_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_of_the_terminal_is_used_if_chosen_by_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("BROWSER", "lynx")
     assert found(monkeypatch, webbrowser.GenericBrowser("lynx"))
 
 
-def test_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_browser_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def get() -> webbrowser.BaseBrowser:
         raise webbrowser.Error("could not locate runnable browser")
 

@@ -1,4 +1,4 @@
-"""The verb `flows`: three reports in three forms."""
+"""The verb `flows`: three reports as tables, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def output(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_tables(capsys, trace):
+def test_tables_list_methods_slowest_calls_and_unmatched_calls(capsys, trace):
     text = output(capsys, trace)
     assert text.startswith("Calls by method\n")
     lines = [line.split() for line in text.splitlines()]
@@ -60,7 +60,7 @@ def test_tables(capsys, trace):
     assert text.split("Unmatched")[1].count("Traced.Count") == 1
 
 
-def test_csv(capsys, trace):
+def test_csv_contains_latencies_per_method(capsys, trace):
     (echo, later, count) = csv.DictReader(io.StringIO(output(capsys, trace, "--format", "csv")))
     assert (echo["method"], echo["kind"], echo["count"]) == ("Traced.Echo", "request", "20")
     assert 0 < int(echo["queueing_p50_ns"]) < int(echo["latency_p50_ns"])
@@ -70,7 +70,7 @@ def test_csv(capsys, trace):
     assert count["latency_p50_ns"] == ""
 
 
-def test_json(capsys, trace):
+def test_json_contains_methods_slowest_and_unmatched_calls(capsys, trace):
     found = json.loads(output(capsys, trace, "--format", "json", "--limit", "3"))
     assert [row["count"] for row in found["methods"]] == [20, 5, 1]
     latencies = [row["latency_ns"] for row in found["slowest"]]
@@ -82,14 +82,14 @@ def test_json(capsys, trace):
     assert found["damaged"] == 0
 
 
-def test_one_report_of_some_methods(capsys, trace):
+def test_report_and_method_options_select_rows(capsys, trace):
     arguments = ("--format", "csv", "--report", "slowest", "--method", "*.Later", "--limit", "9")
     rows = list(csv.DictReader(io.StringIO(output(capsys, trace, *arguments))))
     assert len(rows) == 5
     assert {row["method"] for row in rows} == {"Traced.Later"}
 
 
-def test_the_lists_are_cut_and_say_so(capsys, trace):
+def test_limited_lists_end_with_the_number_of_omitted_rows(capsys, trace):
     text = output(capsys, trace, "--limit", "1")
     assert "… and 24 more: see --limit" in text.split("Slowest calls")[1]
     text = output(capsys, trace, "--limit", "0", "--report", "unmatched")
@@ -98,7 +98,7 @@ def test_the_lists_are_cut_and_say_so(capsys, trace):
     assert len(found["slowest"]) == 25
 
 
-def test_methods_by_their_bare_names(capsys, trace):
+def test_method_pattern_matches_names_without_protocol(capsys, trace):
     text = output(capsys, trace, "--method", "Ec?o", "--report", "methods")
     assert "Traced.Echo" in text
     assert "Later" not in text
@@ -107,7 +107,7 @@ def test_methods_by_their_bare_names(capsys, trace):
 
 
 def message_packets(*events: tuple[int, str, str, str, int]) -> bytes:
-    """Instants: (timestamp, role, kind, method, flow)."""
+    """Encode packets with instants from (timestamp, role, kind, method, flow)."""
     packets = [TracePacket(sequence_flags=1, trusted_packet_sequence_id=2)]
     for timestamp, role, kind, method, flow in events:
         texts = {"role": role, "kind": kind, "method": method}
@@ -134,18 +134,20 @@ def test_messages_without_flows_are_counted_once(capsys, tmp_path):
     assert "28 messages have no flow" in text
 
 
-def test_clocks_that_differ_are_remarked(capsys, tmp_path):
+def test_calls_received_before_they_were_sent_are_reported(capsys, tmp_path):
     events = [(5, "receive", "one-way", "Tell", 9), (8, "send", "one-way", "Tell", 9)]
     (tmp_path / "trace").write_bytes(message_packets(*events))
     assert "1 calls arrived before they were sent" in output(capsys, str(tmp_path / "trace"))
 
 
-def test_names_do_nothing_to_a_terminal(capsys, tmp_path):
+def test_control_characters_in_names_are_escaped(capsys, tmp_path):
     (tmp_path / "trace").write_bytes(message_packets((5, "send", "one-way", "a\n\x1b[31mb", 9)))
     assert "a\\n\\x1b[31mb" in output(capsys, str(tmp_path / "trace"))
 
 
-def test_a_trace_packed_by_gzip_and_from_standard_input(capsys, monkeypatch, trace, tmp_path):
+def test_gzip_compressed_trace_is_read_from_a_file_or_standard_input(
+    capsys, monkeypatch, trace, tmp_path
+):
     whole = output(capsys, trace)
     packed = tmp_path / "trace.gz"
     packed.write_bytes(gzip.compress(Path(trace).read_bytes()))
@@ -162,13 +164,13 @@ def test_a_trace_packed_by_gzip_and_from_standard_input(capsys, monkeypatch, tra
     ("data", "message"),
     [(b"noise", "no trace"), (b'[{"ph": "X"}]', "Chrome's"), (b"packet {}", "stretto convert")],
 )
-def test_what_is_no_trace(tmp_path, data, message):
+def test_input_that_is_no_perfetto_trace_is_refused(tmp_path, data, message):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(CommandError, match=message):
         command.run([str(tmp_path / "x")])
 
 
-def test_what_is_damaged_is_left_out_and_counted(capsys, trace, tmp_path):
+def test_damaged_packets_are_omitted_and_counted(capsys, trace, tmp_path):
     data = bytearray(Path(trace).read_bytes())
     hurt = data.index(b"Echo")
     data[hurt - 1] = 0xFF  # the length of an interned name
@@ -183,7 +185,7 @@ def run_into(trace, stdout):
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
-def test_a_reader_that_has_gone(trace):
+def test_closed_output_pipe_ends_the_command_silently(trace):
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as output:
@@ -191,14 +193,14 @@ def test_a_reader_that_has_gone(trace):
     assert (run.returncode, run.stderr) == (141, "")
 
 
-def test_a_full_disk(trace):
+def test_full_disk_is_reported(trace):
     with open("/dev/full", "wb") as output:
         run = run_into(trace, output)
     assert run.returncode == 1
     assert run.stderr == "stretto: can't write the output: No space left on device.\n"
 
 
-def test_nothing_to_tell(capsys, tmp_path):
+def test_trace_without_rpc_messages_is_reported_as_such(capsys, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     text = output(capsys, str(tmp_path / "empty"))
     assert "No RPC messages" in text
@@ -206,17 +208,17 @@ def test_nothing_to_tell(capsys, tmp_path):
     assert output(capsys, str(tmp_path / "empty"), "--format", "csv") == ""
 
 
-def test_what_cant_be_read_is_told(capsys, tmp_path):
+def test_unreadable_packets_are_counted_in_the_output(capsys, tmp_path):
     (tmp_path / "noise").write_bytes(b"\x0a\x05xx")
     assert "1 packets or events" in output(capsys, str(tmp_path / "noise"))
 
 
 @pytest.mark.parametrize("arguments", [[], ["x", "--limit", "-1"], ["x", "--format", "xml"]])
-def test_wrong_arguments(arguments):
+def test_invalid_arguments_are_refused(arguments):
     with pytest.raises(CommandError, match="--help"):
         command.run(arguments)
 
 
-def test_a_missing_trace(tmp_path):
+def test_missing_trace_is_an_error(tmp_path):
     with pytest.raises(CommandError, match="can't read"):
         command.run([str(tmp_path / "x")])

@@ -14,21 +14,21 @@ def test_help_names_every_verb(capsys):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(capsys, verb):
+def test_every_verb_has_help(capsys, verb):
     try:
         status = main([verb, "--help"])
-    except SystemExit as end:  # argparse's way
+    except SystemExit as end:  # argparse exits after its help
         status = end.code
     assert status == 0
     assert f"stretto {verb}" in capsys.readouterr().out
 
 
-def test_without_a_verb_it_helps_and_fails(capsys):
+def test_missing_verb_prints_help_and_fails(capsys):
     assert main([]) == 2
     assert "stretto record app.py" in capsys.readouterr().out
 
 
-def test_unknown_verb(capsys):
+def test_unknown_verb_is_an_error_that_lists_the_verbs(capsys):
     assert main(["rekord"]) == 2
     assert capsys.readouterr().err == (
         "stretto: There is no verb 'rekord': choose from "
@@ -37,23 +37,23 @@ def test_unknown_verb(capsys):
     )
 
 
-def test_version(capsys):
+def test_version_is_printed(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"stretto {stretto.__version__}\n"
 
 
-class TestWithoutTheNativePart:
+class TestMissingNativePart:
     @pytest.fixture(autouse=True)
     def verb(self, monkeypatch):
         monkeypatch.setitem(VERBS, "record", ("stretto.cli.no_such_module", "fails to import"))
 
-    def test_it_is_said(self, capsys, monkeypatch):
+    def test_verb_that_needs_the_native_part_says_how_to_install_it(self, capsys, monkeypatch):
         monkeypatch.setattr(stretto, "available", lambda: False)
         assert main(["record", "app.py"]) == 1
         said = capsys.readouterr().err
         assert said.startswith("stretto: record: this is Stretto without its native part")
         assert "Install a wheel" in said
 
-    def test_another_error_is_not_covered_up(self):
+    def test_import_error_with_the_native_part_present_is_raised(self):
         with pytest.raises(ImportError, match="no_such_module"):
             main(["record", "app.py"])

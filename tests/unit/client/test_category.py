@@ -1,4 +1,4 @@
-"""Categories: one object per name, switched by sessions."""
+"""Categories: one object per name, enabled by sessions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stretto import _native
 from tests.support.recorded_events import config, events_of, record
 
 
-def test_the_same_name_is_the_same_object():
+def test_categories_of_the_same_name_are_the_same_object():
     first = stretto.Category("cat.same", "described", ["one", "two"])
     assert stretto.Category("cat.same") is first
     assert stretto.Category("cat." + "".join(["s", "ame"])) is first
     assert (first.name, first.description, first.tags) == ("cat.same", "described", ("one", "two"))
 
 
-def test_a_category_outlives_its_last_reference():
+def test_category_exists_after_its_last_reference_is_deleted():
     identity = id(stretto.Category("cat.lives"))
     gc.collect()
     assert id(stretto.Category("cat.lives")) == identity
@@ -33,12 +33,12 @@ def test_invalid_names_are_refused(name):
 
 
 @pytest.mark.parametrize("name", [None, 5, b"bytes"])
-def test_names_other_than_str_are_refused(name):
+def test_name_that_is_no_str_is_refused(name):
     with pytest.raises(TypeError, match="must be a str"):
         stretto.Category(name)
 
 
-def test_a_name_with_surrogates_is_refused():
+def test_name_with_surrogates_is_refused():
     with pytest.raises(UnicodeEncodeError):
         stretto.Category("cat.\ud800")
 
@@ -49,12 +49,12 @@ def test_invalid_tags_are_refused(tags):
         stretto.Category("cat.tags", tags=tags)
 
 
-def test_tags_other_than_a_list_are_refused():
+def test_tags_that_are_not_iterable_are_refused():
     with pytest.raises(TypeError):
         stretto.Category("cat.tags", tags=5)
 
 
-def test_pickle_and_copy_give_the_same_object():
+def test_pickle_and_copy_return_the_same_object():
     category = stretto.Category("cat.pickled", "d", ["slow"])
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(category, protocol)) is category
@@ -62,7 +62,7 @@ def test_pickle_and_copy_give_the_same_object():
     assert copy.deepcopy([category])[0] is category
 
 
-def test_str_subclasses_make_the_plain_name():
+def test_name_of_a_str_subclass_is_converted_to_str():
     class Name(str):
         __slots__ = ()
 
@@ -95,7 +95,7 @@ def test_category_is_enabled_until_its_last_session_ends():
     assert not category.enabled
 
 
-def test_a_category_made_while_sessions_run_joins_them():
+def test_category_created_during_a_session_is_enabled_by_its_config():
     with record(enabled=["cat.late*"], disabled=["*"]) as wants, record(disabled=["cat.*"]) as not_:
         category = stretto.Category("cat.late1")
         category.instant("in")
@@ -104,7 +104,7 @@ def test_a_category_made_while_sessions_run_joins_them():
     assert not_.events == []
 
 
-def test_a_category_that_gets_its_tags_later_is_switched_by_them():
+def test_tags_added_later_disable_a_category():
     stretto.Category("cat.tagged.later")
     with record():
         assert stretto.Category("cat.tagged.later").enabled
@@ -112,8 +112,8 @@ def test_a_category_that_gets_its_tags_later_is_switched_by_them():
         assert not category.enabled
 
 
-def test_concurrent_sessions_each_get_their_categories():
-    """Instances, not sessions, are limited: two sources in each of four sessions make eight."""
+def test_eight_concurrent_instances_record_the_same_category():
+    """The limit is eight instances: here four sessions with two data sources each."""
     sessions = [session_of_two() for _ in range(4)]
     category = stretto.Category("cat.eight")
     category.instant("to all")

@@ -1,4 +1,4 @@
-"""Which categories a config records: Perfetto's own table of cases, and the order of rounds."""
+"""Rules that enable categories: the cases of Perfetto's tests, and their order."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_default_config_enables_all_but_slow_and_debug():
         ({"disabled_categories": ["foo"], "enabled_categories": ["foo"]}, PLAIN),
         (
             {"disabled_categories": ["*"], "enabled_tags": ["tag"]},
-            {"bar", "red", "test", "test.verbose"},  # a tag beats `*`
+            {"bar", "red", "test", "test.verbose"},  # a tag precedes `*`
         ),
-        ({"enabled_tags": ["tag"]}, ALL),  # what nothing matches is on
+        ({"enabled_tags": ["tag"]}, ALL),  # categories that match no rule are enabled
         (
             {"enabled_categories": ["*"], "disabled_tags": ["slow"]},
             ALL - {"red", "cat.slow", "disabled-by-default-cat", "slow_category"},

@@ -1,4 +1,4 @@
-"""DataSource: the life of an instance, whatever its methods do."""
+"""DataSource: instances from setup to stop, and exceptions of their callbacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.protos.trace import TestEvent, TracePacket
 from stretto.testing.decoded_packets import decode_packets
 
-TestEvent.__test__ = False  # not a class of tests
+TestEvent.__test__ = False  # pytest must not collect it
 
 
 class Logged(stretto.DataSource):
@@ -85,7 +85,7 @@ def test_callbacks_run_in_the_documented_order():
 
 
 @pytest.mark.parametrize("failing", ["setup", "start", "flush", "stop"])
-def test_exceptions_of_callbacks_are_reported_and_recording_goes_on(complaints, failing):
+def test_exception_of_a_callback_is_reported_and_recording_continues(complaints, failing):
     Logged.fails = {failing}
     with stretto.TracingSession(made_config()) as session:
         for instance in Logged.instances():
@@ -98,8 +98,8 @@ def test_exceptions_of_callbacks_are_reported_and_recording_goes_on(complaints, 
     assert Logged.instances() == ()
 
 
-def test_an_instance_that_has_ended_is_not_started():
-    """The thread that starts it may be slower than another one that ends it."""
+def test_instance_that_ended_before_its_start_is_not_started():
+    """Another thread may end an instance before its start."""
     instance = Logged()
     instance.end()
     instance.begin()
@@ -108,7 +108,7 @@ def test_an_instance_that_has_ended_is_not_started():
     assert not instance.write(packet("late"))
 
 
-def test_an_instance_that_ends_while_it_starts_is_not_listed():
+def test_instance_that_ends_in_on_start_is_not_listed():
     class Short(stretto.DataSource):
         def on_start(self):
             self.end()
@@ -129,7 +129,7 @@ def test_write_after_the_end_returns_false():
     assert not instance.write(packet("later still"))
 
 
-def test_each_session_has_an_instance_of_its_own():
+def test_each_session_has_its_own_instance():
     with stretto.TracingSession(made_config()) as one, stretto.TracingSession(made_config()) as two:
         first, second = Logged.instances()
         assert first.instance_id != second.instance_id
@@ -141,7 +141,7 @@ def test_each_session_has_an_instance_of_its_own():
         assert texts(two.read()) == ["two", "flushed", "last"]
 
 
-def test_two_instances_in_one_session():
+def test_data_source_listed_twice_has_two_instances():
     config = made_config()
     config.data_sources.append(config.data_sources[0])
     with stretto.TracingSession(config) as session:
@@ -152,7 +152,7 @@ def test_two_instances_in_one_session():
         assert {"of 0", "of 1"} <= set(texts(session.read()))
 
 
-def test_threads_write_sequences_of_their_own():
+def test_each_thread_writes_its_own_packet_sequence():
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()
 
@@ -174,7 +174,7 @@ def test_threads_write_sequences_of_their_own():
         assert [f"{name} {number}" for number in range(100)] in by_sequence.values()
 
 
-def test_a_packet_may_be_written_again():
+def test_packet_object_can_be_written_repeatedly():
     again = packet("again")
     own_time = TracePacket(timestamp=5, for_testing=TestEvent(str="own time"))
     with stretto.TracingSession(made_config()) as session:
@@ -214,7 +214,7 @@ def test_registering_twice_is_harmless_and_taken_names_are_refused():
     Logged.register()
 
 
-def test_registered_while_a_session_waits_for_it():
+def test_data_source_registered_during_a_session_is_started():
     class Late(stretto.DataSource):
         name = "test.data_source.late"
 
@@ -228,8 +228,8 @@ def test_registered_while_a_session_waits_for_it():
         assert texts(session.read()) == ["late"]
 
 
-def test_a_session_may_be_used_in_callbacks_of_the_program():
-    """What callbacks do with other sessions must not lock up the tracing thread."""
+def test_callback_can_create_categories_and_register_data_sources():
+    """These calls in a callback must not deadlock the tracing thread."""
 
     class Nested(stretto.DataSource):
         name = "test.data_source.nested"
@@ -263,7 +263,7 @@ with stretto.TracingSession(TraceConfig(buffers=[buffer], data_sources=[source])
 
 
 def test_exception_of_a_callback_is_printed_outside_of_pytest():
-    """Pytest has a hook of its own, which takes what the interpreter's doesn't."""
+    """Pytest replaces the interpreter's hook for unraisable exceptions by its own."""
     run = subprocess.run(
         [sys.executable, "-c", OUTSIDE_PYTEST],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Whose helper threads come back after a fork."""
+"""Helper threads stopped for a fork resume only in the parent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stretto.client import fork
 
 @pytest.fixture
 def started(monkeypatch):
-    """Who has started the threads that a fork stopped."""
+    """Return the list of processes that restarted the stopped threads."""
     started: list[int] = []
     monkeypatch.setattr(fork, "after_in_parent", [lambda: started.append(os.getpid())])
     monkeypatch.setattr(fork, "_stopped", [os.getpid()])
@@ -25,7 +25,7 @@ def test_threads_resume_once_in_the_parent(started):
 
 
 def test_parents_threads_never_resume_in_a_child(started, monkeypatch):
-    """Not even before its own hook: a pending call of the parent's, copied, may come first."""
+    """A copied pending call of the parent may run before the child's own fork hook."""
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)
         fork.resume()

@@ -1,4 +1,4 @@
-"""What a process is called in a trace."""
+"""Names of processes and threads in a trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         (["python", "-Xmy=option", "-Wmodule", "-m", "named"], "named"),
     ],
 )
-def test_name_of_a_module_that_is_not_imported_yet(
+def test_process_is_named_after_its_module_before_the_import(
     command_line: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
     command_line.setattr(sys, "argv", ["-m", *words[-1:]])
@@ -34,12 +34,14 @@ def test_name_of_a_module_that_is_not_imported_yet(
     assert process.process_name() == name
 
 
-def test_name_of_a_script(command_line: pytest.MonkeyPatch) -> None:
+def test_process_is_named_after_its_script(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["/somewhere/bin/gunicorn", "app:app"])
     assert process.process_name() == "gunicorn"
 
 
-def test_name_of_a_package_with_a_main_file(command_line: pytest.MonkeyPatch) -> None:
+def test_process_is_named_after_the_package_of_its_main_file(
+    command_line: pytest.MonkeyPatch,
+) -> None:
     command_line.setattr(sys, "argv", ["/somewhere/uvicorn/__main__.py", "app:app"])
     assert process.process_name() == "uvicorn"
     command_line.setattr(sys, "argv", ["__main__.py"])
@@ -47,19 +49,19 @@ def test_name_of_a_package_with_a_main_file(command_line: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("argv", [["-c"], ["-"], [""]])
-def test_name_of_code_on_the_command_line(
+def test_process_with_code_on_the_command_line_is_named_after_the_interpreter(
     command_line: pytest.MonkeyPatch, argv: list[str]
 ) -> None:
     command_line.setattr(sys, "argv", argv)
     assert process.process_name() == os.path.basename(sys.orig_argv[0])
 
 
-def test_name_of_a_spawned_worker(command_line: pytest.MonkeyPatch) -> None:
+def test_spawned_worker_is_named_multiprocessing(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["-c", "--multiprocessing-fork"])
     assert process.process_name() == "multiprocessing"
 
 
-def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:
+def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:
     told: list[bytes] = []
     command_line.setattr(process._native, "set_process", lambda _uuid, data: told.append(data))
     command_line.setattr(sys, "argv", ["renamed"])
@@ -70,10 +72,10 @@ def test_a_changed_name_is_announced_once(command_line: pytest.MonkeyPatch) -> N
     assert b"renamed" in told[0]
 
 
-def test_thread_described_during_an_announcement_has_the_new_parent(
+def test_thread_described_during_an_announcement_has_the_new_process_as_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a fork: finding out the name may be traced."""
+    """After a fork, `process_name` may itself record events."""
     described: list[bytes] = []
 
     def name() -> str:

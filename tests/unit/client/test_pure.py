@@ -1,4 +1,4 @@
-"""The side without native parts, as far as it differs: what runs is the smoke test's suite."""
+"""Differences of the pure-Python side; tests/smoke tests the rest of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_decorated_generator_is_still_a_generator():
 
 @pytest.mark.parametrize("side", [pure, stretto])
 @pytest.mark.parametrize("name", [5, None, b"x", [], "", "a b"])
-def test_wrong_names_of_categories_get_one_message(side, name):
+def test_invalid_category_names_have_the_same_message_on_both_sides(side, name):
     error = ValueError if isinstance(name, str) else TypeError
     with pytest.raises(error) as caught:
         side.Category(name)

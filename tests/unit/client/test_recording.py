@@ -1,4 +1,4 @@
-"""recording(): the file is written, safely, whatever happens in the block."""
+"""recording() writes its file safely, even if the block or the session fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_block_is_recorded(path, stream):
+def test_only_events_of_the_block_are_recorded(path, stream):
     CATEGORY.instant("before")
     with stretto.recording(path, stream=stream) as session:
         assert isinstance(session, stretto.TracingSession)
@@ -44,7 +44,7 @@ def test_the_block_is_recorded(path, stream):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, SystemExit])
-def test_an_exception_in_the_block_still_writes_the_file(path, stream, error):
+def test_file_is_written_after_an_exception_in_the_block(path, stream, error):
     def fails():
         with stretto.recording(str(path), stream=stream):
             CATEGORY.instant("inside")
@@ -65,7 +65,7 @@ def test_new_file_is_readable_by_its_owner_only(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_existing_file_is_emptied(path):
+def test_existing_file_is_truncated(path):
     path.write_bytes(b"x" * 10_000_000)
     with stretto.recording(path):
         CATEGORY.instant("inside")
@@ -73,7 +73,7 @@ def test_an_existing_file_is_emptied(path):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_refused_session_leaves_the_file_as_it_was(path, tmp_path, stream):
+def test_refused_session_does_not_change_the_file(path, tmp_path, stream):
     path.write_bytes(b"precious")
     with ExitStack() as others:
         for number in range(MAX_SESSIONS_PER_UID):
@@ -85,7 +85,7 @@ def test_a_refused_session_leaves_the_file_as_it_was(path, tmp_path, stream):
 
 @pytest.mark.parametrize("before", [b"", b"x" * 10_000_000])
 def test_data_streamed_before_the_truncation_is_kept(path, before, monkeypatch):
-    """Even what the service writes before `recording` gets to empty the file."""
+    """The service writes its first packets before `recording` truncates the file."""
     path.write_bytes(before)
     start = stretto.TracingSession.start
 
@@ -133,7 +133,7 @@ def test_unwritable_path_is_an_error(tmp_path, bad):
 
 
 @pytest.mark.parametrize("size", ["", "64", "x", "1tb", "-5mb", "1.5gb", "5g", 0, -1, 2**40])
-def test_impossible_buffer_sizes_are_refused(path, size):
+def test_invalid_buffer_sizes_are_refused(path, size):
     with pytest.raises(ConfigError, match="give a size"):
         stretto.recording(path, buffer=size)
     assert not path.exists()
@@ -155,7 +155,7 @@ def test_nested_recordings_both_record(path, tmp_path):
     assert names(inner) == ["b", ""]
 
 
-def test_recording_object_may_be_used_again(path):
+def test_recording_object_can_be_used_repeatedly(path):
     again = stretto.recording(path)
     for number in range(3):
         with again:
@@ -235,8 +235,8 @@ print("the program goes on:", type(recording.error).__name__)
 """
 
 
-class TestWhatGoesWrongMeanwhile:
-    """It is reported, and never raised: the program ends as it would alone."""
+class TestErrorsDuringRecording:
+    """Errors of the recording are reported, and never raised into the program."""
 
     @pytest.mark.parametrize("mode", ["ring", "stream"])
     def test_file_size_limit_is_reported_and_written_packets_are_kept(self, path, mode):
@@ -252,7 +252,7 @@ class TestWhatGoesWrongMeanwhile:
         assert run.stderr.count("File too large") >= 1
         assert "event" in names(path), "what had been written can be read"
 
-    def test_the_exception_of_the_block_is_the_one_that_is_raised(self, path, monkeypatch):
+    def test_exception_of_the_block_precedes_an_error_of_the_recording(self, path, monkeypatch):
         reported = []
         monkeypatch.setattr(sys, "unraisablehook", reported.append)
         recording = stretto.recording(path)
@@ -273,7 +273,7 @@ def cannot_stop(_session):
     raise SessionError("on purpose")
 
 
-def test_the_error_of_a_recording_is_found_as_the_documentation_shows(
+def test_documented_example_prints_the_error_of_the_recording(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[3] / "docs" / "events.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Slots: sessions of several services, that come and go on several threads at once."""
+"""Slots of sessions that start and end concurrently on several threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CATEGORY = stretto.Category("test.slots")
 
 
 class Sessions:
-    """Instances of the data source, as connections make them."""
+    """Creates instances of the data source like a connection does."""
 
     def __init__(self) -> None:
         self.all: list[TrackEventSource] = []
@@ -50,7 +50,7 @@ def at_once(*functions: Callable[[], object]) -> None:
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
-    """Have whoever called this function lose the interpreter right after."""
+    """Let a function sleep before it returns, so that other threads run."""
     function = getattr(module, name)
 
     def slow(*arguments: object) -> object:

@@ -1,4 +1,4 @@
-"""Startup sessions, with a service and a clock that the test moves."""
+"""Startup tracing sessions, with a fake service and a fake clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Other(stretto.DataSource):
 
 
 class FakeEndpoint:
-    """What the producer says to its service."""
+    """An endpoint that records the producer's calls."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -49,7 +49,7 @@ class FakeEndpoint:
 
 
 class FakeArbiter:
-    """Notes what becomes of reservations."""
+    """An arbiter that records reservations of buffers."""
 
     def __init__(self) -> None:
         self.bound: dict[int, int] = {}
@@ -75,7 +75,7 @@ def config(name: str = NAME, **fields: Any) -> DataSourceConfig:
 
 
 class Program:
-    """A producer that is connected, or not yet."""
+    """A producer connection, connected or not, with a fake clock."""
 
     def __init__(self, *, connected: bool = True) -> None:
         self.clock = FakeClock()
@@ -116,7 +116,7 @@ def program() -> Iterator[Program]:
     assert program.arbiter.open == []
 
 
-def test_service_adopts_what_was_recorded(program: Program) -> None:
+def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     session = program.start()
     (instance,) = Early.instances()
     assert not program.needs_memory
@@ -130,7 +130,7 @@ def test_service_adopts_what_was_recorded(program: Program) -> None:
     assert instance.config.tracing_session_id == 9
 
     program.producer.start_data_source(7, config(target_buffer=3))
-    assert Early.log == ["setup", "start"]  # it runs already
+    assert Early.log == ["setup", "start"]  # it was started before
     assert program.endpoint.said[-1] == "notify_data_source_started"
     assert program.pass_time(2000) is None
     assert Early.instances() == (instance,)
@@ -157,7 +157,7 @@ def test_session_is_aborted_at_its_timeout(program: Program) -> None:
     assert (session.state, program.ends) == ("aborted", ["aborted"])
     assert Early.log == ["setup", "start", "stop"]
     assert program.arbiter.bound == {1: 0}
-    program.producer.setup_data_source(7, config(target_buffer=3))  # begins anew
+    program.producer.setup_data_source(7, config(target_buffer=3))  # a new instance
     assert Early.log[-1] == "setup"
     assert program.arbiter.bound == {1: 0}
 
@@ -216,7 +216,7 @@ def test_child_of_a_fork_has_no_startup_session(program: Program) -> None:
     session = program.start()
     program.producer.abandon()
     assert session.state == "aborted"
-    assert program.ends == []  # the parent's affair
+    assert program.ends == []  # only the parent gets callbacks
     assert Early.instances() == ()
     program.arbiter.open.clear()
 
@@ -226,7 +226,7 @@ def test_memory_is_kept_until_all_sessions_have_ended() -> None:
     session = program.start()
     assert program.needs_memory
     second = program.start(config(OTHER))
-    assert not program.needs_memory  # it is there
+    assert not program.needs_memory  # the first session has created it
     startup = program.producer.startup
     assert startup is not None
     assert startup.memory is not None
@@ -255,9 +255,9 @@ def test_end_of_a_connection_keeps_sessions_in_other_memory() -> None:
     program = Program()
     program.producer.on_disconnect()
     session = program.start()
-    program.connect()  # with a memory of the service's
+    program.connect()  # uses memory of the service
     program.producer.setup_data_source(7, config(target_buffer=3))
-    assert session.state == "recording"  # what was written lies elsewhere
+    assert session.state == "recording"  # its data is in other memory
     program.producer.on_disconnect()
     assert session.state == "recording"
     session.abort()
@@ -293,15 +293,15 @@ class TestConfigs:
     @pytest.mark.parametrize(
         "fields", [{"legacy_config": "x"}, {"priority_boost": {}}, {"buffer_exhausted_policy": 1}]
     )
-    def test_other_fields_make_a_difference(self, fields: dict[str, Any]) -> None:
+    def test_configs_with_different_fields_are_not_adopted(self, fields: dict[str, Any]) -> None:
         if "priority_boost" in fields:
             theirs = config(track_event_config=TrackEventConfig(filter_debug_annotations=True))
         else:
             theirs = config(**fields)
         assert not Early.can_adopt_startup_session(config(), theirs)
 
-    def test_unknown_fields_make_a_difference(self) -> None:
-        theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")  # 1013: 1
+    def test_configs_with_different_unknown_fields_are_not_adopted(self) -> None:
+        theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")  # field 1013: 1
         assert not Early.can_adopt_startup_session(config(), theirs)
 
     @pytest.mark.parametrize(

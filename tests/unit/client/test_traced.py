@@ -1,4 +1,4 @@
-"""`traced`: the decorated thing is what it was, and each of its calls is a slice."""
+"""`traced`: decorated functions behave as before, and each call is a slice."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_call_is_a_slice_named_and_located_by_its_code():
     assert __file__.encode() in recorded.trace
 
 
-def test_exceptions_pass_with_their_traceback():
+def test_exceptions_propagate_with_their_traceback():
     @CATEGORY.traced
     def fails():
         raise KeyError("mine")
@@ -76,7 +76,7 @@ def test_recursive_calls_are_nested_slices():
     assert nesting(recorded) == [("down", depth) for depth in range(6)]
 
 
-def test_disabled_category_adds_one_test_per_call():
+def test_disabled_category_is_checked_once_per_call():
     calls = []
 
     class Counting:
@@ -201,7 +201,7 @@ def test_methods_called_by_super_are_traced():
     assert nesting(recorded) == [("__init__", 0), ("method", 0)]
 
 
-def test_a_property_of_a_subclass_keeps_its_type():
+def test_traced_property_of_a_subclass_keeps_its_type():
     class Special(property):
         pass
 
@@ -223,7 +223,7 @@ def test_objects_that_cannot_be_traced_are_refused(target):
 
 
 def conversation():
-    """Does what a generator can: yields, receives, catches, returns."""
+    """A generator that yields, receives values, catches exceptions and returns."""
     received = []
     while True:
         try:
@@ -260,7 +260,7 @@ def test_traced_generators_pass_values_and_exceptions(on):
     assert nesting(recorded) == ([("conversation", 0)] * 6 if on else [])
 
 
-def test_a_generators_slice_covers_its_runs_only():
+def test_slice_of_a_generator_covers_only_its_execution():
     @CATEGORY.traced
     def numbers():
         for number in range(3):
@@ -313,7 +313,7 @@ def test_closing_a_traced_generator_closes_the_inner_one(wrap):
 
     with record():
         for function in plain, returns, refuses, fails:
-            function().close()  # never started: its body doesn't run
+            function().close()  # not started: the body doesn't run
         assert log == []
         generator = plain()
         next(generator)
@@ -338,7 +338,7 @@ def test_closing_a_traced_generator_closes_the_inner_one(wrap):
             generator.close()
 
 
-def test_yield_from_a_traced_generator():
+def test_yield_from_a_traced_generator_passes_values_and_nests_slices():
     @CATEGORY.traced
     def inner():
         received = yield 1

@@ -1,4 +1,4 @@
-"""TracingSession: its states in any order, and what it says of a bad config."""
+"""TracingSession: its methods in any order, and errors of invalid configs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_encoded_config_is_accepted():
         assert names(session.read()) == ["x"]
 
 
-def test_stop_read_and_close_may_be_repeated():
+def test_stop_read_and_close_can_be_repeated():
     session = stretto.TracingSession(config())
     session.start()
     CATEGORY.instant("x")
@@ -69,13 +69,13 @@ def test_close_ends_a_running_session():
     assert not CATEGORY.enabled
 
 
-def test_dropped_session_ends():
+def test_deleted_session_ends():
     session = stretto.TracingSession(config())
     session.start()
     assert CATEGORY.enabled
     del session
     gc.collect()
-    with stretto.TracingSession(config()) as other:  # comes after the end of the first
+    with stretto.TracingSession(config()) as other:  # starts after the end of the first
         other.stop()
         assert not CATEGORY.enabled
 
@@ -232,13 +232,13 @@ def test_config_refused_by_the_service_is_an_error(made):
         assert names(other.read()) == ["unharmed"]
 
 
-def test_an_exception_in_the_block_passes():
+def test_exception_in_the_block_propagates_and_ends_the_session():
     with pytest.raises(KeyError), stretto.TracingSession(config()):
         raise KeyError
     assert not CATEGORY.enabled
 
 
-def test_statistics_are_those_of_the_session():
+def test_statistics_contain_the_buffers_of_the_session():
     with stretto.TracingSession(config()) as session:
         CATEGORY.instant("x")
         session.flush()

@@ -59,6 +59,6 @@ def test_triggers_are_sent_at_once_when_connected() -> None:
     assert endpoint.fired == ["early", "a", "b"]
 
 
-def test_single_str_is_refused() -> None:
+def test_str_instead_of_a_list_of_triggers_is_refused() -> None:
     with pytest.raises(TypeError, match=r"write \['now'\]"):
         stretto.activate_triggers("now")

@@ -1,4 +1,4 @@
-"""Writers of both kinds, and the messages that their tests write."""
+"""Fixtures of native and pure writers, and the messages that their tests write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stretto.protozero.table import Table
 
 @pytest.fixture(params=["native", "pure"])
 def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The two sides have the same API and write the same bytes."""
+    """Run a test with the native and the pure module: both have the same API and output."""
     chosen: ModuleType = writer_pure
     if request.param == "native":
         chosen = pytest.importorskip("stretto._native")
@@ -25,7 +25,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def raises(implementation: ModuleType) -> Iterator[None]:
-    """As under -X dev."""
+    """Raise on misuse, as under -X dev."""
     before = implementation.raise_on_writer_misuse(True)
     yield
     implementation.raise_on_writer_misuse(before)
@@ -67,7 +67,7 @@ KINDS = [
 
 @pytest.fixture
 def sample(implementation: ModuleType) -> type[Message]:
-    """The message of the ProtoZero paper: `nested {int_val: 42, str_val: "foo"}`, and more."""
+    """Return a message class with the fields of Perfetto's ProtoZero example, and more."""
     table = Table(
         __name__,
         {

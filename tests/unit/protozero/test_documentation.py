@@ -1,4 +1,4 @@
-"""The examples of docs/protozero_generator.md do what it says."""
+"""The examples in docs/protozero_generator.md work as documented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
     return [block for name, block in fenced if name == language]
 
 
-def test_examples(tmp_path: Path) -> None:
+def test_documented_examples_run(tmp_path: Path) -> None:
     (schema,) = blocks("proto")
     (tmp_path / "sensor.proto").write_text(schema)
     load_files(tmp_path, ["sensor.proto"], "app.protos")
@@ -32,7 +32,7 @@ def test_examples(tmp_path: Path) -> None:
         exec(compile(example, str(DOCUMENT), "exec"), names)
 
 
-def test_the_error_that_is_shown() -> None:
+def test_documented_error_message_is_the_real_one() -> None:
     (shown,) = blocks("")
     assert shown.startswith("config.pbtxt:")
     with pytest.raises(TextFormatError) as error:

@@ -22,13 +22,13 @@ _fresh = count()
 
 @pytest.fixture
 def modules() -> tuple[Any, Any]:
-    """`extended` and `extending`, as no other test has seen them."""
+    """Return newly loaded modules `extended` and `extending`, not shared with other tests."""
     extended, extending = load_files(SAMPLES, ["extending.proto"], f"fresh{next(_fresh)}")
     return extended, extending
 
 
 class TestValues:
-    def test_an_extension_is_a_key(self, modules: tuple[Any, Any]) -> None:
+    def test_extension_is_a_key_of_the_message(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event(id=1)
         assert ext.speed not in event
@@ -44,7 +44,7 @@ class TestValues:
         del event[ext.speed]
         assert ext.speed not in event
 
-    def test_values_are_checked(self, modules: tuple[Any, Any]) -> None:
+    def test_invalid_extension_values_are_refused(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event()
         with pytest.raises(ConfigError, match=r"Event\.\[stretto\.extending\.speed\]: expected"):
@@ -54,7 +54,9 @@ class TestValues:
         with pytest.raises(ConfigError, match=r"expected Event"):
             event[ext.Detail.inner] = ext.Detail()
 
-    def test_scopes(self, modules: tuple[Any, Any]) -> None:
+    def test_extension_declared_in_a_message_is_its_attribute(
+        self, modules: tuple[Any, Any]
+    ) -> None:
         extended, ext = modules
         event = extended.Event()
         event[ext.Detail.inner] = extended.Event(id=3)
@@ -64,7 +66,7 @@ class TestValues:
         assert "inner" not in dir(ext)
         assert "speed" in dir(ext)
 
-    def test_of_another_message(self, modules: tuple[Any, Any]) -> None:
+    def test_extension_of_another_message_is_refused(self, modules: tuple[Any, Any]) -> None:
         _, ext = modules
         for use in (
             lambda: ext.Detail()[ext.speed],
@@ -74,7 +76,7 @@ class TestValues:
             with pytest.raises(ConfigError, match=r"extends .*/Event, not Detail"):
                 use()
 
-    def test_what_is_no_extension(self, modules: tuple[Any, Any]) -> None:
+    def test_key_that_is_no_extension_is_refused(self, modules: tuple[Any, Any]) -> None:
         extended, _ = modules
         for use in (
             lambda: extended.Event()["id"],
@@ -84,7 +86,7 @@ class TestValues:
             with pytest.raises(ConfigError, match="takes an extension, not"):
                 use()
 
-    def test_merge_copy_and_repr(self, modules: tuple[Any, Any]) -> None:
+    def test_extensions_are_merged_copied_and_shown(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         one = extended.Event(id=1)
         one[ext.detail] = ext.Detail(x=1)
@@ -94,7 +96,7 @@ class TestValues:
         assert two[ext.detail] is not one[ext.detail]
         assert "[stretto.extending.detail]=Detail(x=1)" in repr(one)
 
-    def test_before_its_module_is_imported_it_is_unknown(self) -> None:
+    def test_extension_is_an_unknown_field_before_its_module_is_imported(self) -> None:
         extended, load_extending = load_in_two_steps()
         data = bytes.fromhex("a00605")
         before = extended.Event.decode(data)
@@ -103,9 +105,11 @@ class TestValues:
         assert before.encode() == data
         assert extended.Event.decode(data)[ext.speed] == 5
 
-    def test_two_meanings_of_a_number_are_refused(self, modules: tuple[Any, Any]) -> None:
+    def test_second_extension_with_the_same_number_is_refused(
+        self, modules: tuple[Any, Any]
+    ) -> None:
         extended, ext = modules
-        assert extended.Event  # made: an extension that comes later meets the class
+        assert extended.Event  # creates the class before the second extension
         assert ext.speed
         name = extended.__name__
         with pytest.raises(ConfigError, match=r"other\.speed has the number 100 of Event\."):
@@ -113,7 +117,7 @@ class TestValues:
 
 
 def load_in_two_steps() -> tuple[Any, Callable[[], Any]]:
-    """`extended`, and what loads `extending`."""
+    """Return module `extended` and a function that loads module `extending`."""
     prefix = f"fresh{next(_fresh)}"
     (extended,) = load_files(SAMPLES, ["extended.proto"], prefix)
     assert extended.Event
@@ -127,7 +131,9 @@ def load_in_two_steps() -> tuple[Any, Callable[[], Any]]:
 
 
 class TestPublicImport:
-    def test_types_of_a_public_import_are_its_own_too(self, modules: tuple[Any, Any]) -> None:
+    def test_types_of_a_public_import_are_attributes_of_the_importer(
+        self, modules: tuple[Any, Any]
+    ) -> None:
         extended, ext = modules
         assert ext.Event is extended.Event
         assert "Event" in dir(ext)
@@ -136,7 +142,7 @@ class TestPublicImport:
 
 
 class TestWriter:
-    def test_append(self, modules: tuple[Any, Any]) -> None:
+    def test_extensions_are_appended_by_a_writer(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         writer = extended.Event.Writer()
         writer.set_id(1)
@@ -151,7 +157,7 @@ class TestWriter:
         assert event[ext.tags] == ["a", "b"]
         assert event[ext.detail].x == 2
 
-    def test_open(self, modules: tuple[Any, Any]) -> None:
+    def test_message_extension_is_opened_in_a_writer(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         writer = extended.Event.Writer()
         with ext.detail.open(writer) as detail:
@@ -160,7 +166,7 @@ class TestWriter:
         with pytest.raises(ConfigError, match="no message but int32: use append"):
             ext.speed.open(extended.Event.Writer())
 
-    def test_wrong_values(self, modules: tuple[Any, Any]) -> None:
+    def test_writer_refuses_invalid_extension_values(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         writer = extended.Event.Writer()
         with pytest.raises(ConfigError, match="speed"):
@@ -171,7 +177,7 @@ class TestWriter:
 
 
 class TestDecoder:
-    def test_by_key(self, modules: tuple[Any, Any]) -> None:
+    def test_decoder_reads_extensions_by_key(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event()
         event[ext.detail] = ext.Detail(x=2)
@@ -189,8 +195,8 @@ class TestDecoder:
             assert ext.tags in ext.Detail.Decoder(b"")
 
 
-class TestForms:
-    def test_in_text_and_json_it_is_in_brackets(self, modules: tuple[Any, Any]) -> None:
+class TestTextAndJson:
+    def test_extension_names_are_in_brackets(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event(id=1)
         event[ext.speed] = 5
@@ -209,20 +215,22 @@ class TestForms:
     @pytest.mark.parametrize(
         "text", ["[a.b]: 1", "[stretto.extending.speed]: 1 [stretto.extending.speed]: 2", "[]: 1"]
     )
-    def test_wrong_ones_are_refused(self, modules: tuple[Any, Any], text: str) -> None:
+    def test_unknown_or_repeated_extensions_in_text_are_refused(
+        self, modules: tuple[Any, Any], text: str
+    ) -> None:
         extended, ext = modules
         assert ext.speed
         with pytest.raises(TextFormatError):
             parse_text(text, extended.Event)
 
-    def test_repeated_ones_may_stand_twice(self, modules: tuple[Any, Any]) -> None:
+    def test_repeated_extension_may_be_listed_twice(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         text = '[stretto.extending.tags]: "a" [stretto.extending.tags]: "b"'
         assert parse_text(text, extended.Event)[ext.tags] == ["a", "b"]
 
 
 class TestNames:
-    def test_python_reserves_some(self, modules: tuple[Any, Any]) -> None:
+    def test_names_reserved_by_python_get_an_underscore(self, modules: tuple[Any, Any]) -> None:
         extended, _ = modules
         event = extended.Event
         assert event.None_.VALUES == {"VALUES": 0, "from": 1, "name_of": 2}
@@ -232,16 +240,18 @@ class TestNames:
         assert event(bytes_left_=True).bytes_left_ is True
         assert extended.import_().encode() == b""
 
-    def test_a_default_of_bytes(self, modules: tuple[Any, Any]) -> None:
+    def test_default_of_a_bytes_field_is_unescaped(self, modules: tuple[Any, Any]) -> None:
         assert modules[0].Event().blob == b'\0\xff"\na'
 
-    def test_json_names(self, modules: tuple[Any, Any]) -> None:
+    def test_json_uses_json_name_and_accepts_the_schema_name(
+        self, modules: tuple[Any, Any]
+    ) -> None:
         event = modules[0].Event(other="x", a_fixed32=1)
         assert format_json(event) == '{"the OTHER": "x", "aFixed32": 1}'
         assert parse_json('{"the OTHER": "x", "a_fixed32": 1}', type(event)) == event
 
 
-def test_unknown_numbers_stay_unknown(modules: tuple[Any, Any]) -> None:
+def test_field_numbers_without_extension_stay_unknown(modules: tuple[Any, Any]) -> None:
     extended, _ = modules
     data = wire.varint_field(199, 1)
     assert extended.Event.decode(data).unknown_fields == data

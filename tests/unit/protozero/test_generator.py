@@ -52,8 +52,8 @@ def parse(tmp_path: Path, text: str) -> File:
 
 class TestProtoParser:
     @pytest.mark.parametrize("name", ["sample", "sample3"])
-    def test_reads_what_a_descriptor_says(self, name: str) -> None:
-        """Our parser's schema, written as a descriptor and read back, is the same schema."""
+    def test_parsed_schema_equals_its_descriptor(self, name: str) -> None:
+        """Encode the parsed schema as a descriptor and read it back."""
         (file,) = proto_parser.parse([SAMPLES / f"{name}.proto"])
         data = descriptor_of(file, file.name, []).SerializeToString()
         (again,) = descriptor_set.read_descriptor_set(b"\x0a" + varint(len(data)) + data)
@@ -62,13 +62,13 @@ class TestProtoParser:
 
     @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
     @pytest.mark.parametrize("name", ["sample", "sample3"])
-    def test_reads_what_protoc_reads(self, name: str, tmp_path: Path) -> None:
+    def test_parsed_schema_equals_that_of_protoc(self, name: str, tmp_path: Path) -> None:
         source = (SAMPLES / f"{name}.proto").read_text()
         source = source.replace('  option (custom).option = "ignored";\n', "")
         (tmp_path / "x.proto").write_text(source)
         command = [str(PROTOC), f"-I{tmp_path}", f"-o{tmp_path}/out", "x.proto"]
         if name == "sample":
-            # protoc wants to be told that RED and ROT are meant to be the same.
+            # protoc requires this option for the aliases RED and ROT.
             source = source.replace("enum Color {", "enum Color {\n  option allow_alias = true;")
             (tmp_path / "x.proto").write_text(source)
         subprocess.run(command, check=True)
@@ -77,7 +77,7 @@ class TestProtoParser:
         assert ours == theirs
 
     @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
-    def test_trace_options_are_what_protoc_reads(self, tmp_path: Path) -> None:
+    def test_trace_options_equal_those_of_protoc(self, tmp_path: Path) -> None:
         (tmp_path / "x.proto").write_text(TRACED)
         own = Path(proto_parser.__file__).parents[2] / "protos"
         command = [str(PROTOC), f"-I{tmp_path}", f"-I{own}", f"-o{tmp_path}/out", "x.proto"]
@@ -87,14 +87,16 @@ class TestProtoParser:
         assert ours == theirs
 
     @pytest.mark.parametrize("option", ["stretto.trace_all", "stretto.trace", ".stretto.trace_all"])
-    def test_trace_options_of_a_service_and_of_methods(self, tmp_path: Path, option: str) -> None:
+    def test_trace_options_of_services_and_methods_are_read(
+        self, tmp_path: Path, option: str
+    ) -> None:
         file = parse(tmp_path, TRACED.replace("stretto.trace_all", option))
         traced, plain = file.services
         assert traced.trace == "greeter"
         assert [method.trace for method in traced.methods] == [None, "loud", ""]
         assert plain == Service("Plain", [Method("Ask", "A", "A")])
 
-    def test_traced_methods_are_a_constant(self, tmp_path: Path) -> None:
+    def test_traced_methods_are_listed_in_a_constant(self, tmp_path: Path) -> None:
         schema = Schema([parse(tmp_path, TRACED)])
         (module,) = split(schema, [("made", "Doc.", ["A"])])
         namespace = load(module)
@@ -105,8 +107,10 @@ class TestProtoParser:
         assert "PLAIN_TRACE" not in stub
 
     @pytest.mark.parametrize("emitter", [python_emitter, stub_emitter])
-    def test_nothing_else_tells_of_them(self, tmp_path: Path, emitter: Any) -> None:
-        """Without its constant a module is that of a definition that was never annotated."""
+    def test_trace_options_change_nothing_but_the_constant(
+        self, tmp_path: Path, emitter: Any
+    ) -> None:
+        """Apart from the constant, the module equals that of a schema without trace options."""
         bare = re.sub(r"option \(stretto\.trace\w*\) = \"\w*\";", "", TRACED)
         assert "(stretto" not in bare
         texts = []
@@ -130,7 +134,7 @@ class TestProtoParser:
     @pytest.mark.parametrize(
         "option", ["(stretto.trace) = x;", "(stretto.trace) = 5;", '(stretto.trace) "x";']
     )
-    def test_a_trace_option_is_a_string(self, tmp_path: Path, option: str) -> None:
+    def test_trace_option_that_is_no_string_is_refused(self, tmp_path: Path, option: str) -> None:
         with pytest.raises(SchemaError, match="expected"):
             parse(tmp_path, f"message A {{}} service S {{ option {option} }}")
 
@@ -183,11 +187,11 @@ class TestProtoParser:
             ("option x = { a: { b: 1 }", "unexpected end of file"),
         ],
     )
-    def test_errors_name_file_and_line(self, tmp_path: Path, text: str, complaint: str) -> None:
+    def test_error_contains_file_and_line(self, tmp_path: Path, text: str, complaint: str) -> None:
         with pytest.raises(SchemaError, match=complaint):
             parse(tmp_path, text)
 
-    def test_literals_are_as_in_c(self, tmp_path: Path) -> None:
+    def test_string_literals_are_unescaped_as_in_c(self, tmp_path: Path) -> None:
         literal = r"""'\x41\101\?\\\?\n"' "é" """
         text = f"message A {{ optional string x = 1 [default = {literal}]; }}"
         assert parse(tmp_path, text).messages[0].fields[0].default == 'AA?\\?\n"é'
@@ -206,11 +210,13 @@ class TestProtoParser:
             ('optional bool x = 1 [(o).a.(p.q).b = { a: "]" }, default = true];', "true"),
         ],
     )
-    def test_unusual_defaults(self, tmp_path: Path, text: str, default: str) -> None:
+    def test_defaults_in_unusual_notation_are_read(
+        self, tmp_path: Path, text: str, default: str
+    ) -> None:
         (field,) = parse(tmp_path, f"message A {{ {text} }}").messages[0].fields
         assert (field.number, field.default) == (1, default)
 
-    def test_what_looks_like_something_else(self, tmp_path: Path) -> None:
+    def test_keywords_are_accepted_as_names(self, tmp_path: Path) -> None:
         text = """\ufeffsyntax = "proto3";
             enum E { A = 0 [(o) = { a: [1, 2] }, deprecated = true]; B = - 1; C = 010; }
             message M { int32 group = 1; oneof o { string group_ = 2; bool message = 3; } }"""
@@ -218,7 +224,7 @@ class TestProtoParser:
         assert file.enums[0].values == [("A", 0), ("B", -1), ("C", 8)]
         assert [field.name for field in file.messages[0].fields] == ["group", "group_", "message"]
 
-    def test_names_are_looked_up_from_the_inside_out(self, tmp_path: Path) -> None:
+    def test_type_names_are_resolved_from_the_innermost_scope(self, tmp_path: Path) -> None:
         file = parse(
             tmp_path,
             "package p; message B {} message A { message B {}"
@@ -226,14 +232,14 @@ class TestProtoParser:
         )
         assert [f.type_name for f in file.messages[1].fields] == ["p.A.B", "p.B", "p.A.B"]
 
-    def test_without_a_package(self, tmp_path: Path) -> None:
+    def test_types_without_a_package_are_resolved(self, tmp_path: Path) -> None:
         file = parse(tmp_path, "message B {} message A { optional B b = 1; }")
         assert file.messages[1].fields[0].type_name == "B"
         assert Schema([file]).split_package("A") == ("", "A")
 
 
 class TestDescriptorSet:
-    def test_groups_are_refused(self) -> None:
+    def test_descriptor_with_a_group_is_refused(self) -> None:
         field = b"\x0a\x01g\x18\x01\x28\x0a"
         message = b"\x0a\x01M\x12" + varint(len(field)) + field
         file = b"\x22" + varint(len(message)) + message
@@ -242,7 +248,7 @@ class TestDescriptorSet:
 
 
 class TestAttributes:
-    def test_two_of_one_name_are_refused(self, tmp_path: Path) -> None:
+    def test_two_fields_with_the_same_attribute_name_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "x.proto").write_text(
             "message A { optional int32 from = 1; optional int32 from_ = 2; }"
         )
@@ -252,7 +258,7 @@ class TestAttributes:
 
 
 class TestModules:
-    def test_a_closure_holds_what_the_roots_need(self) -> None:
+    def test_closure_contains_all_types_that_the_roots_need(self) -> None:
         (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
         schema = Schema([file])
         everything = {"stretto.test.Everything", "stretto.test.Color"}
@@ -261,7 +267,7 @@ class TestModules:
         with pytest.raises(SchemaError, match="Nothing"):
             schema.closure(["stretto.test.Nothing"])
 
-    def test_each_type_has_one_home(self) -> None:
+    def test_each_type_is_in_one_module(self) -> None:
         (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
         one, two = split(
             Schema([file]),
@@ -274,7 +280,7 @@ class TestModules:
 
 
 class TestStubs:
-    def test_name_every_attribute(self) -> None:
+    def test_stub_declares_every_attribute(self) -> None:
         _, module = module_of(SAMPLES / "sample.proto", "stretto_sample")
         tree = ast.parse(stub_emitter.emit(module, "a test"))
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -293,7 +299,7 @@ class TestStubs:
 
     @pytest.mark.thorough
     @pytest.mark.once
-    def test_type_check(self, tmp_path: Path) -> None:
+    def test_generated_stubs_pass_mypy(self, tmp_path: Path) -> None:
         pytest.importorskip("mypy")
         for name in ("sample", "sample3"):
             module = module_of(SAMPLES / f"{name}.proto", name)[1]
@@ -318,8 +324,8 @@ class TestStubs:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-class TestHeader:
-    def test_constants(self) -> None:
+class TestCHeader:
+    def test_header_defines_field_numbers_and_enum_values(self) -> None:
         (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
         names = ["stretto.test.Everything.Inner", "stretto.test.Color"]
         text = c_emitter.emit(Schema([file]), names, "GUARD_H_")
@@ -327,7 +333,7 @@ class TestHeader:
         assert "  ST_FIELD_EVERYTHING_INNER_VALUE = 1,\n" in text
         assert "  ST_ENUM_COLOR_NEGATIVE = -1,\n" in text
 
-    def test_the_second_of_two_equal_names_runs_together(self, tmp_path: Path) -> None:
+    def test_second_of_two_equal_constant_names_has_no_underscore(self, tmp_path: Path) -> None:
         text = "message Ab { optional int32 cd_ef = 1; } message AbCd { optional int32 ef = 2; }"
         schema = Schema([parse(tmp_path, text)])
         header = c_emitter.emit(schema, ["Ab", "AbCd"], "G")

@@ -1,4 +1,4 @@
-"""The native root of generated decoders."""
+"""IndexedMessage, the native base class of generated decoders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def two_hundred() -> bytes:
 
 
 class TestFields:
-    def test_many(self) -> None:
+    def test_last_and_all_fields_of_a_number_are_found(self) -> None:
         message = native.IndexedMessage(two_hundred())
         last = message._last(2)
         assert isinstance(last, DecodedField)
@@ -32,12 +32,12 @@ class TestFields:
         assert message.bytes_left == 0
 
     @pytest.mark.parametrize("number", [0, -1, 1 << 29, 1 << 32, (1 << 32) + 1, 1 << 80])
-    def test_numbers_that_no_field_has(self, number: int) -> None:
+    def test_invalid_field_numbers_find_nothing(self, number: int) -> None:
         message = native.IndexedMessage(two_hundred())
         assert message._last(number) is None
         assert message._all(number) == []
 
-    def test_arguments(self) -> None:
+    def test_invalid_arguments_are_refused(self) -> None:
         for arguments in ((), (1,), ("x",), (b"", b"")):
             with pytest.raises(TypeError):
                 native.IndexedMessage(*arguments)
@@ -49,7 +49,7 @@ class TestFields:
 
 
 class TestClasses:
-    def test_they_stay_as_they_are(self) -> None:
+    def test_decoder_classes_are_immutable(self) -> None:
         made = TracePacket.Decoder
         with pytest.raises(TypeError, match="immutable"):
             made.timestamp = 5
@@ -58,7 +58,7 @@ class TestClasses:
         with pytest.raises(AttributeError):
             made(b"").nothing = 5
 
-    def test_only_ours_can_be_closed(self) -> None:
+    def test_only_subclasses_with_empty_slots_can_be_closed(self) -> None:
         class Larger(native.IndexedMessage):
             __slots__ = ("more",)
 
@@ -73,7 +73,7 @@ class TestClasses:
         for _ in range(3):
             assert [f.value for f in WithDict(wire.varint_field(1, 5))] == [5]
 
-    def test_attributes_are_of_decoders_only(self) -> None:
+    def test_decoder_field_reads_only_decoders(self) -> None:
         field = native.DecoderField(1, "uint32", 7, None)
         assert field.number == 1
         assert field.__get__(None, int) is field
@@ -84,7 +84,7 @@ class TestClasses:
         with pytest.raises(ValueError, match="no kind"):
             native.DecoderField(1, "nothing", None, None)
 
-    def test_a_helper_gives_a_generated_decoder(self) -> None:
+    def test_message_field_needs_a_generated_decoder_class(self) -> None:
         message = native.IndexedMessage(wire.bytes_field(1, b""))
         for wrong in (lambda: int, lambda: 5):
             field = native.DecoderField(1, "message", None, wrong)
@@ -94,7 +94,7 @@ class TestClasses:
         with pytest.raises(ZeroDivisionError):
             field.__get__(message, object)
 
-    def test_they_can_be_collected(self) -> None:
+    def test_decoder_classes_can_be_collected(self) -> None:
         def make() -> weakref.ref[type[Any]]:
             made: list[Any] = []
             field = native.DecoderField(1, "message", None, lambda: made[0])
@@ -109,7 +109,7 @@ class TestClasses:
 
 
 class TestViews:
-    def test_nested_decoders_keep_the_input(self) -> None:
+    def test_nested_decoder_keeps_a_reference_to_the_input(self) -> None:
         data = bytearray(wire.bytes_field(11, wire.bytes_field(23, b"name")))
         event = TracePacket.Decoder(data).track_event
         gc.collect()

@@ -64,24 +64,24 @@ def read(value: Any, *, lossy: bool = False) -> Any:
 
 
 class TestWriting:
-    def test_a_message(self) -> None:
+    def test_message_is_written_as_a_json_object(self) -> None:
         assert to_value(MESSAGE) == VALUE
         assert json.loads(format_json(MESSAGE)) == VALUE
         assert to_value(Everything()) == {}
 
-    def test_names_of_the_schema(self) -> None:
+    def test_schema_names_can_be_written_instead_of_json_names(self) -> None:
         assert to_value(Everything(a_int32=1, from_=2), proto_names=True) == {
             "a_int32": 1,
             "from": 2,
         }
 
-    def test_indent(self) -> None:
+    def test_json_can_be_indented(self) -> None:
         assert format_json(Everything(a_int32=1), indent=1) == '{\n "aInt32": 1\n}'
 
     @pytest.mark.parametrize(
         ("value", "shown"), [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")]
     )
-    def test_what_is_no_number_is_a_string(self, value: float, shown: str) -> None:
+    def test_nan_and_infinity_are_strings(self, value: float, shown: str) -> None:
         assert to_value(Everything(a_double=value)) == {"aDouble": shown}
         assert str(read({"aDouble": shown}).a_double) == str(value)
 
@@ -98,7 +98,7 @@ class TestWriting:
 
 
 class TestReading:
-    def test_a_message(self) -> None:
+    def test_json_object_is_read_as_a_message(self) -> None:
         assert read(VALUE) == MESSAGE
         assert parse_json(format_json(MESSAGE), Everything) == MESSAGE
 
@@ -120,7 +120,7 @@ class TestReading:
             ({"blobs": {"false": "YQ"}}, {"blobs": {False: b"a"}}),
         ],
     )
-    def test_forms(self, value: Any, expected: dict[str, Any]) -> None:
+    def test_alternative_json_values_are_read(self, value: Any, expected: dict[str, Any]) -> None:
         assert read(value) == Everything(**expected)
 
     @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ class TestReading:
             ({"chosenText": "", "chosenColor": 1}, "'chosenColor' and 'chosenText' exclude"),
         ],
     )
-    def test_errors_name_the_path(self, value: Any, complaint: str) -> None:
+    def test_error_contains_the_path_of_the_value(self, value: Any, complaint: str) -> None:
         with pytest.raises(ConfigError, match=complaint):
             read(value)
 
@@ -172,11 +172,11 @@ class TestReading:
             ("[" * 100_000, "nests too deeply"),
         ],
     )
-    def test_what_is_no_json(self, text: str, complaint: str) -> None:
+    def test_malformed_json_is_refused(self, text: str, complaint: str) -> None:
         with pytest.raises(ConfigError, match=complaint):
             parse_json(text, Everything)
 
-    def test_depth_is_limited(self) -> None:
+    def test_nesting_depth_is_limited(self) -> None:
         value: dict[str, Any] = {}
         for _ in range(MAX_DEPTH - 1):
             value = {"children": [value]}
@@ -184,7 +184,7 @@ class TestReading:
         with pytest.raises(ConfigError, match="deeper than 100"):
             read({"inner": {"sibling": value}})
 
-    def test_unknown_fields_may_be_dropped(self) -> None:
+    def test_unknown_fields_can_be_ignored(self) -> None:
         value = {
             "nothing": {"a": 1},
             "color": "BLUE",
@@ -198,7 +198,7 @@ class TestReading:
             read({"aInt32": "x"}, lossy=True)
 
 
-def test_a_config() -> None:
+def test_trace_config_is_written_and_read() -> None:
     config = TraceConfig(duration_ms=500, buffers=[TraceConfig.BufferConfig(size_kb=64)])
     assert format_json(config) == '{"buffers": [{"sizeKb": 64}], "durationMs": 500}'
     assert parse_json(format_json(config), TraceConfig) == config

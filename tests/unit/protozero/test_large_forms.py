@@ -1,7 +1,7 @@
-"""Text and JSON of many megabytes: time and memory grow with the length, and no faster.
+"""Text and JSON of many megabytes: time and memory grow linearly with the length.
 
-The bounds on memory are per character, and generous: what is read and what comes of it are some
-copies. A limit on time is there to find what grows with the square of the length.
+The generous memory bounds are per character, because reading makes some copies of its input. The
+time limits find only quadratic growth.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def no_hang() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("make", PACKETS)
-def test_a_large_packet_is_read_as_it_was_written(make: Callable[[], TracePacket]) -> None:
+def test_large_packet_is_unchanged_after_writing_and_reading(
+    make: Callable[[], TracePacket],
+) -> None:
     packet = make()
     for write, read in ((format_text, parse_text), (format_json, parse_json)):
         with peak_memory() as writing:
@@ -79,20 +81,20 @@ def test_a_large_packet_is_read_as_it_was_written(make: Callable[[], TracePacket
     ],
     ids=["plain", "octal", "short", "adjacent", "with comments", "behind comments"],
 )
-def test_memory_of_literals_is_a_few_bytes_per_character(literal: str) -> None:
+def test_memory_for_literals_is_bounded_per_character(literal: str) -> None:
     with peak_memory() as peak:
         parse_text(f"a_string: {literal}", Everything)
     assert peak.bytes < BYTES_PER_CHAR * len(literal)
 
 
-def test_a_literal_without_end_takes_no_memory() -> None:
+def test_unterminated_literal_needs_little_memory() -> None:
     text = 'a_string: "' + r"\a" * 1_000_000
     with peak_memory() as peak, pytest.raises(TextFormatError, match="doesn't end"):
         parse_text(text, Everything)
     assert peak.bytes < len(text)
 
 
-def test_errors_of_a_long_line_are_few_and_short() -> None:
+def test_number_and_length_of_errors_in_a_long_line_are_bounded() -> None:
     for field in ("a_int31: 1 ", "a_bool: maybe ", f'a_bool: "{"x" * 1000}" '):
         text = field * (SIZE // 10 // len(field))
         with no_hang(), pytest.raises(TextFormatError) as caught:
@@ -113,13 +115,13 @@ def test_errors_of_a_long_line_are_few_and_short() -> None:
     ],
     ids=["name", "bool", "enum", "double", "string"],
 )
-def test_long_values_are_cut_in_errors_of_text(text: str) -> None:
+def test_long_values_are_truncated_in_text_errors(text: str) -> None:
     with no_hang(), pytest.raises(TextFormatError) as caught:
         parse_text(text, Everything)
     assert len(str(caught.value)) < 10_000
 
 
-def test_integers_of_any_length_are_cut_to_their_width() -> None:
+def test_long_integers_are_truncated_to_their_width() -> None:
     assert parse_text(f"a_int32: {'0' * 5000}7", Everything).a_int32 == 7
     assert parse_text(f"a_uint64: -{'9' * 5000}", Everything).a_uint64 == (1 << 64) - 1
 
@@ -136,13 +138,13 @@ def test_integers_of_any_length_are_cut_to_their_width() -> None:
     ],
     ids=["name", "enum", "integer", "base64", "list", "key"],
 )
-def test_long_values_are_cut_in_errors_of_json(value: dict[str, Any]) -> None:
+def test_long_values_are_truncated_in_json_errors(value: dict[str, Any]) -> None:
     with no_hang(), pytest.raises(ConfigError) as caught:
         from_value(value, Everything)
     assert len(str(caught.value)) < 1000
 
 
-def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
+def test_values_below_a_long_key_are_read_in_linear_time() -> None:
     key, numbers = "x" * (1 << 20), [1] * 200_000
     value = {"children": {key: {"numbers": numbers}}}
     with no_hang():
@@ -158,7 +160,7 @@ def nested_maps() -> Any:
     return Table(__name__, {"Node": fields}, {}).find("Node")
 
 
-def test_a_name_that_stands_twice_among_many_is_found() -> None:
+def test_duplicate_name_among_many_is_found() -> None:
     names = [f'"n{at}": 0' for at in range(200_000)]
     text = "{" + ", ".join([*names, '"last": 1', '"last": 2']) + "}"
     with no_hang(), pytest.raises(ConfigError, match="'last' stands twice"):

@@ -49,10 +49,10 @@ class TestConstructor:
         assert config.buffers[0].size_kb == 64
         assert config.encode() == bytes.fromhex("0a020840 180a")
 
-    def test_none_leaves_a_field_unset(self) -> None:
+    def test_keyword_of_none_leaves_the_field_unset(self) -> None:
         assert TraceConfig(duration_ms=None) == TraceConfig()
 
-    def test_unknown_keyword_names_a_close_one(self) -> None:
+    def test_error_for_an_unknown_keyword_suggests_a_similar_one(self) -> None:
         with pytest.raises(ConfigError, match="no field 'durtion_ms'; did you mean 'duration_ms'"):
             TraceConfig(durtion_ms=1)  # type: ignore[call-arg]
 
@@ -79,18 +79,18 @@ class TestConstructor:
             ("trigger_config", TraceConfig(), r"expected TraceConfig\.TriggerConfig"),
         ],
     )
-    def test_wrong_values_name_field_type_and_range(
+    def test_error_for_an_invalid_value_contains_field_type_and_range(
         self, field: str, value: object, complaint: str
     ) -> None:
         with pytest.raises(ConfigError, match=complaint):
             TraceConfig(**{field: value})  # type: ignore[arg-type]
 
-    def test_long_values_are_cut_in_messages(self) -> None:
+    def test_long_values_are_truncated_in_errors(self) -> None:
         with pytest.raises(ConfigError) as error:
             TraceConfig(duration_ms="x" * 10_000)  # type: ignore[arg-type]
         assert len(str(error.value)) < 200
 
-    def test_wrong_kinds_of_number(self) -> None:
+    def test_values_of_a_wrong_type_are_refused(self) -> None:
         for wrong in (
             {"ratio": "1"},
             {"small": 1e39},
@@ -107,7 +107,7 @@ class TestConstructor:
 
 
 class TestReading:
-    def test_unset_fields_give_defaults(self) -> None:
+    def test_unset_fields_have_their_defaults(self) -> None:
         empty = Sample()
         assert (empty.number, empty.text, empty.choice, empty.flag) == (0, "a b", 2, True)
         assert (empty.ratio, empty.blob, empty.child, empty.small) == (0.5, b"\0\xff", None, 0.0)
@@ -116,20 +116,20 @@ class TestReading:
         assert empty.encode() == b""
         assert empty == Sample()
 
-    def test_a_list_belongs_to_the_message_once_it_was_read(self) -> None:
+    def test_list_read_from_a_message_can_be_appended_to(self) -> None:
         message = Sample()
         message.list.append(3)
         message.counts["a"] = 1
         assert message.encode() == bytes.fromhex("5803 7a05 0a0161 1001")
         assert message.has("list")
 
-    def test_elements_are_checked_when_encoded(self) -> None:
+    def test_list_elements_are_checked_when_encoded(self) -> None:
         message = Sample()
         message.list.append("three")
         with pytest.raises(ConfigError, match=r"Sample\.list: expected int32"):
             message.encode()
 
-    def test_unknown_names(self) -> None:
+    def test_unknown_field_names_are_errors(self) -> None:
         message = Sample()
         with pytest.raises(AttributeError, match="no field 'nmuber'"):
             message.nmuber  # noqa: B018
@@ -141,7 +141,7 @@ class TestReading:
 
 
 class TestAssignment:
-    def test_is_checked_at_once(self) -> None:
+    def test_assigned_value_is_checked_immediately(self) -> None:
         config = TraceConfig()
         with pytest.raises(ConfigError, match="duration_ms"):
             config.duration_ms = -5
@@ -156,7 +156,7 @@ class TestAssignment:
         assert type(message.blob) is bytes
         assert message.list == [1, 2]
 
-    def test_none_and_del_unset(self) -> None:
+    def test_none_del_and_clear_unset_fields(self) -> None:
         message = Sample(number=1, text="x", child=Sample())
         message.number = None
         del message.text
@@ -174,7 +174,7 @@ class TestAssignment:
         message.third = None
         assert message.which_oneof("pick") is None
 
-    def test_lists_are_copied(self) -> None:
+    def test_assigned_lists_are_copied(self) -> None:
         mine = [1]
         message = Sample(list=mine)
         mine.append(2)
@@ -189,18 +189,18 @@ class TestPresence:
         assert message != Sample()
         assert Sample.decode(b"\x08\x00").has("number")
 
-    def test_implicit_zero_is_not(self) -> None:
+    def test_implicit_zero_is_not_written(self) -> None:
         message = Sample(plain=5)
         message.plain = 0
         assert not message.has("plain")
         assert message.encode() == b""
         assert not Sample.decode(bytes.fromhex("8801 00")).has("plain")
 
-    def test_negative_zero_is_no_zero(self) -> None:
+    def test_implicit_negative_zero_is_written(self) -> None:
         decoded = Sample.decode(Sample(plain_ratio=-0.0).encode())
         assert math.copysign(1, decoded.plain_ratio) == -1
 
-    def test_empty_message_is_present(self) -> None:
+    def test_empty_nested_message_is_present(self) -> None:
         message = Sample.decode(Sample(child=Sample()).encode())
         assert message.has("child")
         assert message.child == Sample()
@@ -221,12 +221,12 @@ class TestEncoding:
             ({"kids": {2: Sample(number=1)}}, "820106 0802 12020801"),
         ],
     )
-    def test_bytes(self, values: dict[str, Any], encoded: str) -> None:
+    def test_values_are_encoded_and_decoded(self, values: dict[str, Any], encoded: str) -> None:
         message = Sample(**values)
         assert message.encode() == bytes.fromhex(encoded)
         assert Sample.decode(message.encode()) == message
 
-    def test_fields_stand_in_the_order_of_their_declaration(self) -> None:
+    def test_fields_are_encoded_in_declaration_order(self) -> None:
         packet = TracePacket(trusted_uid=1, timestamp=2)
         packet.track_event = TrackEvent()
         assert packet.encode() == bytes.fromhex("4002 5a00 1801")
@@ -234,12 +234,12 @@ class TestEncoding:
 
 
 class TestDecoding:
-    def test_takes_every_buffer(self) -> None:
+    def test_any_buffer_is_decoded(self) -> None:
         data = b"\x08\x05"
         for buffer in (data, bytearray(data), memoryview(data)):
             assert Sample.decode(buffer).number == 5
 
-    def test_the_last_value_wins(self) -> None:
+    def test_last_value_of_a_field_is_kept(self) -> None:
         assert Sample.decode(bytes.fromhex("0801 0802")).number == 2
 
     def test_repeated_messages_merge(self) -> None:
@@ -247,28 +247,28 @@ class TestDecoding:
         data += Sample(child=Sample(text="x", list=[2])).encode()
         assert Sample.decode(data).child == Sample(number=1, text="x", list=[1, 2])
 
-    def test_the_last_field_of_a_oneof_wins(self) -> None:
+    def test_last_field_of_a_oneof_is_kept(self) -> None:
         message = Sample.decode(Sample(one=1).encode() + Sample(third="x").encode())
         assert message == Sample(third="x")
 
-    def test_packed_or_not_is_all_the_same(self) -> None:
+    def test_packed_and_unpacked_elements_are_both_decoded(self) -> None:
         assert Sample.decode(bytes.fromhex("5a03 010203 5804")).list == [1, 2, 3, 4]
         assert Sample.decode(bytes.fromhex("6001 6002")).tight == [-1, 1]
 
-    def test_redundant_lengths(self) -> None:
+    def test_redundant_length_is_decoded(self) -> None:
         assert Sample.decode(bytes.fromhex("3a82808000 0805")).child == Sample(number=5)
 
-    def test_integers_are_cut_to_their_width(self) -> None:
+    def test_integers_are_truncated_to_their_width(self) -> None:
         assert Sample.decode(wire.varint_field(1, 2**32 + 5)).number == 5
         assert Sample.decode(wire.varint_field(8, 2**40 + 6)).one == 6
         assert Sample.decode(wire.varint_field(4, 2**40)).flag is True
 
-    def test_unknown_enum_values_survive(self) -> None:
+    def test_unknown_enum_values_are_kept(self) -> None:
         message = Sample.decode(wire.varint_field(3, 99))
         assert message.choice == 99
         assert message.encode() == wire.varint_field(3, 99)
 
-    def test_strings_that_are_not_utf8_survive(self) -> None:
+    def test_strings_that_are_not_utf8_are_kept(self) -> None:
         data = wire.bytes_field(2, b"a\xff\xfe")
         message = Sample.decode(data)
         assert message.text == "a\udcff\udcfe"
@@ -295,11 +295,11 @@ class TestDecoding:
             ("0805 7a02 0a05", 4),
         ],
     )
-    def test_malformed_input_names_the_offset(self, encoded: str, offset: int) -> None:
+    def test_error_for_malformed_input_contains_the_offset(self, encoded: str, offset: int) -> None:
         with pytest.raises(DecodeError, match=rf"at offset {offset}$|at offset {offset} "):
             Sample.decode(bytes.fromhex(encoded))
 
-    def test_depth_is_limited(self) -> None:
+    def test_nesting_depth_is_limited(self) -> None:
         data = b""
         for _ in range(MAX_DEPTH):
             data = wire.bytes_field(7, data)
@@ -309,7 +309,7 @@ class TestDecoding:
             with pytest.raises(DecodeError, match="deeper than 100"):
                 Sample.decode(wire.bytes_field(field, deeper))
 
-    def test_part_of_a_buffer(self) -> None:
+    def test_part_of_a_buffer_can_be_merged(self) -> None:
         message = Sample()
         message.merge_encoded(b"\xff\x08\x05\xff", 1, 3)
         assert message.number == 5
@@ -320,21 +320,21 @@ class TestDecoding:
 class TestUnknownFields:
     DATA = bytes.fromhex("0805 b80c8180808000 c20c03616263 0d01000000 c90c0102030405060708")
 
-    def test_are_kept_byte_for_byte(self) -> None:
+    def test_unknown_fields_are_kept_byte_for_byte(self) -> None:
         message = Sample.decode(self.DATA)
         assert message.number == 5
         assert message.unknown_fields == self.DATA[2:]
         assert message.encode() == self.DATA
 
-    def test_follow_the_known_ones(self) -> None:
+    def test_unknown_fields_are_encoded_after_known_ones(self) -> None:
         message = Sample.decode(self.DATA[2:] + self.DATA[:2])
         assert message.encode() == self.DATA
 
-    def test_survive_inside_of_messages(self) -> None:
+    def test_unknown_fields_of_nested_messages_are_kept(self) -> None:
         data = wire.bytes_field(7, self.DATA) + wire.bytes_field(14, self.DATA)
         assert Sample.decode(data).encode() == data
 
-    def test_a_wrong_wire_type_is_unknown(self) -> None:
+    def test_field_of_a_wrong_wire_type_is_unknown(self) -> None:
         for data in ("1205", "0d01000000", "0a00", "3805", "7805", "5d01000000"):
             raw = bytes.fromhex(data)
             raw += b"12345" if data == "1205" else b""
@@ -343,29 +343,29 @@ class TestUnknownFields:
         assert Sample.decode(bytes.fromhex("3805")).unknown_fields == bytes.fromhex("3805")
         assert Sample.decode(bytes.fromhex("3805")).child is None
 
-    def test_count_when_comparing(self) -> None:
+    def test_unknown_fields_are_compared(self) -> None:
         assert Sample.decode(self.DATA) == Sample.decode(self.DATA)
         assert Sample.decode(self.DATA) != Sample(number=5)
 
-    def test_can_be_dropped(self) -> None:
+    def test_unknown_fields_can_be_removed(self) -> None:
         message = Sample.decode(self.DATA)
         message.unknown_fields = b""
         assert message == Sample(number=5)
 
     @pytest.mark.parametrize("no_bytes", [3, "abc", None, [1, 2]])
-    def test_only_bytes_are_bytes(self, no_bytes: Any) -> None:
+    def test_other_types_than_bytes_are_refused(self, no_bytes: Any) -> None:
         with pytest.raises(TypeError):
             Sample.decode(no_bytes)
         with pytest.raises(TypeError):
             Sample().unknown_fields = no_bytes
 
-    def test_a_newer_config_passes_through(self) -> None:
+    def test_config_with_newer_fields_is_encoded_unchanged(self) -> None:
         data = wire.bytes_field(1, b"x") + wire.bytes_field(5000, b"newer")
         assert DataSourceConfig.decode(data).encode() == data
 
 
 class TestMerge:
-    def test_takes_over_what_is_set(self) -> None:
+    def test_merge_copies_set_fields_and_appends_lists(self) -> None:
         message = Sample(
             number=1, text="x", list=[1], child=Sample(number=1), counts={"a": 1}, one=1
         )
@@ -381,7 +381,7 @@ class TestMerge:
             third="z",
         )
 
-    def test_equals_concatenation(self) -> None:
+    def test_merge_equals_decoding_the_concatenation(self) -> None:
         one = Sample(children=[Sample(number=1)], kids={1: Sample(number=1)})
         two = Sample(
             children=[Sample(number=2)], kids={1: Sample(text="t")}, child=Sample(number=3)
@@ -390,7 +390,7 @@ class TestMerge:
         one.merge(two)
         assert one == joined
 
-    def test_shares_nothing(self) -> None:
+    def test_copy_shares_no_values_with_its_source(self) -> None:
         child = Sample(number=1)
         source = Sample(child=child, children=[child], kids={1: child}, words=["a"])
         message = source.copy()
@@ -400,31 +400,31 @@ class TestMerge:
         assert message.child.number == message.children[0].number == message.kids[1].number == 1
         assert message.words == ["a"]
 
-    def test_unknown_fields_are_taken_over(self) -> None:
+    def test_merge_copies_unknown_fields(self) -> None:
         message = Sample()
         message.merge(Sample.decode(TestUnknownFields.DATA))
         assert message.encode() == TestUnknownFields.DATA
 
 
-class TestPython:
+class TestPythonProtocols:
     def test_equality_is_by_value_and_class(self) -> None:
         assert Buffer(size_kb=1) == Buffer(size_kb=1)
         assert Buffer(size_kb=1) != Buffer(size_kb=2)
         assert Buffer() != TraceConfig()
         assert Buffer() != 5
 
-    def test_is_not_hashable(self) -> None:
+    def test_message_is_not_hashable(self) -> None:
         with pytest.raises(TypeError):
             hash(Buffer())
 
-    def test_repr_reads_like_the_constructor(self) -> None:
+    def test_repr_is_a_constructor_call(self) -> None:
         config = TraceConfig(buffers=[Buffer(size_kb=64)], duration_ms=10)
         text = "TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], duration_ms=10)"
         assert repr(config) == text
         assert eval(text) == config
         assert repr(Sample.decode(b"\xb8\x0c\x01")) == r"Sample(unknown_fields=b'\xb8\x0c\x01')"
 
-    def test_copies_and_pickles(self) -> None:
+    def test_message_can_be_copied_and_pickled(self) -> None:
         config = TraceConfig(buffers=[Buffer(size_kb=64)], duration_ms=10)
         for duplicate in (
             copy.copy(config),
@@ -434,11 +434,11 @@ class TestPython:
             assert duplicate == config
         assert pickle.loads(pickle.dumps(config.buffers[0])) == Buffer(size_kb=64)
 
-    def test_the_root_is_an_empty_message(self) -> None:
+    def test_base_class_is_an_empty_message(self) -> None:
         assert Message().encode() == b""
         assert Message.decode(b"\x08\x01").unknown_fields == b"\x08\x01"
 
-    def test_recursive_messages(self) -> None:
+    def test_recursive_message_is_encoded_and_decoded(self) -> None:
         annotation = DebugAnnotation(
             name="dict", dict_entries=[DebugAnnotation(name="key", int_value=-1)]
         )

@@ -1,4 +1,4 @@
-"""No schema makes anything but the classes that it defines."""
+"""Names in hostile schemas can't inject code into generated modules."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def read(file: FileDescriptorProto) -> dict[str, str]:
     return compile_files(files, [file.name], Options())
 
 
-def test_the_schema_itself_is_right() -> None:
+def test_schema_without_changes_compiles() -> None:
     for path, text in read(schema()).items():
         compile(text, path, "exec")
 
 
 @pytest.mark.parametrize("name", [CODE, "a b", '"', "1a", "é"])
 @pytest.mark.parametrize(("of", "attribute"), PLACES)
-def test_names_that_are_none(of: Callable[[Any], Any], attribute: str, name: str) -> None:
+def test_invalid_name_in_a_descriptor_is_refused(
+    of: Callable[[Any], Any], attribute: str, name: str
+) -> None:
     file = schema()
     setattr(of(file), attribute, name)
     with pytest.raises(SchemaError, match="is no name"):
@@ -70,7 +72,7 @@ def test_names_that_are_none(of: Callable[[Any], Any], attribute: str, name: str
 @pytest.mark.parametrize(
     "path", ["../../x.proto", "/tmp/x.proto", "a/../x.proto", "a//x.proto", "", 'x"\n.proto']
 )
-def test_files_elsewhere(path: str) -> None:
+def test_path_outside_of_the_folder_is_refused(path: str) -> None:
     for attribute in ("name", "dependency"):
         file = schema()
         setattr(file, attribute, path) if attribute == "name" else file.dependency.append(path)
@@ -81,13 +83,13 @@ def test_files_elsewhere(path: str) -> None:
 @pytest.mark.parametrize(
     "text", ["message -5 {}", "message 1a {}", "enum E { a.b = 0; }", "package a..b;"]
 )
-def test_words_that_are_no_names(text: str) -> None:
+def test_invalid_name_in_a_proto_file_is_refused(text: str) -> None:
     with pytest.raises(SchemaError, match=r"x\.proto: .* is no name"):
         proto_parser.parse_texts([("x.proto", text)])
 
 
 @pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", "a\nb"])
-def test_packages(prefix: str) -> None:
+def test_invalid_package_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(SchemaError, match="there are c and prefix=PACKAGE"):
         parse_options(f"prefix={prefix}")
     with pytest.raises(SystemExit, match="no name of a package"):

@@ -1,4 +1,4 @@
-"""The generator as protoc's plugin, and without protoc."""
+"""The code generator as a plugin of protoc, and as a command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def expected(options: Options) -> dict[str, str]:
 
 
 def request(parameter: str = "", names: list[str] | None = None) -> bytes:
-    """What protoc sends, by google.protobuf."""
+    """Return an encoded CodeGeneratorRequest like protoc's."""
     plugin_pb2: Any = pytest.importorskip("google.protobuf.compiler.plugin_pb2")
     made = plugin_pb2.CodeGeneratorRequest(
         file_to_generate=NAMES if names is None else names, parameter=parameter
@@ -50,7 +50,7 @@ def response(data: bytes) -> Any:
 
 
 def without_services(texts: dict[str, str]) -> dict[str, str]:
-    """`descriptor_of` leaves services out."""
+    """Remove the constants of services, which `descriptor_of` omits."""
     return {
         path: text.replace('OBSERVER_METHODS = {\n    "Watch": 1,\n}\n\n', "").replace(
             "OBSERVER_METHODS: _Final[dict[str, int]]\n", ""
@@ -60,7 +60,7 @@ def without_services(texts: dict[str, str]) -> dict[str, str]:
 
 
 class TestPlugin:
-    def test_answers_protoc(self) -> None:
+    def test_plugin_responds_with_the_generated_files(self) -> None:
         answer = response(plugin.respond(request("prefix=my.protos,c")))
         assert not answer.error
         assert answer.supported_features == 1
@@ -71,7 +71,7 @@ class TestPlugin:
             *("extending.pzc.h", "extending_pbzero.py", "extending_pbzero.pyi"),
         ]
 
-    def test_only_what_is_asked_for(self) -> None:
+    def test_plugin_generates_only_the_requested_files(self) -> None:
         answer = response(plugin.respond(request(names=["extending.proto"])))
         assert [file.name for file in answer.file] == [
             "extending_pbzero.py",
@@ -79,12 +79,12 @@ class TestPlugin:
         ]
 
     @pytest.mark.parametrize("parameter", ["fast", "prefix=", "prefix=a b", "c=1"])
-    def test_unknown_options_are_an_answer(self, parameter: str) -> None:
+    def test_unknown_option_is_reported_in_the_response(self, parameter: str) -> None:
         answer = response(plugin.respond(request(parameter)))
         assert answer.error == f"option {parameter!r}: there are c and prefix=PACKAGE"
         assert not answer.file
 
-    def test_groups_and_editions_are_an_answer(self) -> None:
+    def test_groups_and_editions_are_reported_in_the_response(self) -> None:
         plugin_pb2: Any = pytest.importorskip("google.protobuf.compiler.plugin_pb2")
         made = plugin_pb2.CodeGeneratorRequest(file_to_generate=["a.proto"])
         file = made.proto_file.add(name="a.proto")
@@ -98,11 +98,11 @@ class TestPlugin:
         assert "'editions' is not supported" in answer.error
 
     @pytest.mark.parametrize("data", [b"", b"\x0a", b"\x78\x01", b"\x7a\x01\xff"])
-    def test_anything_else_is_an_answer_too(self, data: bytes) -> None:
+    def test_malformed_request_is_reported_in_the_response(self, data: bytes) -> None:
         assert response(plugin.respond(data)).error
 
     @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
-    def test_under_protoc(self, tmp_path: Path) -> None:
+    def test_plugin_runs_under_protoc(self, tmp_path: Path) -> None:
         script = tmp_path / "protoc-gen-stretto"
         script.write_text(
             f"#!{sys.executable}\nfrom stretto.protozero.generator.plugin import main\nmain()\n"
@@ -137,17 +137,17 @@ def test_protoc_finds_the_plugin_by_its_name() -> None:
 
 
 class TestOptions:
-    def test_are_read(self) -> None:
+    def test_options_are_parsed(self) -> None:
         assert parse_options("") == Options()
         assert parse_options("c,prefix=a.b") == Options("a.b", c=True)
 
 
 class TestCommand:
-    def test_from_proto_files(self, tmp_path: Path) -> None:
+    def test_command_generates_from_proto_files(self, tmp_path: Path) -> None:
         command.main(["--c", "--out", str(tmp_path), "-I", str(SAMPLES), *NAMES])
         assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected(Options(c=True))
 
-    def test_from_a_descriptor_set(self, tmp_path: Path) -> None:
+    def test_command_generates_from_a_descriptor_set(self, tmp_path: Path) -> None:
         descriptor_pb2: Any = pytest.importorskip("google.protobuf.descriptor_pb2")
         files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
         made = descriptor_pb2.FileDescriptorSet(
@@ -159,7 +159,7 @@ class TestCommand:
         written = {path.name: path.read_text() for path in out.iterdir()}
         assert written == without_services(expected(Options()))
 
-    def test_from_an_installed_module(self, tmp_path: Path) -> None:
+    def test_command_generates_from_an_installed_module(self, tmp_path: Path) -> None:
         pytest.importorskip("google.protobuf.compiler.plugin_pb2")
         module = "google.protobuf.compiler.plugin_pb2"
         command.main(["--module", module, "--out", str(tmp_path), "--prefix", "made"])
@@ -182,23 +182,23 @@ class TestCommand:
             (["--descriptor-set", __file__], "this is no FileDescriptorSet"),
         ],
     )
-    def test_what_is_wrong_ends_it(self, arguments: list[str], complaint: str) -> None:
+    def test_invalid_arguments_end_the_command(self, arguments: list[str], complaint: str) -> None:
         with pytest.raises(SystemExit, match=complaint):
             command.main(arguments)
 
-    def test_names_must_be_in_the_set(self) -> None:
+    def test_name_missing_in_the_descriptor_set_is_an_error(self) -> None:
         pytest.importorskip("google.protobuf.descriptor_pb2")
         with pytest.raises(SystemExit, match=r"there is no x\.proto; there are google/prot"):
             command.main(["--module", "google.protobuf.descriptor_pb2", "x.proto"])
 
 
 class TestImports:
-    def test_are_read_before_their_importers(self) -> None:
+    def test_imported_files_precede_their_importers(self) -> None:
         files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
         assert [file.name for file in files] == NAMES
         assert files[1].public == files[1].imports == ["extended.proto"]
 
-    def test_of_itself_is_an_error(self, tmp_path: Path) -> None:
+    def test_import_cycle_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "a.proto").write_text('import "b.proto";')
         (tmp_path / "b.proto").write_text('import weak "a.proto";')
         with pytest.raises(SchemaError, match=r"b\.proto: a\.proto imports itself"):
@@ -206,7 +206,7 @@ class TestImports:
 
 
 class TestGenerated:
-    def test_needs_nothing_but_protozero(self) -> None:
+    def test_generated_modules_import_only_protozero(self) -> None:
         for path, text in expected(Options()).items():
             if path.endswith(".py"):
                 imports = [
@@ -218,7 +218,7 @@ class TestGenerated:
 
     @pytest.mark.thorough
     @pytest.mark.once
-    def test_stubs_type_check(self, tmp_path: Path) -> None:
+    def test_generated_stubs_pass_mypy(self, tmp_path: Path) -> None:
         pytest.importorskip("mypy")
         for path, text in expected(Options()).items():
             (tmp_path / path).write_text(text)
@@ -299,7 +299,7 @@ int main(void) {
 
 
 @pytest.mark.skipif(CC is None, reason="there is no C compiler")
-def test_setters_in_c_write_what_our_classes_read(tmp_path: Path) -> None:
+def test_message_written_by_generated_c_setters_is_decoded(tmp_path: Path) -> None:
     for path, text in expected(Options(c=True)).items():
         (tmp_path / path).write_text(text)
     (tmp_path / "main.c").write_text(C_PROGRAM)
@@ -330,8 +330,8 @@ def test_setters_in_c_write_what_our_classes_read(tmp_path: Path) -> None:
     assert extended.Event.decode(data) == event
 
 
-def test_a_descriptor_set_of_the_samples_reads_as_the_samples() -> None:
-    """Extensions, JSON names, public imports and defaults of bytes, through descriptors."""
+def test_schema_is_unchanged_by_conversion_to_a_descriptor_set() -> None:
+    """Extensions, JSON names, public imports and defaults of bytes are kept in descriptors."""
     files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
     descriptor_pb2: Any = pytest.importorskip("google.protobuf.descriptor_pb2")
     made = descriptor_pb2.FileDescriptorSet(

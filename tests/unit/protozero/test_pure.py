@@ -1,6 +1,6 @@
-"""Without the native core ProtoZero reads and writes the same.
+"""ProtoZero reads and writes the same without the native extension.
 
-The code below runs twice: here, and in an interpreter that has no extension.
+The code below runs twice: here, and in an interpreter without the extension.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ print(list(tokenizer.end()), tokenizer.errors, tokenizer.bytes_skipped)
 """
 
 
-def test_the_same_without_the_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_the_same_without_the_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     exec(compile(CODE, "native", "exec"), {})
@@ -71,7 +71,7 @@ def test_the_same_without_the_extension(monkeypatch: pytest.MonkeyPatch) -> None
     assert out.getvalue().count("\n") > 12
 
 
-def test_the_extension_was_there() -> None:
+def test_native_classes_are_used_here() -> None:
     import stretto.protozero.decoder
     import stretto.protozero.typed_decoder
 

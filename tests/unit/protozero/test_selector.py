@@ -36,7 +36,7 @@ def sample() -> type[Message]:
 
 
 class TestValues:
-    def test_every_place(self, sample: type[Message]) -> None:
+    def test_all_selected_paths_are_in_the_row(self, sample: type[Message]) -> None:
         message = sample(number=2**64 - 1, text="é\udcff", blob=b"\xff", real=0.1, small=0.5)
         message.numbers = [-1, 1]
         message.flags = [True, False]
@@ -67,18 +67,18 @@ class TestValues:
             "inners.value": 2,
         }
 
-    def test_nothing_there(self, sample: type[Message]) -> None:
+    def test_missing_values_are_none_or_an_empty_list(self, sample: type[Message]) -> None:
         row = select(sample, "number", "inner.deeper.value", "numbers", "inner")
         assert row(b"") == (None, None, [], None)
         assert select(sample)(b"\x08\x01") == ()
 
-    def test_of_several_the_last_one(self, sample: type[Message]) -> None:
+    def test_last_of_several_values_is_selected(self, sample: type[Message]) -> None:
         data = b"".join(
             wire.varint_field(1, n) + wire.bytes_field(4, wire.varint_field(1, n)) for n in (1, 2)
         )
         assert select(sample, "number", "inner.value")(data + wire.bytes_field(4, b"")) == (2, None)
 
-    def test_other_wire_types_are_not_there(self, sample: type[Message]) -> None:
+    def test_fields_of_a_wrong_wire_type_are_ignored(self, sample: type[Message]) -> None:
         data = wire.bytes_field(1, b"x") + wire.varint_field(2, 5) + wire.varint_field(4, 1)
         data += b"\x2d1234"  # numbers, as a fixed32
         assert select(sample, "number", "text", "inner.value", "numbers")(data) == (
@@ -88,11 +88,11 @@ class TestValues:
             [],
         )
 
-    def test_packed_or_not(self, sample: type[Message]) -> None:
+    def test_packed_and_unpacked_elements_are_both_selected(self, sample: type[Message]) -> None:
         data = wire.varint_field(5, 1) + wire.bytes_field(5, b"\x02\x04") + wire.varint_field(6, 1)
         assert select(sample, "numbers", "flags")(data) == ([-1, 1, 2], [True])
 
-    def test_malformed(self, sample: type[Message]) -> None:
+    def test_values_before_malformed_data_are_selected(self, sample: type[Message]) -> None:
         torn = wire.bytes_field(5, b"\x02\x80") + wire.bytes_field(11, b"\1\0\0\0\1")
         assert select(sample, "numbers", "fixeds")(torn) == ([1], [1])
         assert select(sample, "number", "text")(b"\x08\x01\x12\x05x") == (1, None)
@@ -109,17 +109,17 @@ class TestPaths:
             ("", "no field"),
         ],
     )
-    def test_wrong_ones(self, sample: type[Message], path: str, why: str) -> None:
+    def test_invalid_path_is_refused(self, sample: type[Message], path: str, why: str) -> None:
         with pytest.raises(ConfigError, match=why):
             select(sample, path)
 
-    def test_twice(self, sample: type[Message]) -> None:
+    def test_path_listed_twice_is_refused(self, sample: type[Message]) -> None:
         with pytest.raises(ConfigError, match="twice"):
             select(sample, "text", "text")
 
 
 class TestTrees:
-    """Made by hand: the native side trusts none."""
+    """Invalid trees of columns, passed to the native selector directly."""
 
     @pytest.mark.parametrize(
         ("columns", "tree"),
@@ -134,15 +134,15 @@ class TestTrees:
             (65, [(n, "uint32", False, n, []) for n in range(65)]),
         ],
     )
-    def test_wrong_ones(self, columns: int, tree: list[Any]) -> None:
+    def test_invalid_column_numbers_are_refused(self, columns: int, tree: list[Any]) -> None:
         with pytest.raises(ValueError, match=r"column|at most"):
             native.Selector(columns, tree)
 
-    def test_what_is_no_row(self) -> None:
+    def test_tree_entry_that_is_no_tuple_is_refused(self) -> None:
         with pytest.raises(TypeError, match="tuple"):
             native.Selector(1, [5])
 
-    def test_too_deep(self) -> None:
+    def test_too_deep_tree_is_refused(self) -> None:
         tree: list[Any] = [(1, "uint32", False, 0, [])]
         for _ in range(40):
             tree = [(1, "message", False, -1, tree)]

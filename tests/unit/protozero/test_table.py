@@ -21,31 +21,31 @@ def sample() -> Any:
 
 
 class TestModule:
-    def test_classes_are_made_when_they_are_first_used(self, sample: Any) -> None:
+    def test_classes_are_created_on_first_use(self, sample: Any) -> None:
         assert "Everything" not in vars(sample)
         made = sample.Everything
         assert vars(sample)["Everything"] is made
         assert sample.Everything is made
 
-    def test_dir_lists_the_outermost_types_and_constants(self, sample: Any) -> None:
+    def test_dir_lists_top_level_types_and_constants(self, sample: Any) -> None:
         assert sorted(dir(sample)) == ["Color", "Empty", "Everything", "SAMPLER_METHODS"]
 
-    def test_other_names_are_missing(self, sample: Any) -> None:
+    def test_unknown_names_raise_attribute_error(self, sample: Any) -> None:
         for name in ("Nothing", "Everything.Inner"):
             with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
                 getattr(sample, name)
 
-    def test_classes_know_their_names(self, sample: Any) -> None:
+    def test_classes_have_their_module_and_qualified_name(self, sample: Any) -> None:
         inner = sample.Everything.Inner
         assert (inner.__module__, inner.__qualname__) == ("stretto_sample", "Everything.Inner")
         assert inner.__name__ == "Inner"
         assert sample.Everything.Shape.__qualname__ == "Everything.Shape"
         assert inner.Writer.__qualname__ == "Everything.Inner.Writer"
 
-    def test_services_are_method_ids(self, sample: Any) -> None:
+    def test_service_methods_have_numbers(self, sample: Any) -> None:
         assert sample.SAMPLER_METHODS == {"First": 1, "Second": 2}
 
-    def test_nested_classes_are_the_ones_that_fields_hold(self, sample: Any) -> None:
+    def test_message_field_contains_the_nested_class(self, sample: Any) -> None:
         message = sample.Everything(inner=sample.Everything.Inner(value=1))
         decoded = sample.Everything.decode(message.encode())
         assert type(decoded.inner) is sample.Everything.Inner
@@ -56,7 +56,7 @@ class TestModule:
         assert sample.Everything.decode(message.encode()) == message
         assert sample.Everything.LAYOUT.by_name["from_"].proto_name == "from"
 
-    def test_writers_use_the_schemas_names(self, sample: Any) -> None:
+    def test_writer_methods_use_the_names_of_the_schema(self, sample: Any) -> None:
         writer = sample.Everything.Writer()
         writer.set_from(1)
         writer.set_encode(True)
@@ -64,7 +64,7 @@ class TestModule:
         expected = sample.Everything(from_=1, encode_=True, list=[3])
         assert sample.Everything.decode(writer.finish()) == expected
 
-    def test_defaults(self, sample: Any) -> None:
+    def test_defaults_of_the_schema_are_used(self, sample: Any) -> None:
         message = sample.Everything()
         assert message.a_int32 == -5
         assert message.a_string == 'two words, "quoted" \\ é'
@@ -73,12 +73,12 @@ class TestModule:
 
 
 class TestAcrossModules:
-    def test_types_of_another_module_are_found_there(self) -> None:
+    def test_type_of_another_module_is_resolved(self) -> None:
         table = Table(__name__, {"Mine": "config 1 message:stretto.protos.config/TraceConfig"}, {})
         mine = table.find("Mine")(config=config.TraceConfig(duration_ms=1))
         assert table.find("Mine").decode(mine.encode()).config.duration_ms == 1
 
-    def test_the_module_is_imported_when_it_is_needed(
+    def test_module_of_a_type_is_imported_on_first_use(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delitem(sys.modules, "stretto.protos.ipc", raising=False)
@@ -108,7 +108,7 @@ def classes_of_four_threads() -> list[type]:
     return found
 
 
-def test_threads_that_ask_at_once_get_the_same_class() -> None:
+def test_concurrent_first_use_creates_one_class() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -23,7 +23,7 @@ def read(text: str) -> Any:
 
 
 def errors(text: str, *, lossy: bool = False) -> list[str]:
-    """The errors of a text: `row:column complaint`, and what is pointed at."""
+    """Return the errors of a text as `row:column message | marked text`."""
     with pytest.raises(TextFormatError) as caught:
         parse_text(text, Everything, "file", allow_unknown_fields=lossy)
     lines = str(caught.value).splitlines()
@@ -40,7 +40,7 @@ def errors(text: str, *, lossy: bool = False) -> list[str]:
 
 
 class TestReading:
-    def test_an_example(self) -> None:
+    def test_example_config_is_read(self) -> None:
         text = """
 # A comment.
 buffers {          # one here
@@ -78,11 +78,13 @@ write_into_file: true   duration_ms 500
 
     @pytest.mark.parametrize("end", ["", " ", "\n", ";", "#", "# c\n", "\t;  "])
     @pytest.mark.parametrize("value", ["a_int32: 5", "a_bool: true", 'a_string: "x"', "inner {}"])
-    def test_what_may_end_a_value(self, value: str, end: str) -> None:
+    def test_value_may_be_followed_by_spaces_semicolon_or_comment(
+        self, value: str, end: str
+    ) -> None:
         assert len(read(value + end).set_fields()) == 1
 
     @pytest.mark.parametrize("text", ["", " \n\t", "# only a comment", "# one\n# two\n"])
-    def test_nothing(self, text: str) -> None:
+    def test_text_without_fields_is_an_empty_message(self, text: str) -> None:
         assert read(text) == Everything()
 
     @pytest.mark.parametrize(
@@ -100,10 +102,10 @@ write_into_file: true   duration_ms 500
             *(("color", "NEGATIVE", -1), ("shape", "SQUARE", 16), ("color", "ROT", 1)),
         ],
     )
-    def test_values(self, field: str, text: str, value: Any) -> None:
+    def test_values_of_all_types_are_read(self, field: str, text: str, value: Any) -> None:
         assert read(f"{field}: {text}") == Everything(**{field: value})
 
-    def test_nan(self) -> None:
+    def test_nan_is_read(self) -> None:
         assert math.isnan(read("a_double: nan").a_double)
 
     @pytest.mark.parametrize(
@@ -117,22 +119,22 @@ write_into_file: true   duration_ms 500
             ('"two\nlines"', "two\nlines"),
         ],
     )
-    def test_strings(self, literal: str, value: str) -> None:
+    def test_string_literals_are_unescaped_and_joined(self, literal: str, value: str) -> None:
         assert read(f"a_string: {literal}").a_string == value
         data = value.encode("utf-8", "surrogateescape")
         assert read(f"a_bytes: {literal}").a_bytes == data
 
-    def test_repeated_fields_append(self) -> None:
+    def test_repeated_fields_are_appended(self) -> None:
         message = read("many: 1 inners { value: 1 } many: 2 inners { value: 2 }")
         assert message == Everything(many=[1, 2], inners=[Inner(value=1), Inner(value=2)])
 
-    def test_adjacent_strings_are_one_of_a_repeated_field(self) -> None:
+    def test_adjacent_strings_are_one_element_of_a_repeated_field(self) -> None:
         assert read('strings: "a" "b" strings: "c"').strings == ["ab", "c"]
 
-    def test_packed_fields(self) -> None:
+    def test_packed_fields_are_read(self) -> None:
         assert read("packed_sint64: 1 packed_sint64: -2").packed_sint64 == [1, -2]
 
-    def test_maps(self) -> None:
+    def test_maps_are_read(self) -> None:
         text = 'numbers { key: "a" value: 1 } numbers { value: 2 } messages { key: 3 }'
         text += " messages { key: 4 value { value: 5 } } colors { key: 1 value: RED }"
         message = read(text)
@@ -140,10 +142,10 @@ write_into_file: true   duration_ms 500
         assert message.messages == {3: Inner(), 4: Inner(value=5)}
         assert message.colors == {1: 1}
 
-    def test_the_last_field_of_a_oneof_counts(self) -> None:
+    def test_last_field_of_a_oneof_is_kept(self) -> None:
         assert read('chosen_text: "a" chosen_color: RED') == Everything(chosen_color=1)
 
-    def test_names_are_the_schemas(self) -> None:
+    def test_field_names_are_those_of_the_schema(self) -> None:
         assert read("from: 1 encode: true self: 2") == Everything(from_=1, encode_=True, self_=2)
         assert errors("from_: 1")[0].startswith('1:1 Everything has no field "from_"')
 
@@ -172,7 +174,7 @@ class TestErrors:
             ("nothing { value: 1 }", '1:1 Everything has no field "nothing" | nothing'),
         ],
     )
-    def test_end_the_reading(self, text: str, expected: str) -> None:
+    def test_syntax_error_ends_reading_and_shows_its_place(self, text: str, expected: str) -> None:
         assert errors(text) == [expected]
 
     @pytest.mark.parametrize(
@@ -237,29 +239,29 @@ class TestErrors:
             ("numbers { kay: 1 }", '1:11 Everything.numbers has no field "kay" | kay'),
         ],
     )
-    def test_show_their_place(self, text: str, expected: str) -> None:
+    def test_invalid_value_is_reported_with_its_place(self, text: str, expected: str) -> None:
         assert errors(text) == [expected]
 
-    def test_all_are_shown(self) -> None:
+    def test_all_invalid_values_are_reported(self) -> None:
         found = errors("a_bool: 1\n  nothing: 2\ncolor: BLUE\ninner 5")
         assert [line.split(" ")[0] for line in found] == ["1:9", "2:3", "3:8", "4:7"]
 
-    def test_of_a_kind_end_the_reading_where_a_message_should_be_a_value(self) -> None:
+    def test_message_in_place_of_a_value_ends_reading(self) -> None:
         assert errors("a_int32 { value: 1 } nothing: 1") == [
             "1:9 Everything.a_int32 wants a value of type int32, not '{' | {"
         ]
 
-    def test_a_token_over_several_lines_is_shown_to_the_end_of_its_line(self) -> None:
+    def test_marked_text_ends_at_the_end_of_its_line(self) -> None:
         assert errors('a_int32: "one\ntwo"')[0].endswith("| one")
 
-    def test_depth_is_limited(self) -> None:
+    def test_nesting_depth_is_limited(self) -> None:
         deep = "inner { " + "children { " * (MAX_DEPTH - 1)
         read(deep + "} " * MAX_DEPTH)
         assert errors(deep + "children {" + "}" * (MAX_DEPTH + 1))[0].endswith(
             "deeper than 100 | {"
         )
 
-    def test_the_name_of_the_file_may_be_left_out(self) -> None:
+    def test_error_without_a_file_name_starts_with_a_dash(self) -> None:
         with pytest.raises(TextFormatError, match=r"^-:1:1 error: "):
             parse_text("nothing: 1", Everything)
 
@@ -281,18 +283,18 @@ class TestUnknownFields:
             "inner { nothing: 1 nothing { a: 1 } }",
         ],
     )
-    def test_are_dropped(self, text: str) -> None:
+    def test_unknown_fields_can_be_ignored(self, text: str) -> None:
         expected = Everything(a_int32=1, inner=Inner() if text.startswith("inner") else None)
         assert self.lossy(text + " a_int32: 1") == expected
 
-    def test_the_rest_is_still_checked(self) -> None:
+    def test_known_fields_are_checked_even_if_unknown_ones_are_ignored(self) -> None:
         assert len(errors("nothing: 1 a_bool: 1", lossy=True)) == 1
         assert len(errors("nothing { a: 1 ", lossy=True)) == 1
         assert len(errors("a_int32 { }", lossy=True)) == 1
 
 
 class TestWriting:
-    def test_a_message(self) -> None:
+    def test_message_is_written_as_text(self) -> None:
         message = Everything(
             a_int32=-5,
             a_string='é"\n\x01\udcff',
@@ -318,7 +320,7 @@ class TestWriting:
         assert read(format_text(message)) == message
         assert format_text(Everything()) == ""
 
-    def test_indented(self) -> None:
+    def test_text_can_be_indented(self) -> None:
         assert format_text(Everything(inner=Inner()), 2) == "  inner {\n  }\n"
 
     @pytest.mark.parametrize(
@@ -328,18 +330,18 @@ class TestWriting:
             *((math.inf, "inf"), (-math.inf, "-inf"), (math.nan, "nan"), (-0.0, "-0")),
         ],
     )
-    def test_numbers_have_no_exponents(self, value: float, shown: str) -> None:
+    def test_doubles_are_written_without_exponents(self, value: float, shown: str) -> None:
         text = format_text(Everything(a_double=value))
         assert float(text.removeprefix("a_double: ")) == value or math.isnan(value)
         assert text.strip().removeprefix("a_double: ").removesuffix(".0") == shown
         assert str(read(text).a_double) == str(value)
 
-    def test_floats_have_the_digits_they_need(self) -> None:
+    def test_floats_are_written_with_the_necessary_digits(self) -> None:
         assert format_text(Everything(a_float=0.1)) == "a_float: 0.1\n"
         largest = float.fromhex("0x1.fffffep127")
         assert read(format_text(Everything(a_float=largest))).a_float == largest
 
-    def test_what_the_dialect_cannot_say_is_a_comment(self) -> None:
+    def test_unknown_fields_and_values_are_written_as_comments(self) -> None:
         unknown = wire.varint_field(500, 7) + wire.bytes_field(501, b"x\n")
         message = Everything.decode(wire.varint_field(20, 99) + unknown)
         assert format_text(message) == '# color: 99\n# 500: 7\n# 501: "x\\n"\n'

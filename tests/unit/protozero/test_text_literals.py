@@ -11,7 +11,7 @@ SLICE = 1 << 16
 
 
 @given(st.binary())
-def test_bytes_come_back(data: bytes) -> None:
+def test_any_bytes_are_unchanged_after_escape_and_unescape(data: bytes) -> None:
     for text in (False, True):
         literal = escape(data, text=text)
         assert (literal[0], literal[-1]) == ('"', '"')
@@ -20,12 +20,12 @@ def test_bytes_come_back(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_every_byte_and_every_slice_comes_back(text: bool) -> None:
+def test_every_byte_and_slice_boundary_is_unchanged_after_escape_and_unescape(text: bool) -> None:
     for data in (EVERY_BYTE, EVERY_BYTE * 1000, b"x" * (SLICE - 1) + b"\xff" + b"\\" * SLICE):
         assert unescape(escape(data, text=text)[1:-1]) == data
 
 
-def test_text_keeps_what_is_printable() -> None:
+def test_printable_characters_of_text_are_not_escaped() -> None:
     data = "é→\u2028\x85\U0001f600".encode() + b"\xff"
     assert escape(data, text=True) == '"é→\\342\\200\\250\\302\\205\U0001f600\\377"'
 
@@ -44,7 +44,7 @@ def test_text_keeps_what_is_printable() -> None:
         ("two\nlines", b"two\nlines"),
     ],
 )
-def test_escapes(literal: str, data: bytes) -> None:
+def test_escape_sequences_are_unescaped(literal: str, data: bytes) -> None:
     assert unescape(literal) == data
 
 
@@ -62,6 +62,6 @@ def test_escapes(literal: str, data: bytes) -> None:
         (r"\777", r"\\777 is more than a byte"),
     ],
 )
-def test_what_is_no_escape(literal: str, complaint: str) -> None:
+def test_invalid_escape_sequence_is_an_error(literal: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         unescape(literal)

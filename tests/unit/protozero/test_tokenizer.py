@@ -19,7 +19,7 @@ MARKER = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
 
 @pytest.fixture(params=["native", "pure"])
 def tokenizer(request: pytest.FixtureRequest) -> Any:
-    """The class: the two sides have the same API and find the same."""
+    """Return the native or the pure class, which have the same API and results."""
     chosen: ModuleType = native if request.param == "native" else tokenizer_pure
     return chosen.Tokenizer
 
@@ -29,13 +29,13 @@ def stream(*packets: bytes) -> bytes:
 
 
 class TestPieces:
-    def test_whole(self, tokenizer: Any) -> None:
+    def test_whole_packets_are_split(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert list(found.append(stream(b"a", b"", b"c" * 300))) == [b"a", b"", b"c" * 300]
         assert (found.bytes_left, found.errors, found.bytes_skipped) == (0, 0, 0)
 
     @pytest.mark.parametrize("size", [1, 2, 3, 7, 131])
-    def test_in_pieces(self, tokenizer: Any, size: int) -> None:
+    def test_packets_spread_over_pieces_are_joined(self, tokenizer: Any, size: int) -> None:
         packets = [bytes([n % 256]) * (n * 37 % 500) for n in range(60)]
         data = stream(*packets)
         found = tokenizer()
@@ -48,7 +48,7 @@ class TestPieces:
         assert list(found.end()) == []
         assert found.errors == 0
 
-    def test_buffers_are_let_go(self, tokenizer: Any) -> None:
+    def test_appended_buffer_is_not_referenced_after_reading(self, tokenizer: Any) -> None:
         piece = bytearray(stream(b"abc") + b"\x0a\x05de")
         found = tokenizer()
         assert list(found.append(piece)) == [b"abc"]
@@ -56,31 +56,31 @@ class TestPieces:
         assert found.bytes_left == 4
         assert list(found.append(b"fgh")) == [b"defgh"]
 
-    def test_other_fields(self, tokenizer: Any) -> None:
+    def test_other_fields_are_skipped(self, tokenizer: Any) -> None:
         data = wire.varint_field(3, 5) + wire.bytes_field(2, b"x") + b"\x0d1234" + stream(b"p")
         assert list(tokenizer().append(data)) == [b"p"]
         assert list(tokenizer(field=2).append(data)) == [b"x"]
 
-    def test_count(self, tokenizer: Any) -> None:
+    def test_count_returns_the_number_of_packets(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert found.append(stream(*[b"x"] * 1000) + b"\x0a").count() == 1000
         assert found.append(b"\x00").count() == 1
 
-    def test_make(self, tokenizer: Any) -> None:
+    def test_packets_are_converted_by_make(self, tokenizer: Any) -> None:
         assert list(tokenizer(make=len).append(stream(b"abc", b""))) == [3, 0]
         with pytest.raises(ZeroDivisionError):
             next(tokenizer(make=lambda _: 1 // 0).append(stream(b"x")))
 
 
 class TestDamage:
-    def test_without_a_marker_it_is_over(self, tokenizer: Any) -> None:
+    def test_damage_without_a_marker_ends_the_tokenizer(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert list(found.append(stream(b"a") + b"\x0f" + stream(b"b"))) == [b"a"]
         assert list(found.append(stream(b"c"))) == []
         assert found.errors == 1
 
     @pytest.mark.parametrize("size", [1, 5, 1000])
-    def test_reading_goes_on_behind_the_marker(self, tokenizer: Any, size: int) -> None:
+    def test_reading_continues_after_the_next_marker(self, tokenizer: Any, size: int) -> None:
         marked = wire.bytes_field(36, MARKER)
         data = stream(b"a", marked) + b"\x00garbage" + stream(b"lost", marked, b"b", b"c")
         found = tokenizer(marker=MARKER)
@@ -89,14 +89,14 @@ class TestDamage:
         assert found.errors == 1
         assert found.bytes_skipped == len(b"\x00garbage" + stream(b"lost", marked))
 
-    def test_a_length_past_the_end(self, tokenizer: Any) -> None:
+    def test_length_beyond_the_end_is_counted_as_an_error(self, tokenizer: Any) -> None:
         found = tokenizer(marker=MARKER)
         data = stream(b"a") + b"\x0a\xff\x7f" + stream(wire.bytes_field(36, MARKER), b"b")
         assert list(found.append(data)) == [b"a"]
         assert list(found.end()) == [b"b"]
         assert found.errors == 1
 
-    def test_sizes_above_the_limit(self, tokenizer: Any) -> None:
+    def test_packet_above_the_maximum_size_is_an_error(self, tokenizer: Any) -> None:
         found = tokenizer(max_size=10)
         assert list(found.append(stream(b"x" * 10, b"x" * 11))) == [b"x" * 10]
         assert found.errors == 1
@@ -104,7 +104,7 @@ class TestDamage:
         assert list((found := tokenizer()).append(hostile)) == []
         assert found.errors == 1
 
-    def test_random_damage_ends(self, tokenizer: Any) -> None:
+    def test_randomly_damaged_data_does_not_hang(self, tokenizer: Any) -> None:
         rng = random.Random(3)
         marked = wire.bytes_field(36, MARKER)
         for _ in range(30):
@@ -117,10 +117,10 @@ class TestDamage:
             assert 1 <= len(got) <= 45
 
 
-class TestNative:
-    """What the pure side has no need of."""
+class TestNativeTokenizer:
+    """Checks that only the native tokenizer needs."""
 
-    def test_pieces_are_read_to_their_end(self) -> None:
+    def test_append_before_all_packets_are_read_is_an_error(self) -> None:
         found = native.Tokenizer().append(stream(b"a", b"b"))
         assert next(found) == b"a"
         with pytest.raises(LocalProtocolError, match="messages left"):
@@ -129,7 +129,7 @@ class TestNative:
         with pytest.raises(LocalProtocolError, match="ended"):
             found.append(b"")
 
-    def test_a_maker_can_not_move_it_on(self) -> None:
+    def test_make_cannot_use_its_tokenizer(self) -> None:
         seen = []
 
         def make(_: bytes) -> None:
@@ -142,7 +142,7 @@ class TestNative:
         assert list(found.append(stream(b"x"))) == [None]
         assert len(seen) == 4
 
-    def test_arguments(self) -> None:
+    def test_invalid_arguments_are_refused(self) -> None:
         for arguments in ({"make": 5}, {"marker": "x"}, {"field": "1"}):
             with pytest.raises(TypeError):
                 native.Tokenizer(**arguments)
@@ -150,7 +150,7 @@ class TestNative:
             with pytest.raises(ValueError, match="must be from"):
                 native.Tokenizer(**arguments)
 
-    def test_a_cycle_through_the_maker_is_collected(self) -> None:
+    def test_reference_cycle_through_make_is_collected(self) -> None:
         class Maker:
             def __call__(self, data: bytes) -> bytes:
                 return data
@@ -166,7 +166,7 @@ class TestNative:
         gc.collect()
         assert gone() is None
 
-    def test_rows(self) -> None:
+    def test_make_can_be_a_selector(self) -> None:
         assert selector.Selector is native.Selector
         rows = native.Tokenizer(select(TracePacket, "timestamp", "track_event.name"))
         packets = [TracePacket(timestamp=n).encode() for n in range(5)]

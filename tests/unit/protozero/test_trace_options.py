@@ -1,4 +1,4 @@
-"""What means that something is traced is taken, or is an error with its place."""
+"""Trace options in proto files are read, or refused with their place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "place", "name"), WRONG)
-def test_an_option_of_ours_that_isnt_there(text: str, place: str, name: str) -> None:
+def test_unknown_stretto_option_is_refused_with_its_place(text: str, place: str, name: str) -> None:
     with pytest.raises(SchemaError) as caught:
         parsed(text)
     assert str(caught.value).startswith(f"x.proto:{place}: there is no option `({name})` here")
@@ -50,7 +50,7 @@ def test_an_option_of_ours_that_isnt_there(text: str, place: str, name: str) -> 
 
 @pytest.mark.skipif(PROTOC is None, reason="protoc isn't installed")
 @pytest.mark.parametrize("text", [text for text, _, _ in WRONG])
-def test_they_are_errors_to_protoc(tmp_path: Path, text: str) -> None:
+def test_protoc_refuses_the_same_options(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.proto").write_text(f'syntax = "proto2";\n{HEAD}{text}')
     own = Path(proto_parser.__file__).parents[2] / "protos"
     command = [str(PROTOC), f"-I{tmp_path}", f"-I{own}", f"-o{tmp_path}/out", "x.proto"]
@@ -60,26 +60,26 @@ def test_they_are_errors_to_protoc(tmp_path: Path, text: str) -> None:
 SERVICE = 'message A {}\nservice S {\n  option (stretto.trace_all) = "shop";\n}\n'
 
 
-def test_the_import_is_needed() -> None:
+def test_trace_option_without_its_import_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"^x\.proto:3:10: .*import \"stretto/trace_options"):
         parsed(SERVICE, head="")
     with pytest.raises(SchemaError, match=r"^x\.proto:3:10: "):
         proto_parser.parse_texts([("y.proto", HEAD), ("x.proto", 'import "y.proto";' + SERVICE)])
 
 
-def test_the_import_may_be_that_of_an_import() -> None:
+def test_trace_option_may_be_imported_by_a_public_import() -> None:
     public = 'import public "stretto/trace_options.proto";'
     sources = [("y.proto", public), ("z.proto", 'import public "y.proto";')]
     *_, file = proto_parser.parse_texts([*sources, ("x.proto", 'import "z.proto";' + SERVICE)])
     assert file.services[0].trace == "shop"
 
 
-def test_it_may_stand_anywhere_in_the_file() -> None:
+def test_import_of_the_options_may_follow_their_use() -> None:
     file = parsed(f"{SERVICE}\n{HEAD.splitlines()[0]}", head="")
     assert file.services[0].trace == "shop"
 
 
-def test_options_of_others_are_read_over() -> None:
+def test_options_of_other_packages_are_ignored() -> None:
     text = (
         'option (other.trace) = "x"; message B { option (o).p = 5; }'
         'service S { option (my.stretto_trace) = "x"; option deprecated = true;'
@@ -104,5 +104,7 @@ def test_options_of_others_are_read_over() -> None:
         ("(strettoo.trace)", "", None),
     ],
 )
-def test_which_are_ours(name: str, package: str, expected: str | None) -> None:
+def test_option_names_are_resolved_to_stretto_options(
+    name: str, package: str, expected: str | None
+) -> None:
     assert own_option(name, package) == expected

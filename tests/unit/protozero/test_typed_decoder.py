@@ -27,7 +27,7 @@ class TestSingular:
             *(("a_bool", False), ("a_string", "é"), ("color", -1), ("shape", 16)),
         ],
     )
-    def test_values(self, name: str, value: object) -> None:
+    def test_singular_values_are_decoded(self, name: str, value: object) -> None:
         decoder = Everything.Decoder(Everything(**{name: value}).encode())
         assert getattr(decoder, name) == value
         assert type(getattr(decoder, name)) is type(value)
@@ -41,7 +41,7 @@ class TestSingular:
         data[-1] = ord("x")
         assert bytes(view) == b"abx"
 
-    def test_unset_ones_have_their_defaults(self) -> None:
+    def test_unset_fields_have_their_defaults(self) -> None:
         decoder = Everything.Decoder(b"")
         assert decoder.a_int32 == -5
         assert decoder.a_string == 'two words, "quoted" \\ é'
@@ -51,31 +51,31 @@ class TestSingular:
         assert decoder.numbers == {}
         assert "a_int32" not in decoder
 
-    def test_the_last_one_counts(self) -> None:
-        """Also of messages, which value classes merge."""
+    def test_last_value_of_a_field_is_used(self) -> None:
+        """This includes messages, which value classes merge instead."""
         first, second = Everything(a_int32=1, inner=Inner(value=1)), Everything(inner=Inner())
         decoder = Everything.Decoder(first.encode() + wire.varint_field(1, 2) + second.encode())
         assert decoder.a_int32 == 2
         assert "value" not in decoder.inner
 
-    def test_integers_are_cut_to_their_width(self) -> None:
+    def test_integers_are_truncated_to_their_width(self) -> None:
         assert Everything.Decoder(wire.varint_field(4, (1 << 40) + 6)).a_uint32 == 6
         assert Everything.Decoder(wire.varint_field(1, (1 << 40) - 1)).a_int32 == -1
         assert Everything.Decoder(wire.varint_field(17, 1 << 40)).a_bool is True
 
-    def test_a_wrong_wire_type_gives_nothing(self) -> None:
+    def test_field_of_a_wrong_wire_type_is_empty(self) -> None:
         assert Everything.Decoder(wire.bytes_field(1, b"abc")).a_int32 == 0
         assert Everything.Decoder(wire.varint_field(18, 5)).a_string == ""
         assert list(Everything.Decoder(wire.varint_field(22, 5)).inner) == []
 
-    def test_reserved_names(self) -> None:
+    def test_reserved_names_have_an_underscore(self) -> None:
         decoder = Everything.Decoder(Everything(from_=1, self_=2, encode_=True).encode())
         assert (decoder.from_, decoder.self_, decoder.encode_) == (1, 2, True)
         assert "from_" in decoder
 
 
 class TestRepeated:
-    def test_packed_or_not(self) -> None:
+    def test_packed_and_unpacked_elements_are_both_decoded(self) -> None:
         values = wire.varint_field(23, 1) + wire.bytes_field(23, b"\x02\x03")
         assert Everything.Decoder(values).many == [1, 2, 3]
         for name, numbers in (
@@ -86,19 +86,19 @@ class TestRepeated:
             message = Everything(**{name: numbers})
             assert getattr(Everything.Decoder(message.encode()), name) == numbers
 
-    def test_strings_and_messages(self) -> None:
+    def test_repeated_strings_and_messages_are_decoded(self) -> None:
         message = Everything(strings=["a", ""], inners=[Inner(value=1), Inner()])
         decoder = Everything.Decoder(message.encode())
         assert decoder.strings == ["a", ""]
         assert [inner.value for inner in decoder.inners] == [1, 0]
 
-    def test_a_torn_element_is_an_error_when_read(self) -> None:
+    def test_truncated_packed_element_is_an_error_when_read(self) -> None:
         decoder = Everything.Decoder(wire.bytes_field(26, b"1234567") + wire.varint_field(1, 3))
         assert decoder.a_int32 == 3
         with pytest.raises(DecodeError, match="cut"):
             decoder.packed_doubles  # noqa: B018
 
-    def test_maps(self) -> None:
+    def test_maps_are_decoded(self) -> None:
         message = Everything(
             numbers={"a": 1}, messages={-1: Inner(value=2)}, colors={1: -1}, blobs={True: b"x"}
         )
@@ -116,19 +116,19 @@ class TestRepeated:
 
 
 class TestAccess:
-    def test_by_number(self) -> None:
+    def test_fields_are_accessible_by_number(self) -> None:
         decoder = TracePacket.Decoder(TracePacket(timestamp=7).encode())
         assert decoder[8].as_uint64() == 7
         assert decoder[11] is None
         assert 8 in decoder
         assert 11 not in decoder
 
-    def test_of_unknown_numbers(self) -> None:
+    def test_unknown_fields_are_accessible_by_number(self) -> None:
         decoder = TracePacket.Decoder(wire.varint_field(5000, 7))
         assert decoder[5000].as_uint64() == 7
         assert [field.number for field in decoder] == [5000]
 
-    def test_nested(self) -> None:
+    def test_nested_messages_are_decoders(self) -> None:
         packet = TracePacket(track_event=TrackEvent(name="frame", flow_ids=[1, 2]))
         decoder = TracePacket.Decoder(packet.encode())
         event = decoder.track_event
@@ -136,14 +136,14 @@ class TestAccess:
         assert event.name == "frame"
         assert event.flow_ids == [1, 2]
 
-    def test_unknown_names(self) -> None:
+    def test_unknown_field_names_are_errors(self) -> None:
         decoder = TracePacket.Decoder(b"")
         with pytest.raises(ConfigError, match="did you mean 'timestamp'"):
             assert "timestmp" in decoder
         with pytest.raises(AttributeError):
             decoder.timestmp  # type: ignore[attr-defined]  # noqa: B018
 
-    def test_repr_shows_what_is_there(self) -> None:
+    def test_repr_shows_the_present_fields(self) -> None:
         decoder = TracePacket.Decoder(TracePacket(timestamp=7).encode())
         assert repr(decoder) == "<TracePacket.Decoder with the fields 8>"
         assert TracePacket.Decoder.__qualname__ == "TracePacket.Decoder"
@@ -151,7 +151,7 @@ class TestAccess:
 
 class TestMalformed:
     @pytest.mark.parametrize("tail", ["08", "0880", "1205 61", "00", "0b", "0d00"])
-    def test_what_follows_is_not_read(self, tail: str) -> None:
+    def test_malformed_data_ends_decoding(self, tail: str) -> None:
         data = wire.varint_field(8, 7) + bytes.fromhex(tail)
         decoder = TracePacket.Decoder(data)
         assert decoder.timestamp == 7

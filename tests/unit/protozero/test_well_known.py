@@ -1,4 +1,4 @@
-"""Messages that ship with protobuf: nobody who imports them has to generate or install them."""
+"""Protobuf's well-known types are part of Stretto and need not be generated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def schema(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_message_of_them_equals_theirs(schema: Path) -> None:
+def test_well_known_message_decodes_googles_bytes(schema: Path) -> None:
     google = pytest.importorskip("google.protobuf.timestamp_pb2")
     files = proto_parser.parse_imported(["event.proto"], [schema])
     texts = compile_files(files, ["event.proto"], Options("well_known_event"))
@@ -40,14 +40,14 @@ def test_a_message_of_them_equals_theirs(schema: Path) -> None:
     assert type(event.when).__module__ == "stretto.protozero.well_known.timestamp_pbzero"
 
 
-def test_only_what_was_asked_for_is_generated(schema: Path) -> None:
+def test_imported_well_known_types_are_not_generated(schema: Path) -> None:
     files = proto_parser.parse_imported(["event.proto"], [schema])
     assert set(compile_files(files, ["event.proto"], Options("app"))) == {
         "event_pbzero.py", "event_pbzero.pyi",
     }  # fmt: skip
 
 
-def test_a_file_of_that_name_in_a_folder_comes_first(schema: Path) -> None:
+def test_users_own_file_precedes_the_well_known_one(schema: Path) -> None:
     own = schema / "google/protobuf/timestamp.proto"
     own.parent.mkdir(parents=True)
     own.write_text(
@@ -59,7 +59,7 @@ def test_a_file_of_that_name_in_a_folder_comes_first(schema: Path) -> None:
 
 
 @pytest.mark.parametrize("name", names.WELL_KNOWN)
-def test_each_has_its_module(name: str) -> None:
+def test_each_well_known_file_has_a_module(name: str) -> None:
     path = f"google/protobuf/{name}.proto"
     *_, file = well_known_files.well_known_files(path)
     module = importlib.import_module(names.well_known_module(path))
@@ -68,5 +68,5 @@ def test_each_has_its_module(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["timestamp.proto", "google/protobuf/any.txt", "google/type/any"])
-def test_no_other_file_has_one(path: str) -> None:
+def test_other_files_have_no_well_known_module(path: str) -> None:
     assert names.well_known_module(path) == ""

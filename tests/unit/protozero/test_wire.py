@@ -18,7 +18,7 @@ class TestVarint:
             (2**64 - 1, "ffffffffffffffffff01"),
         ],
     )
-    def test_is_as_short_as_can_be(self, value: int, encoded: str) -> None:
+    def test_varint_has_the_shortest_encoding(self, value: int, encoded: str) -> None:
         data = bytes.fromhex(encoded)
         assert wire.varint(value) == data
         assert wire.read_varint(data, 0, len(data)) == (value, len(data))
@@ -27,22 +27,22 @@ class TestVarint:
         ("value", "encoded"),
         [(0, "80808000"), (26, "9a808000"), (128, "80818000"), (wire.MAX_SIZE, "ffffff7f")],
     )
-    def test_redundant_form_has_four_bytes(self, value: int, encoded: str) -> None:
+    def test_redundant_varint_has_four_bytes(self, value: int, encoded: str) -> None:
         data = bytes.fromhex(encoded)
         assert wire.redundant_varint(value) == data
         assert wire.read_varint(data, 0, 4) == (value, 4)
 
-    def test_is_read_at_a_position_and_not_past_the_end(self) -> None:
+    def test_varint_is_read_at_a_position_within_the_end(self) -> None:
         assert wire.read_varint(b"\xff\x05\xff", 1, 2) == (5, 2)
         with pytest.raises(DecodeError, match="offset 2"):
             wire.read_varint(b"\xff\x05\xff\x01", 2, 3)
 
     @pytest.mark.parametrize("data", [b"", b"\x80", b"\x80" * 10, b"\x80" * 10 + b"\x01"])
-    def test_unterminated_is_an_error(self, data: bytes) -> None:
+    def test_unterminated_varint_is_an_error(self, data: bytes) -> None:
         with pytest.raises(DecodeError, match="offset 0"):
             wire.read_varint(data, 0, len(data))
 
-    def test_bits_above_64_are_cut(self) -> None:
+    def test_varint_is_truncated_to_64_bits(self) -> None:
         assert wire.read_varint(b"\xff" * 9 + b"\x7f", 0, 10) == (2**64 - 1, 10)
 
 
@@ -51,17 +51,17 @@ class TestZigzag:
         ("value", "mapped"),
         [(0, 0), (-1, 1), (1, 2), (-2, 3), (2**63 - 1, 2**64 - 2), (-(2**63), 2**64 - 1)],
     )
-    def test_both_ways(self, value: int, mapped: int) -> None:
+    def test_zigzag_is_encoded_and_decoded(self, value: int, mapped: int) -> None:
         assert wire.zigzag(value) == mapped
         assert wire.unzigzag(mapped) == value
 
 
 class TestFields:
-    def test_tags(self) -> None:
+    def test_tag_contains_number_and_wire_type(self) -> None:
         assert wire.tag(1, wire.VARINT) == b"\x08"
         assert wire.tag(900, wire.DELIMITED) == bytes.fromhex("a238")
 
-    def test_whole_fields(self) -> None:
+    def test_fields_are_encoded(self) -> None:
         assert wire.varint_field(1, 150) == bytes.fromhex("089601")
         assert wire.varint_field(1, -1) == b"\x08" + b"\xff" * 9 + b"\x01"
         assert wire.bytes_field(2, b"abc") == b"\x12\x03abc"
@@ -77,7 +77,9 @@ class TestFields:
             ("1200", (2, wire.DELIMITED, 2, 2)),
         ],
     )
-    def test_read(self, encoded: str, field: tuple[int, int, int, int]) -> None:
+    def test_field_of_each_wire_type_is_read(
+        self, encoded: str, field: tuple[int, int, int, int]
+    ) -> None:
         data = bytes.fromhex(encoded)
         assert wire.read_field(data, 0, len(data)) == field
 
@@ -97,12 +99,12 @@ class TestFields:
             ("0f", "wire type 7"),
         ],
     )
-    def test_malformed(self, encoded: str, complaint: str) -> None:
+    def test_malformed_field_is_an_error(self, encoded: str, complaint: str) -> None:
         data = bytes.fromhex(encoded)
         with pytest.raises(DecodeError, match=complaint):
             wire.read_field(data, 0, len(data))
 
-    def test_packed_elements(self) -> None:
+    def test_packed_elements_are_read(self) -> None:
         data = bytes.fromhex("ac02 01000000 0200000000000000")
         assert wire.read_value(data, 0, 14, wire.VARINT) == (300, 2)
         assert wire.read_value(data, 2, 14, wire.FIXED32) == (1, 6)

@@ -1,4 +1,4 @@
-"""Nested messages, misuse, and what each kind of field takes."""
+"""Message writers: nested messages, misuse, and the values of each field type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ native = pytest.importorskip("stretto._native")
 
 
 class TestNested:
-    def test_short_message_gets_one_byte_of_length(self, sample: type[Message]) -> None:
+    def test_short_message_has_a_length_of_one_byte(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         with writer.set_nested() as nested:
             nested.set_int_val(42)
@@ -27,14 +27,14 @@ class TestNested:
         assert writer.finish() == bytes.fromhex("1a07 082a 1203") + b"foo"
 
     @pytest.mark.parametrize("length", [127, 128])
-    def test_lengths_above_127_stay_redundant(self, root: type[Any], length: int) -> None:
+    def test_lengths_above_127_have_four_bytes(self, root: type[Any], length: int) -> None:
         writer = root()
         with writer.nested(3, root) as nested:
             nested.append_raw(b"x" * length)
         size = b"\x7f" if length == 127 else b"\x80\x81\x80\x00"
         assert writer.finish() == b"\x1a" + size + b"x" * length
 
-    def test_inner_compaction_counts_in_outer_lengths(self, root: type[Any]) -> None:
+    def test_outer_length_includes_compaction_of_inner_messages(self, root: type[Any]) -> None:
         writer = root()
         with writer.nested(1, root) as outer:
             outer.append_raw(b"y" * 120)
@@ -42,7 +42,7 @@ class TestNested:
                 inner.append_raw(b"zzzzz")
         assert writer.finish() == b"\x0a\x7f" + b"y" * 120 + b"\x12\x05zzzzz"
 
-    def test_empty_message(self, root: type[Any]) -> None:
+    def test_empty_nested_message_has_length_0(self, root: type[Any]) -> None:
         writer = root()
         writer.nested(1, root)
         assert writer.finish() == b"\x0a\x00"
@@ -67,7 +67,7 @@ class TestNested:
         assert writer.finish() == b"\x0a\x00"
 
     @pytest.mark.usefixtures("raises")
-    def test_an_exception_ends_the_message_too(self, root: type[Any]) -> None:
+    def test_exception_in_the_block_ends_the_message(self, root: type[Any]) -> None:
         writer = root()
         child = writer.nested(1, root)
         child.append_varint(1, 1)
@@ -77,7 +77,7 @@ class TestNested:
             child.append_varint(1, 1)
         assert writer.finish() == b"\x0a\x02\x08\x01"
 
-    def test_writers_need_not_be_kept(self, sample: type[Message]) -> None:
+    def test_unreferenced_nested_writers_write_their_fields(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         writer.set_nested().set_inner().set_inner().set_int_val(7)
         writer.add_many().set_int_val(8)
@@ -85,14 +85,16 @@ class TestNested:
         assert message.nested.inner.inner.int_val == 7
         assert message.many[0].int_val == 8
 
-    def test_a_child_outlives_its_root(self, sample: type[Message]) -> None:
+    def test_nested_writer_can_be_used_after_its_root_is_deleted(
+        self, sample: type[Message]
+    ) -> None:
         child = sample.Writer().set_nested()
         child.set_int_val(1)
         with child.set_inner() as inner:
             inner.set_str_val("x" * 10_000)
         child.finalize()
 
-    def test_deeply_nested(self, root: type[Any]) -> None:
+    def test_2000_levels_of_messages_are_written(self, root: type[Any]) -> None:
         writer = deepest = root()
         for _ in range(2000):
             deepest = deepest.nested(1, root)
@@ -104,7 +106,7 @@ class TestNested:
             data, depth = data[start:], depth + 1
         assert (bytes(data), depth) == (b"\x10\x03", 2000)
 
-    def test_size_counts_what_is_complete(self, root: type[Any]) -> None:
+    def test_size_is_the_size_of_completed_messages(self, root: type[Any]) -> None:
         writer = root()
         child = writer.nested(1, root)
         child.append_raw(b"x" * 5)
@@ -117,7 +119,7 @@ class TestNested:
 
 class TestMisuse:
     @pytest.mark.usefixtures("raises")
-    def test_a_finished_message_is_not_written(self, sample: type[Message]) -> None:
+    def test_write_to_a_finished_message_is_an_error(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         writer.finish()
         with pytest.raises(LocalProtocolError, match=r"Sample\.Writer has ended"):
@@ -128,18 +130,20 @@ class TestMisuse:
             writer.set_nested()
 
     @pytest.mark.usefixtures("raises")
-    def test_nor_is_one_whose_place_is_taken(self, sample: type[Message]) -> None:
+    def test_write_to_a_message_after_its_sibling_began_is_an_error(
+        self, sample: type[Message]
+    ) -> None:
         writer = sample.Writer()
         first, second = writer.add_many(), writer.add_many()
         for write in (lambda: first.set_int_val(1), first.set_inner, lambda: first.set_str_val("")):
             with pytest.raises(LocalProtocolError, match="has ended"):
                 write()
-        first.finalize()  # harmless, to the second one too
+        first.finalize()  # changes neither message
         second.set_int_val(2)
         assert writer.finish() == bytes.fromhex("2200 2202 0802")
 
     @pytest.mark.usefixtures("ignores")
-    def test_otherwise_it_is_counted_and_ignored(
+    def test_misuse_outside_of_dev_mode_is_counted_and_ignored(
         self, sample: type[Message], implementation: ModuleType
     ) -> None:
         before = implementation.writer_misuse_count()
@@ -156,7 +160,7 @@ class TestMisuse:
         writer.set_packed([1])
         assert implementation.writer_misuse_count() - before == 7
 
-    def test_dev_mode_raises(self) -> None:
+    def test_misuse_raises_in_dev_mode(self) -> None:
         code = (
             "from stretto.protozero.writer import MessageWriter as W\n"
             "w = W(); w.finish()\n"
@@ -170,12 +174,12 @@ class TestMisuse:
             )
             assert done.stdout.strip() == said
 
-    def test_nested_messages_have_no_bytes_of_their_own(self, sample: type[Message]) -> None:
+    def test_nested_message_cannot_be_finished(self, sample: type[Message]) -> None:
         child = sample.Writer().set_nested()
         with pytest.raises(LocalProtocolError, match="outermost"):
             child.finish()
 
-    def test_refused_values_leave_no_trace(self, sample: type[Message]) -> None:
+    def test_refused_values_write_nothing(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         with pytest.raises(ConfigError, match=r"Sample\.plain: expected sint32"):
             writer.add_plain(1 << 31)
@@ -186,7 +190,7 @@ class TestMisuse:
         writer.add_plain(1)
         assert writer.finish() == b"\x30\x02"
 
-    def test_numbers_and_arguments_are_checked(self, root: type[Any]) -> None:
+    def test_invalid_field_numbers_and_arguments_are_refused(self, root: type[Any]) -> None:
         writer = root()
         for number in (0, -1, 1 << 29):
             with pytest.raises(ValueError, match="number must be"):
@@ -200,7 +204,7 @@ class TestMisuse:
             root(5, 6)
         assert writer.finish() == b""
 
-    def test_native_methods_want_their_own_writer(self) -> None:
+    def test_native_methods_check_their_writer_and_arguments(self) -> None:
         method = TracePacket.Writer.set_timestamp
         for arguments in ((), (None, 1), (native.MessageWriter(), 1), (trace.TrackEvent.Writer(),)):
             with pytest.raises(TypeError, match="set_timestamp"):
@@ -217,7 +221,7 @@ class TestMisuse:
             writer.nested(1, int)
         assert writer.finish() == b""
 
-    def test_native_classes_stay_as_they_are(self) -> None:
+    def test_native_writer_classes_are_immutable(self) -> None:
         made = TracePacket.Writer
         for name in ("set_timestamp", "__fields__", "new"):
             with pytest.raises(TypeError, match="immutable"):
@@ -232,7 +236,7 @@ class TestMisuse:
 
 
 class TestPrimitives:
-    def test_every_wire_type(self, root: type[Any]) -> None:
+    def test_fields_of_every_wire_type_are_written(self, root: type[Any]) -> None:
         writer = root()
         writer.append_varint(1, -1)
         writer.append_fixed32(2, -2)
@@ -244,7 +248,7 @@ class TestPrimitives:
             "08ffffffffffffffffff01 15feffffff 190300000000000000 2202c3a9 2a020001 3007"
         )
 
-    def test_a_view_of_wider_elements_counts_in_bytes(self, root: type[Any]) -> None:
+    def test_memoryview_of_wide_elements_is_written_as_bytes(self, root: type[Any]) -> None:
         writer = root()
         writer.append_bytes(1, memoryview(b"\1\2\3\4").cast("I"))
         assert writer.finish() == b"\x0a\x04\1\2\3\4"
@@ -259,7 +263,7 @@ class TestPrimitives:
         assert start + size == whole
         assert out[start:] == wire.bytes_field(2, data) * 3
 
-    def test_memory_of_large_messages_is_given_back(self, root: type[Any]) -> None:
+    def test_writers_of_any_size_can_follow_each_other(self, root: type[Any]) -> None:
         for size in (10, 5_000_000, 10, 100_000, 0):
             writer = root()
             writer.append_bytes(1, bytes(size))
@@ -267,7 +271,7 @@ class TestPrimitives:
 
 
 class Index:
-    """An integer, though not an int."""
+    """An object with `__index__` that is no int."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -297,7 +301,7 @@ class TestValues:
         ("far", 1, 1 << 63),
     )
 
-    def test_edges_of_every_kind(self, sample: type[Message]) -> None:
+    def test_extreme_values_of_every_type_are_written(self, sample: type[Message]) -> None:
         for name, *values in self.EDGES:
             for value in values:
                 writer = sample.Writer()
@@ -309,7 +313,7 @@ class TestValues:
                 else:
                     assert read == value, name
 
-    def test_beyond_the_edges(self, sample: type[Message]) -> None:
+    def test_values_out_of_range_are_refused(self, sample: type[Message]) -> None:
         writer = sample.Writer().set_all()
         for name, low, high, *_ in self.EDGES:
             if isinstance(low, int) and name not in ("bool", "enum", "far"):
@@ -327,7 +331,7 @@ class TestValues:
             with pytest.raises(ConfigError, match=rf"Kinds\.{name}"):
                 getattr(writer, f"set_{name}")(value)
 
-    def test_other_types_that_will_do(self, sample: type[Message]) -> None:
+    def test_convertible_types_are_accepted(self, sample: type[Message]) -> None:
         class Text(str):
             __slots__ = ()
 
@@ -345,7 +349,9 @@ class TestValues:
         assert (got.double, got.string, got.bytes) == (2.0, "t", b"ab")
 
     @pytest.mark.usefixtures("ignores")
-    def test_a_value_may_write_while_it_is_converted(self, sample: type[Message]) -> None:
+    def test_write_during_a_value_conversion_does_not_corrupt_the_message(
+        self, sample: type[Message]
+    ) -> None:
         writer = sample.Writer()
         nested = writer.set_nested()
 
@@ -354,11 +360,11 @@ class TestValues:
                 writer.add_plain(5)
                 return 1
 
-        nested.set_int_val(Sly())  # by then it has ended
+        nested.set_int_val(Sly())  # has ended when the value is known
         writer.set_packed([1, Sly(), 2])
         assert writer.finish() == bytes.fromhex("1a00 300a 300a 2a03 010102")
 
-    def test_packed_elements(self, sample: type[Message]) -> None:
+    def test_packed_elements_are_written(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         writer.set_packed([])
         writer.set_packed(range(5000))
@@ -373,7 +379,9 @@ class TestValues:
         assert message.zigzags == [-1, 1, -(1 << 63)]
         assert message.floats == [0.5]
 
-    def test_a_list_that_shrinks_under_our_hands(self, sample: type[Message]) -> None:
+    def test_list_that_shrinks_during_its_conversion_is_written_partly(
+        self, sample: type[Message]
+    ) -> None:
         values: list[Any] = [1, 2, 3]
 
         class Sly:

@@ -1,4 +1,4 @@
-"""Where writers write: buffers, files, shared memory."""
+"""Destinations of writers: buffers and files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ native = pytest.importorskip("stretto._native")
 
 
 class TestDestinations:
-    def test_a_buffer(self, root: type[Any]) -> None:
+    def test_message_is_written_into_a_buffer(self, root: type[Any]) -> None:
         buffer = bytearray(b"?" * 16)
         with root(buffer) as writer:
             writer.append_bytes(1, b"abc")
         assert writer.size == 5
         assert bytes(buffer) == b"\x0a\x03abc" + b"?" * 11
-        buffer.append(0)  # it is ours again
+        buffer.append(0)  # the writer has released it
 
-    def test_a_buffer_that_is_too_small(self, root: type[Any]) -> None:
+    def test_too_small_buffer_is_an_error(self, root: type[Any]) -> None:
         buffer = bytearray(b"?" * 16)
         writer = root(memoryview(buffer)[4:8])
         writer.append_bytes(1, b"abcdef")
@@ -33,14 +33,14 @@ class TestDestinations:
         assert buffer[:4] == buffer[8:12] == b"????"
         assert buffer[4:8] == b"\x0a\x06ab"
 
-    def test_what_can_not_be_written_to(self, root: type[Any]) -> None:
+    def test_read_only_or_invalid_destination_is_refused(self, root: type[Any]) -> None:
         with pytest.raises((TypeError, BufferError)):
             root(b"read only").append_varint(1, 1) or root(b"")[0]
         for destination in (5, object()):
             with pytest.raises(TypeError):
                 root(destination)
 
-    def test_a_file(self, root: type[Any]) -> None:
+    def test_messages_are_written_into_a_file(self, root: type[Any]) -> None:
         file = io.BytesIO()
         data = bytes(range(256)) * 10
         with root(file) as trace:
@@ -56,7 +56,7 @@ class TestDestinations:
         assert count == 200
         assert trace.size == len(out)
 
-    def test_finish_is_for_memory_only(self, root: type[Any]) -> None:
+    def test_finish_of_a_file_writer_is_an_error(self, root: type[Any]) -> None:
         with pytest.raises(LocalProtocolError, match="finalize"):
             root(io.BytesIO()).finish()
 
@@ -68,7 +68,7 @@ def sample_native() -> type[Message]:
 
 
 class Slow:
-    """A file that takes some bytes at a time, as sockets do."""
+    """A file whose writes accept some bytes at a time, like a socket."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -84,8 +84,8 @@ def overflow_and_raise(message: Any) -> None:
     raise KeyError("mine")
 
 
-class TestFilesThatTakeLess:
-    def test_the_rest_is_offered_again(self, root: type[Any]) -> None:
+class TestShortWrites:
+    def test_rest_of_a_short_write_is_written_again(self, root: type[Any]) -> None:
         slow = Slow(7_777)
         with root(slow) as message:
             message.append_bytes(1, bytes(200_000))
@@ -93,7 +93,7 @@ class TestFilesThatTakeLess:
         assert slow.taken == wire.bytes_field(1, bytes(200_000)) + b"\x10\x03"
 
     @pytest.mark.parametrize("taken", [0, -1, 4])
-    def test_a_count_that_can_not_be_is_an_error(self, root: type[Any], taken: int) -> None:
+    def test_invalid_result_of_write_is_an_error(self, root: type[Any], taken: int) -> None:
         class Wrong:
             def write(self, data: bytes) -> int:
                 return taken
@@ -103,7 +103,7 @@ class TestFilesThatTakeLess:
         with pytest.raises(OSError, match=f"took {taken} bytes of 2"):
             message.finalize()
 
-    def test_the_error_of_the_file_leaves_the_block(self, root: type[Any]) -> None:
+    def test_error_of_the_file_is_raised(self, root: type[Any]) -> None:
         class Full:
             def write(self, data: bytes) -> int:
                 raise BrokenPipeError(32, "gone")
@@ -111,15 +111,15 @@ class TestFilesThatTakeLess:
         with pytest.raises(BrokenPipeError), root(Full()) as message:
             message.append_bytes(1, bytes(200_000))
 
-    def test_an_exception_in_the_block_leaves_it(self, root: type[Any]) -> None:
+    def test_exception_in_the_block_precedes_errors_of_the_writer(self, root: type[Any]) -> None:
         with pytest.raises(KeyError, match="mine"), root(bytearray(3)) as message:
             overflow_and_raise(message)
 
 
 class TestNativeDestinations:
-    """What only the native side can do: write before the message ends."""
+    """The native writer writes into its file before the message ends."""
 
-    def test_a_file_gets_its_bytes_early(self) -> None:
+    def test_file_is_written_in_large_blocks(self) -> None:
         file = io.BytesIO()
         root = native.MessageWriter(file)
         for _ in range(100):
@@ -128,7 +128,7 @@ class TestNativeDestinations:
         root.finalize()
         assert file.getvalue() == wire.bytes_field(1, bytes(10_000)) * 100
 
-    def test_open_messages_hold_bytes_back(self) -> None:
+    def test_bytes_of_open_messages_are_not_written_yet(self) -> None:
         file = io.BytesIO()
         root = native.MessageWriter(file)
         root.append_varint(1, 1)
@@ -146,8 +146,10 @@ class TestNativeDestinations:
         head = b"\x08\x01\x12" + wire.redundant_varint(len(body))
         assert file.getvalue() == head + body + wire.bytes_field(1, bytes(70_000))
 
-    def test_the_worked_example_where_it_can_not_move(self, sample_native: type[Message]) -> None:
-        """The message lies in two slices: its length stays redundant."""
+    def test_message_across_two_blocks_keeps_its_redundant_length(
+        self, sample_native: type[Message]
+    ) -> None:
+        """A message that starts in one block and ends in the next can't be compacted."""
         file = io.BytesIO()
         with native.MessageWriter(file) as root:
             root.append_bytes(9, bytes(65536 - 8 - 4))
@@ -157,7 +159,7 @@ class TestNativeDestinations:
         written = file.getvalue()[-12:]
         assert written == bytes.fromhex("1a 87808000 082a 1203") + b"foo"
 
-    def test_errors_of_the_file(self) -> None:
+    def test_error_of_the_file_is_raised_by_append_and_finalize(self) -> None:
         class Broken(io.RawIOBase):
             def write(self, data: Any) -> int:
                 raise OSError(28, "no space left")
@@ -171,7 +173,7 @@ class TestNativeDestinations:
         with pytest.raises(OSError, match="no space"), native.MessageWriter(Broken()) as root:
             root.append_varint(1, 1)
 
-    def test_a_file_that_writes_to_its_own_message(self) -> None:
+    def test_file_that_writes_into_its_own_message_gets_errors(self) -> None:
         seen: list[Exception] = []
 
         class Sly:
@@ -190,14 +192,14 @@ class TestNativeDestinations:
         assert len(seen) >= 2
         assert "already" in str(seen[0])
 
-    def test_a_forgotten_file_is_completed(self) -> None:
+    def test_deleted_writer_completes_its_file(self) -> None:
         file = io.BytesIO()
         writer = native.MessageWriter(file)
         writer.nested(1, native.MessageWriter).append_varint(2, 2)
         del writer
         assert file.getvalue() == b"\x0a\x02\x10\x02"
 
-    def test_messages_too_large_for_their_length(self) -> None:
+    def test_message_above_the_maximum_size_is_an_error(self) -> None:
         writer = native.MessageWriter()
         writer.append_bytes(1, bytes(wire.MAX_SIZE))
         with pytest.raises(LocalProtocolError, match="268435455"):

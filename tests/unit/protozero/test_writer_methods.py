@@ -1,4 +1,4 @@
-"""Writer classes with a method for each field."""
+"""Generated writer classes with a method for each field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ native = pytest.importorskip("stretto._native")
 
 
 class TestGenerated:
-    def test_writes_what_the_value_class_reads(self) -> None:
+    def test_written_message_is_decoded_by_its_value_class(self) -> None:
         writer = TracePacket.Writer()
         writer.set_timestamp(5)
         with writer.set_for_testing() as event:
@@ -37,7 +37,7 @@ class TestGenerated:
             ),
         )
 
-    def test_repeated_packed_and_maps(self, sample: type[Message]) -> None:
+    def test_repeated_packed_and_map_fields_are_written(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         writer.set_packed([1, 300])
         writer.add_plain(-1)
@@ -50,7 +50,7 @@ class TestGenerated:
         assert message.map == {"k": 5}
         assert [each.int_val for each in message.many] == [1]
 
-    def test_names(self) -> None:
+    def test_writer_classes_and_methods_have_their_names(self) -> None:
         made = TracePacket.Writer
         assert (made.__module__, made.__qualname__) == (
             "stretto.protos.trace",
@@ -58,7 +58,7 @@ class TestGenerated:
         )
         assert made.set_timestamp.__name__ == "set_timestamp"
 
-    def test_the_root_class_can_be_subclassed(self, root: type[Any]) -> None:
+    def test_message_writer_can_be_subclassed(self, root: type[Any]) -> None:
         class Mine(root):  # type: ignore[misc]
             note = ""
 
@@ -68,7 +68,9 @@ class TestGenerated:
             writer.nested(1, Mine).append_varint(1, 1)
             assert writer.finish() == b"\x0a\x02\x08\x01"
 
-    def test_more_fields_than_native_methods(self, implementation: ModuleType) -> None:
+    def test_class_with_more_fields_than_native_methods_writes_all_fields(
+        self, implementation: ModuleType
+    ) -> None:
         count = native.MAX_WRITER_METHODS + 3
         lines = [f"f{n} {n} uint32" for n in range(1, count)]
         table = Table(__name__, {"Wide": "\n".join([*lines, f"last {count} message:Wide"])}, {})
@@ -81,7 +83,7 @@ class TestGenerated:
         assert [getattr(message, f"f{n}") for n in range(1, count)] == list(range(1, count))
         assert message.last.f1 == 7
 
-    def test_classes_can_be_collected(self) -> None:
+    def test_writer_classes_can_be_collected(self) -> None:
         def make() -> weakref.ref[type[Any]]:
             made: list[Any] = []
             rows = [

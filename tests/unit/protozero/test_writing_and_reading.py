@@ -1,4 +1,4 @@
-"""The examples of docs/protozero.md do what it says."""
+"""The examples in docs/protozero.md work as documented."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stretto.protozero.writer import MessageWriter
 DOCUMENT = Path(__file__).parents[3] / "docs" / "protozero.md"
 
 
-def test_examples() -> None:
+def test_documented_examples_run() -> None:
     text = DOCUMENT.read_text("utf-8")
     examples = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(examples) == 8
@@ -20,7 +20,7 @@ def test_examples() -> None:
         exec(compile(example, str(DOCUMENT), "exec"), names)
 
 
-def test_the_redundant_length_that_is_shown() -> None:
+def test_documented_redundant_length_is_correct() -> None:
     assert "begins with `1a 87 81 80 00`" in DOCUMENT.read_text("utf-8")
     message = MessageWriter()
     with message.nested(3, MessageWriter) as nested:

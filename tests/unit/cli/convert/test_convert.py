@@ -1,4 +1,4 @@
-"""`stretto convert`: files, formats, and what it says."""
+"""`stretto convert`: files, formats and messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def shape(trace: bytes) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("ending", ["txt", "pbtxt", "textproto", "json"])
-def test_forms_of_packets_hold_everything(ending: str, folder: Path, trace: bytes) -> None:
+def test_text_and_json_convert_back_to_the_same_packets(
+    ending: str, folder: Path, trace: bytes
+) -> None:
     assert main(["convert", "in.pftrace", f"out.{ending}"]) == 0
     assert main(["convert", f"out.{ending}", "back.pftrace"]) == 0
     back = (folder / "back.pftrace").read_bytes()
@@ -58,7 +60,9 @@ def test_forms_of_packets_hold_everything(ending: str, folder: Path, trace: byte
     assert not list(folder.glob(".stretto-*"))
 
 
-def test_to_fxt_and_back(folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fxt_converts_to_perfetto_and_json_and_back(
+    folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["convert", "in.pftrace", "out.fxt"]) == 0
     assert (folder / "out.fxt").read_bytes().startswith(MAGIC)
     said, _ = capsys.readouterr()
@@ -71,7 +75,9 @@ def test_to_fxt_and_back(folder: Path, trace: bytes, capsys: pytest.CaptureFixtu
     assert (folder / "again.fxt").read_bytes().startswith(MAGIC)
 
 
-def test_what_is_left_out_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packets_without_an_fxt_record_are_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "in.txt").write_text("packet { process_stats { } } packet { ftrace_events { } }")
     assert main(["convert", "in.txt", "out.fxt"]) == 1
     said, complained = capsys.readouterr()
@@ -89,7 +95,7 @@ def test_what_is_left_out_is_said(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "")
 
 
-def test_standard_input_and_output(
+def test_dash_reads_standard_input_and_writes_standard_output(
     folder: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_end, write_end = os.pipe()
@@ -106,7 +112,7 @@ def test_standard_input_and_output(
     assert "10 slices" in complained
 
 
-def test_a_terminal_gets_no_bytes(
+def test_output_to_a_terminal_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = pty.openpty()
@@ -142,7 +148,7 @@ REFUSED: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), REFUSED)
-def test_refused(
+def test_invalid_files_and_arguments_are_refused_and_change_nothing(
     arguments: list[str], said: str, folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {
@@ -165,12 +171,12 @@ def test_refused(
     assert said in complaint
     assert complaint.startswith("stretto: convert: ")
     assert complaint.count("\n") == (3 if arguments[0] == "wrong.txt" else 1)
-    # What was there is as it was, and nothing new.
+    # The folder is unchanged.
     assert sorted(folder.iterdir()) == before
     assert (folder / "in.pftrace").read_bytes() == trace
 
 
-def test_a_result_that_fails_leaves_the_old_one(folder: Path) -> None:
+def test_failed_conversion_keeps_the_existing_output(folder: Path) -> None:
     (folder / "out.pftrace").write_bytes(b"old")
     (folder / "in.txt").write_text("packet {} packet {")
     assert main(["convert", "in.txt", "out.pftrace"]) == 1
@@ -182,7 +188,7 @@ def test_a_result_that_fails_leaves_the_old_one(folder: Path) -> None:
 @pytest.mark.parametrize(
     "garbage", [b"\xf3\x07" * 500, b"\x0a\x85garbage", b"\x12\x03abc", b"\x0a\x02\xff\xff"]
 )
-def test_garbage_replaces_nothing(
+def test_garbage_does_not_replace_the_existing_output(
     garbage: bytes, ending: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "bad.pftrace").write_bytes(garbage)
@@ -193,20 +199,20 @@ def test_garbage_replaces_nothing(
 
 
 @pytest.mark.parametrize("ending", ["pftrace", "txt", "json"])
-def test_garbage_called_fxt_replaces_nothing(ending: str, folder: Path) -> None:
+def test_garbage_named_fxt_does_not_replace_the_existing_output(ending: str, folder: Path) -> None:
     (folder / "bad.fxt").write_bytes(b"\xf3\x07" * 500)
     (folder / f"out.{ending}").write_bytes(b"good")
     assert main(["convert", "bad.fxt", f"out.{ending}"]) == 1
     assert (folder / f"out.{ending}").read_bytes() == b"good"
 
 
-def test_an_empty_trace_is_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_trace_is_converted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "empty.pftrace").touch()
     assert main(["convert", "empty.pftrace", "out.json"]) == 0
     assert "an empty trace in out.json" in capsys.readouterr().out
 
 
-def test_packed_traces(
+def test_traces_compressed_by_gzip_are_converted(
     folder: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     packed = gzip.compress(trace)
@@ -227,7 +233,7 @@ def test_packed_traces(
     assert (folder / "out.json").read_bytes() == (folder / "plain.json").read_bytes()
 
 
-def test_fields_without_a_name_are_counted(
+def test_fields_unknown_to_the_schema_are_counted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unknown = wire.bytes_field(990, b"x") + wire.bytes_field(990, b"y")
@@ -236,12 +242,12 @@ def test_fields_without_a_name_are_counted(
     assert main(["convert", "in.pftrace", "out.json"]) == 0
     assert "left out: fields that the schema doesn't know (4)" in capsys.readouterr().out
     assert main(["convert", "in.pftrace", "out.txt"]) == 0
-    assert "left out" not in capsys.readouterr().out  # comments hold them
+    assert "left out" not in capsys.readouterr().out  # they are in comments
     assert main(["convert", "out.txt", "back.pftrace"]) == 0
     assert "left out: fields that are known by number only (4)" in capsys.readouterr().out
 
 
-def test_the_content_is_stronger_than_the_name(
+def test_format_of_the_content_precedes_the_file_name(
     folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "in.pftrace").rename("misnamed.json")
@@ -255,7 +261,7 @@ def test_the_content_is_stronger_than_the_name(
     )
 
 
-def test_the_length_of_a_packet_may_be_a_brace() -> None:
+def test_packet_length_that_looks_like_json_is_recognized_as_pftrace() -> None:
     for length in b"{[ \t\n":
         packet = wire.bytes_field(1, b"\x5a" + bytes((length - 2,)) + bytes(length - 2))
         assert packet[:2] == bytes((0x0A, length))
@@ -263,7 +269,7 @@ def test_the_length_of_a_packet_may_be_a_brace() -> None:
     assert format_of_start(b'\n{ "packet": [') == JSON
 
 
-def test_closed_standard_descriptors(
+def test_closed_standard_streams_are_handled(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patched:
@@ -283,12 +289,12 @@ def test_closed_standard_descriptors(
     assert json.loads(capsys.readouterr().out)["packet"]
 
 
-def test_the_result_is_its_owners(folder: Path) -> None:
+def test_output_is_readable_only_by_its_owner(folder: Path) -> None:
     assert main(["convert", "in.pftrace", "out.fxt"]) == 0
     assert stat.S_IMODE((folder / "out.fxt").stat().st_mode) == 0o600
 
 
-def test_the_beginning_tells_more_than_the_name(folder: Path) -> None:
+def test_misnamed_trace_is_recognized_by_its_first_bytes(folder: Path) -> None:
     assert main(["convert", "in.pftrace", "out.fxt"]) == 0
     (folder / "out.fxt").rename("misnamed.pftrace")
     assert main(["convert", "misnamed.pftrace", "out.pftrace"]) == 0
@@ -296,7 +302,7 @@ def test_the_beginning_tells_more_than_the_name(folder: Path) -> None:
     assert main(["convert", "trace", "out.fxt"]) == 0
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_contains_an_example_and_the_formats(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["convert", "--help"])
     text = capsys.readouterr().out
@@ -304,7 +310,9 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Chrome's JSON" in text
 
 
-def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_after_a_while_and_cleared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = [0.0]
     monkeypatch.setattr("stretto.cli.convert.progress.time.monotonic", lambda: now[0])
     written: list[bytes] = []

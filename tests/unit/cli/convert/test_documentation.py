@@ -1,4 +1,4 @@
-"""The commands of docs/fxt.md do what it says."""
+"""The commands in docs/fxt.md work as documented."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def run(block: int) -> None:
         assert main(arguments) == 0
 
 
-def test_the_first_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_documented_command_converts_a_trace(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(0)
     assert (folder / "trace.fxt").read_bytes().startswith(fxt.MAGIC_BYTES)
     capsys.readouterr()
@@ -43,7 +45,7 @@ def test_the_first_commands(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(Path("trace.json").read_text())["packet"]
 
 
-def test_the_endings() -> None:
+def test_documented_file_name_extensions_select_their_format() -> None:
     rows = re.findall(r"^\| (\w+) \| (`\..*?) \|", TEXT, re.MULTILINE)
     found = {name: re.findall(r"`(.*?)`", endings) for name, endings in rows}
     assert found.keys() == {"pftrace", "fxt", "text", "json"}

@@ -51,14 +51,18 @@ def test_command_with_a_path_is_executed_itself():
     [
         (["missing.py"], 2, "no file 'missing.py' in"),
         (["missing"], 127, "neither a script here nor a command"),
-        (["tool"], 127, "neither"),  # not on PATH: as a shell does it
+        (
+            ["tool"],
+            127,
+            "neither",
+        ),  # not on PATH, and a shell wouldn't look in the working directory
         (["./missing"], 127, "neither"),
         (["./folder"], 126, "can't be executed"),
         (["-m"], 2, "-m needs a module"),
         (["-c"], 2, "-c needs a code"),
     ],
 )
-def test_error_for_what_cannot_be_run(program, status, says):
+def test_program_that_cannot_be_run_is_an_error(program, status, says):
     with pytest.raises(CommandError, match=says) as caught:
         resolve(program)
     assert caught.value.exit_code == status

@@ -58,7 +58,7 @@ def test_summary_counts_and_truncates_the_list():
     assert summary(None, TraceStats(), [], streamed=True) == "stretto: done"
 
 
-def test_whereabouts_name_file_size_and_viewer():
+def test_last_line_contains_file_size_duration_and_viewer():
     assert "out.pftrace, 2.0 KiB, 1.5 s" in whereabouts("out.pftrace", 2048, 1.5)
     assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
     assert "stretto view 'a b.pftrace'" in whereabouts("a b.pftrace", 2048, 1.5)

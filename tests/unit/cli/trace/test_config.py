@@ -23,7 +23,7 @@ def read(tmp_path: Path, text: str, *words: str) -> TraceConfig:
     return session_config(parse(["-c", str(path), "--txt", *words]))
 
 
-def test_what_the_command_adds(tmp_path: Path) -> None:
+def test_command_sets_statsd_fields_and_trace_uuid(tmp_path: Path) -> None:
     text = "statsd_metadata { triggering_alert_id: 9 } duration_ms: 3"
     config = read(tmp_path, text, "-o", "x", "--config-id", "5")
     assert config.statsd_metadata is not None
@@ -58,20 +58,20 @@ def test_what_the_command_adds(tmp_path: Path) -> None:
         ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "has a name"),
     ],
 )
-def test_what_does_not_go_together(
+def test_contradictory_config_and_options_are_refused(
     tmp_path: Path, text: str, words: list[str], complaint: str
 ) -> None:
     with pytest.raises(CommandError, match=complaint):
         read(tmp_path, text, *words)
 
 
-def test_lossy(tmp_path: Path) -> None:
+def test_lossy_text_config_ignores_unknown_fields(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("nonsense: 1 duration_ms: 4")
     options = parse(["-c", str(tmp_path / "c"), "--txt-lossy", "-o", "x"])
     assert session_config(options).duration_ms == 4
 
 
-def test_a_text_that_is_not_said_to_be_one(tmp_path: Path) -> None:
+def test_text_config_without_txt_is_refused_with_advice(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("duration_ms: 4")
     with pytest.raises(CommandError, match="add --txt"):
         session_config(parse(["-c", str(tmp_path / "c"), "-o", "x"]))
@@ -79,7 +79,7 @@ def test_a_text_that_is_not_said_to_be_one(tmp_path: Path) -> None:
         session_config(parse(["-c", str(tmp_path / "none"), "-o", "x"]))
 
 
-def test_standard_input_in_binary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_config_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     class Input:
         buffer = io.BytesIO(TraceConfig(duration_ms=8).encode())
 
@@ -87,11 +87,11 @@ def test_standard_input_in_binary(monkeypatch: pytest.MonkeyPatch) -> None:
     assert session_config(parse(["-c", "-", "-o", "x"])).duration_ms == 8
 
 
-def test_the_builtin_one() -> None:
+def test_config_named_test_is_built_in() -> None:
     assert session_config(parse(["-c", ":test", "-o", "x"])).duration_ms == 2000
 
 
-def test_start_delay_lies_between_its_limits() -> None:
+def test_start_delay_is_between_its_limits() -> None:
     delay = TraceConfig.CmdTraceStartDelay(min_delay_ms=5, max_delay_ms=7)
     drawn = {start_delay_ms(TraceConfig(cmd_trace_start_delay=delay)) for _ in range(200)}
     assert drawn == {5, 6, 7}

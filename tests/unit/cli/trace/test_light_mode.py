@@ -12,7 +12,7 @@ def config(names: list[str], **given: str):
     return light_config(apps=[], names=names, **fields)
 
 
-def test_defaults() -> None:
+def test_default_duration_buffer_and_data_sources() -> None:
     made = config(["sched/sched_switch"])
     assert (made.duration_ms, made.buffers[0].size_kb) == (10_000, 32 << 10)
     assert not made.write_into_file
@@ -21,19 +21,19 @@ def test_defaults() -> None:
     ]  # fmt: skip
 
 
-def test_numbers() -> None:
+def test_duration_and_sizes_are_parsed() -> None:
     made = config(["gfx"], time="2m", buffer="1gb", size="3m")
     assert (made.duration_ms, made.buffers[0].size_kb) == (120_000, 1 << 20)
     assert (made.max_file_size_bytes, made.write_into_file) == (3 << 20, True)
 
 
 @pytest.mark.parametrize("given", [{"time": "5"}, {"time": "5 s"}, {"buffer": "5s"}, {"size": "x"}])
-def test_numbers_without_sense(given: dict[str, str]) -> None:
+def test_invalid_duration_and_sizes_are_refused(given: dict[str, str]) -> None:
     with pytest.raises(CommandError, match=f"-{next(iter(given))[0]} "):
         config(["gfx"], **given)
 
 
-def test_events_and_categories() -> None:
+def test_names_are_divided_into_events_and_categories() -> None:
     made = config(["gfx", "disk", "power/cpu_idle", "hyp"])
     sources = {source.config.name: source.config for source in made.data_sources}
     assert sources["linux.sys_stats"].sys_stats_config.diskstat_period_ms == 1000

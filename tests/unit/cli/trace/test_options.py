@@ -41,7 +41,7 @@ from stretto.cli.trace.options import parse
         "--nonsense",
     ],
 )
-def test_what_does_not_go_together_exits_with_1(words: str) -> None:
+def test_contradictory_options_exit_with_1(words: str) -> None:
     if words == "-c x":
         return_value = parse(words.split())
         assert return_value.out is None  # the config may have an output_path
@@ -54,7 +54,7 @@ def test_what_does_not_go_together_exits_with_1(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "-c - -t 5s -o y",  # what is read may be empty
+        "-c - -t 5s -o y",  # the config on standard input may be empty
         "--query-raw --long",
         "--query --clone 1",
         "--is_detached k --stop",
@@ -62,15 +62,15 @@ def test_what_does_not_go_together_exits_with_1(words: str) -> None:
         "--save-for-bugreport --clone 1",
     ],
 )
-def test_what_perfetto_accepts_is_accepted(words: str) -> None:
+def test_option_combinations_accepted_by_perfetto_are_accepted(words: str) -> None:
     parse(words.split())
 
 
-def test_empty_values_of_the_light_mode_are_values() -> None:
+def test_empty_light_mode_option_selects_the_light_mode() -> None:
     assert parse(["-t", "", "-o", "y"]).light
 
 
-def test_names_may_stand_between_options() -> None:
+def test_event_names_may_be_between_options() -> None:
     options = parse("sched/sched_switch -t 5s gfx -b 1mb -a one -a two -o -".split())
     assert options.events == ["sched/sched_switch", "gfx"]
     assert (options.time, options.buffer, options.app) == ("5s", "1mb", ["one", "two"])
@@ -78,5 +78,5 @@ def test_names_may_stand_between_options() -> None:
     assert options.light
 
 
-def test_the_session_of_a_bug_report() -> None:
+def test_clone_of_session_minus_1_is_accepted() -> None:
     assert parse("--clone -1 -o y".split()).clone == -1

@@ -1,4 +1,4 @@
-"""The output of `stretto trace`: files, FIFOs, and what happens when they can't be written."""
+"""The output of `stretto trace`: files, FIFOs, and write errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fifo(tmp_path: Path) -> Path:
 
 
 def opened_with_reader(path: Path) -> tuple[TraceOutput, int]:
-    """The output, and the descriptor of a reader that opens the FIFO at the same time."""
+    """Open the FIFO for output and for reading; return the output and the reader's descriptor."""
     readers: list[int] = []
     thread = threading.Thread(target=lambda: readers.append(os.open(path, os.O_RDONLY)))
     thread.start()

@@ -16,17 +16,17 @@ def test_machines_are_shown_if_there_are_several() -> None:
     assert "far" in both
 
 
-def test_names_do_not_move_the_terminal() -> None:
+def test_control_characters_in_a_table_are_replaced() -> None:
     assert table([["a", "b"], ["\x1b[2Jx", "c"]]) == "a      b\n?[2Jx  c\n"
 
 
-def test_many_categories_are_cut() -> None:
+def test_long_category_lists_are_truncated() -> None:
     names = [f"n{number}" for number in range(50)]
     assert shortened(names, all_names=False).endswith("n39, … 10 more, see --long")
     assert shortened(names, all_names=True).endswith("n49")
 
 
-def test_a_data_source_without_its_producer() -> None:
+def test_data_source_of_an_unknown_producer_shows_its_id() -> None:
     source = TracingServiceState.DataSource(
         ds_descriptor=DataSourceDescriptor(name="s"), producer_id=9
     )

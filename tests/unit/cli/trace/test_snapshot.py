@@ -9,13 +9,13 @@ from stretto.cli.trace.snapshot import (
 from stretto.protos.trace import TracingServiceState
 
 
-def test_files_have_names_of_their_own() -> None:
+def test_snapshot_file_names_are_made_unique() -> None:
     assert distinct_names(["a.b.c", "a.b.c", "../a.b.c", "d", "d"]) == [
         "a.b.c", "a.b_1.c", "a.b_2.c", "d", "d_1",
     ]  # fmt: skip
 
 
-def test_the_best_comes_first() -> None:
+def test_bugreport_requests_are_ordered_by_score() -> None:
     session = TracingServiceState.TracingSession
     state = TracingServiceState(
         tracing_sessions=[
@@ -33,6 +33,6 @@ def test_the_best_comes_first() -> None:
     assert all(each.for_bugreport and each.skip_trace_filter for each, _ in requests)
 
 
-def test_the_number_of_the_bug_report() -> None:
+def test_bugreport_session_number_is_unsigned() -> None:
     assert session_number(-1) == (1 << 64) - 1
     assert session_number(7) == 7

@@ -1,4 +1,4 @@
-"""Sockets that a service manager has opened."""
+"""Sockets opened by a service manager (systemd's LISTEN_FDS)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ def environment(**changes: str) -> dict[str, str]:
     return {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "HOME": "/", **changes}
 
 
-def test_names_are_read_and_the_variables_removed():
+def test_socket_names_are_read_and_their_variables_removed():
     variables = environment(LISTEN_FDNAMES="producer:consumer")
     assert activated_names(variables) == ["producer", "consumer"]
     assert variables == {"HOME": "/"}
 
 
-def test_nothing_was_passed():
+def test_no_variables_mean_no_sockets():
     assert activated_sockets({}) == {"producer": [], "consumer": []}
 
 
-def test_what_was_passed_to_another_process_is_not_ours():
+def test_sockets_for_another_process_are_ignored():
     variables = environment(LISTEN_PID="1", LISTEN_FDNAMES="producer:consumer")
     assert activated_names(variables) == []
 
 
 @pytest.mark.parametrize("changes", [{}, {"LISTEN_FDNAMES": "a"}, {"LISTEN_FDS": "x"}])
-def test_numbers_that_do_not_agree(changes):
+def test_mismatch_of_socket_names_and_count_is_refused(changes):
     with pytest.raises(CommandError, match="FileDescriptorName"):
         activated_names(environment(**changes))
 
 
 @pytest.mark.parametrize("name", ["unknown", "producer-consumer"])
-def test_a_name_that_says_nothing(name):
+def test_unknown_socket_name_is_refused(name):
     variables = environment(LISTEN_FDS="1", LISTEN_FDNAMES=name)
     with pytest.raises(CommandError, match=name):
         activated_sockets(variables)

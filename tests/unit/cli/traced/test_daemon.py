@@ -1,4 +1,4 @@
-"""The daemon's loop, in this process."""
+"""The daemon's event loop, run in this process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fail() -> None:
     raise ZeroDivisionError("of a test")
 
 
-def test_a_task_that_fails_is_said_and_costs_nobody_else_anything(daemon, lines):
+def test_failed_task_is_logged_and_other_tasks_run(daemon, lines):
     done: list[int] = []
     daemon._runner.post(lambda: done.append(1))
     daemon._runner.post(fail)
@@ -55,7 +55,7 @@ def test_a_task_that_fails_is_said_and_costs_nobody_else_anything(daemon, lines)
     assert [line for line in lines if "a bug" in line and "ZeroDivisionError" in line]
 
 
-def test_one_that_fails_for_ever_is_slowed_down(daemon, lines, monkeypatch):
+def test_repeated_failures_pause_the_loop(daemon, lines, monkeypatch):
     pauses: list[float] = []
     monkeypatch.setattr(module.time, "sleep", pauses.append)
     for _ in range(module.MAX_ERRORS + 3):
@@ -66,13 +66,13 @@ def test_one_that_fails_for_ever_is_slowed_down(daemon, lines, monkeypatch):
     assert pauses == [module.ERROR_PAUSE_S] * 3
 
 
-def test_who_is_refused_is_said(daemon, lines):
+def test_refused_consumer_is_logged(daemon, lines):
     assert daemon._may_connect(PeerCredentials(7, 1, 1))
     assert not daemon._may_connect(PeerCredentials(7, 2, 2))
     assert "refused a consumer (pid 7, uid 2)" in lines[-1]
 
 
-def test_a_producer_that_the_service_refuses_is_said(daemon, lines):
+def test_refused_producer_is_logged(daemon, lines):
     daemon._service.registry.lockdown = True
     with pytest.raises(SessionError):
         daemon._connect_producer(
@@ -83,12 +83,12 @@ def test_a_producer_that_the_service_refuses_is_said(daemon, lines):
     assert len(lines[-1]) < 300
 
 
-def test_nobody_comes_in_once_the_end_has_begun(daemon):
+def test_connections_are_refused_after_the_end_signal(daemon):
     daemon._on_signal()
     assert not daemon._may_connect(PeerCredentials(7, 1, 1))
 
 
-def test_it_is_light():
+def test_daemon_loads_no_heavy_modules():
     done = subprocess.run(
         [sys.executable, "-c", LOADS], capture_output=True, text=True, check=True, timeout=60
     )

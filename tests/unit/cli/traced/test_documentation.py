@@ -19,7 +19,7 @@ UNITS = re.findall(r"```ini\n# (traced[-.a-z]+)\n(.*?)```", TEXT, re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def groups(monkeypatch):
-    """The groups of the examples exist."""
+    """Let the groups of the examples exist."""
     monkeypatch.setattr(grp, "getgrnam", lambda _: grp.getgrgid(0))
 
 
@@ -30,12 +30,12 @@ def parse(text: str) -> configparser.ConfigParser:
     return unit
 
 
-def test_there_are_units_for_a_user_and_for_the_machine():
+def test_page_has_units_for_a_user_and_for_the_machine():
     assert [name for name, _ in UNITS].count("traced.service") == 2
 
 
 @pytest.mark.parametrize(("name", "text"), UNITS)
-def test_units(name, text):
+def test_documented_systemd_units_are_valid(name, text):
     unit = parse(text)
     if name.endswith(".socket"):
         assert unit["Socket"]["FileDescriptorName"] == name.removesuffix(".socket")[7:]
@@ -48,14 +48,14 @@ def test_units(name, text):
         TracedOptions(options)
 
 
-def test_command_lines():
+def test_documented_command_lines_are_valid():
     lines = re.findall(r"^stretto traced( [^>\n]*?)?(?:  .*|2>>.*)?$", TEXT, re.MULTILINE)
     assert len(lines) >= 3
     for line in lines:
         TracedOptions(shlex.split(line))
 
 
-def test_every_option_is_explained():
+def test_options_are_documented():
     options = set(re.findall(r"--[a-z-]+", TEXT))
     for option in ("--background", "--pid-file", "--set-socket-permissions"):
         assert option in options

@@ -12,13 +12,13 @@ class Clock:
         return self.now
 
 
-def test_lines_are_marked_as_ours():
+def test_log_lines_start_with_the_program_name():
     lines: list[str] = []
     Log(lines.append).say("hello")
     assert lines == ["stretto traced: hello"]
 
 
-def test_a_flood_is_cut_off_and_counted():
+def test_excess_lines_of_a_period_are_omitted_and_counted():
     lines: list[str] = []
     clock = Clock()
     log = Log(lines.append, clock)
@@ -33,7 +33,7 @@ def test_a_flood_is_cut_off_and_counted():
     ]
 
 
-def test_a_new_period_begins_afresh():
+def test_line_count_restarts_in_each_period():
     lines: list[str] = []
     clock = Clock()
     log = Log(lines.append, clock)

@@ -1,4 +1,4 @@
-"""Telling a service manager how far the daemon is."""
+"""Notifications of the daemon's state to a service manager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stretto.cli.traced.notify import Notifier
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_systemd_is_told(monkeypatch, tmp_path: Path, abstract: bool):
+def test_systemd_is_notified_of_ready_and_stopping(monkeypatch, tmp_path: Path, abstract: bool):
     address = f"@stretto-notify-{os.getpid()}" if abstract else str(tmp_path / "notify")
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -25,12 +25,12 @@ def test_systemd_is_told(monkeypatch, tmp_path: Path, abstract: bool):
         assert manager.recv(100, socket.MSG_DONTWAIT) == b"STOPPING=1"
 
 
-def test_a_manager_that_has_gone_is_no_error(monkeypatch, tmp_path: Path):
+def test_missing_notify_socket_is_ignored(monkeypatch, tmp_path: Path):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
     Notifier().ready()
 
 
-def test_perfettos_descriptor(monkeypatch):
+def test_traced_notify_fd_is_written_once_and_closed(monkeypatch):
     read_end, write_end = os.pipe()
     monkeypatch.setenv("TRACED_NOTIFY_FD", str(write_end))
     notifier = Notifier()
@@ -41,7 +41,7 @@ def test_perfettos_descriptor(monkeypatch):
     os.close(read_end)
 
 
-def test_nobody_wants_to_know(monkeypatch):
+def test_notifier_does_nothing_without_variables(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     monkeypatch.delenv("TRACED_NOTIFY_FD", raising=False)
     notifier = Notifier()

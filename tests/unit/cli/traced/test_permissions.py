@@ -1,4 +1,4 @@
-"""Who may use the daemon's sockets."""
+"""Permissions of the daemon's sockets."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from stretto.cli.traced.permissions import Permissions, default_permissions, par
 GROUP = grp.getgrgid(0)
 
 
-def test_by_default_producers_are_everybody_and_consumers_the_owner():
+def test_default_permissions_allow_all_producers_and_own_consumers():
     producers, consumers = default_permissions()
     assert (producers.mode, producers.group) == (0o666, None)
     assert (consumers.mode, consumers.group, consumers.effective_group) == (0o600, None, None)
 
 
-def test_groups_by_name_and_by_number():
+def test_groups_are_parsed_from_names_and_numbers():
     producers, consumers = parse_permissions(f"{GROUP.gr_name}:0660:1234:0620")
     assert (producers.group, producers.mode) == (0, 0o660)
     assert (consumers.group, consumers.mode) == (1234, 0o620)
     assert consumers.effective_group == 1234
 
 
-def test_an_empty_group_is_our_own():
+def test_empty_group_is_the_daemons_own_group():
     producers, consumers = parse_permissions(":0666::0660")
     assert producers.group is None
     assert consumers.group is None
     assert consumers.effective_group == os.getegid()
 
 
-def test_without_a_bit_for_it_no_group_is_let_in():
+def test_mode_without_group_bits_has_no_effective_group():
     assert Permissions(0o600).effective_group is None
 
 
@@ -52,7 +52,7 @@ def test_without_a_bit_for_it_no_group_is_let_in():
         (":0666::0604", "everybody"),
     ],
 )
-def test_nonsense_is_refused(text, why):
+def test_invalid_permissions_are_refused(text, why):
     with pytest.raises(CommandError, match=why) as raised:
         parse_permissions(text)
     assert raised.value.exit_code == 2

@@ -1,4 +1,4 @@
-"""The file with the daemon's process id."""
+"""The file that contains the daemon's process id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stretto.base.errors import CommandError
 from stretto.cli.traced.pid_file import PidFile
 
 
-def test_it_holds_our_id_until_it_is_removed(tmp_path: Path):
+def test_pid_file_contains_the_process_id_until_removed(tmp_path: Path):
     path = tmp_path / "pid"
     pid_file = PidFile(str(path))
     assert path.read_text() == f"{os.getpid()}\n"
@@ -21,7 +21,7 @@ def test_it_holds_our_id_until_it_is_removed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("left", ["12345\n", ""])
-def test_that_of_an_earlier_daemon_is_replaced(tmp_path: Path, left: str):
+def test_pid_file_of_an_earlier_daemon_is_replaced(tmp_path: Path, left: str):
     path = tmp_path / "pid"
     path.write_text(left)
     PidFile(str(path))
@@ -29,7 +29,7 @@ def test_that_of_an_earlier_daemon_is_replaced(tmp_path: Path, left: str):
 
 
 @pytest.mark.parametrize("text", ["my thesis", "1" * 100])
-def test_anything_else_is_left_alone(tmp_path: Path, text: str):
+def test_file_without_a_process_id_is_not_replaced(tmp_path: Path, text: str):
     path = tmp_path / "thesis"
     path.write_text(text)
     with pytest.raises(CommandError, match="no process id"):
@@ -45,7 +45,7 @@ def test_links_are_not_followed(tmp_path: Path):
     assert (tmp_path / "target").read_text() == "1"
 
 
-def test_that_of_a_successor_stays(tmp_path: Path):
+def test_pid_file_of_another_process_is_not_removed(tmp_path: Path):
     path = tmp_path / "pid"
     pid_file = PidFile(str(path))
     path.write_text("1\n")
@@ -53,6 +53,6 @@ def test_that_of_a_successor_stays(tmp_path: Path):
     assert path.read_text() == "1\n"
 
 
-def test_no_such_folder(tmp_path: Path):
+def test_missing_folder_is_an_error(tmp_path: Path):
     with pytest.raises(CommandError, match="can't write the pid file"):
         PidFile(str(tmp_path / "no" / "pid"))

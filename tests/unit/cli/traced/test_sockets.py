@@ -1,4 +1,4 @@
-"""Opening the daemon's sockets: all, or none."""
+"""The daemon opens all of its sockets, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_each_has_its_permissions(tmp_path):
+def test_each_socket_has_its_permissions(tmp_path):
     opened = open_in(tmp_path, "one", "two")
     assert (mode(tmp_path / "one"), mode(tmp_path / "two")) == (0o666, 0o666)
     assert mode(tmp_path / "consumer") == 0o600
@@ -40,7 +40,7 @@ def test_each_has_its_permissions(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_living_daemon_is_left_alone(tmp_path):
+def test_socket_of_a_running_daemon_is_not_replaced(tmp_path):
     first = open_in(tmp_path)
     with pytest.raises(CommandError, match=r"listens on .*producer already: end it"):
         open_in(tmp_path)
@@ -48,32 +48,32 @@ def test_a_living_daemon_is_left_alone(tmp_path):
     first.close()
 
 
-def test_if_one_cannot_be_opened_none_stays(tmp_path):
+def test_failure_to_open_one_socket_removes_all(tmp_path):
     (tmp_path / "consumer").write_text("a file")
     with pytest.raises(CommandError, match="no socket"):
         open_in(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["consumer"]
 
 
-def test_a_daemon_without_a_socket_is_none(tmp_path):
+def test_missing_producer_address_is_refused(tmp_path):
     with pytest.raises(CommandError, match="PERFETTO_PRODUCER_SOCK_NAME names no socket"):
         open_sockets({}, ([], EVERYBODY), ([str(tmp_path / "consumer")], OWNER))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_dead_daemon_left_is_replaced(tmp_path):
+def test_sockets_of_an_ended_daemon_are_replaced(tmp_path):
     for name in ("producer", "consumer"):
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(tmp_path / name))
     open_in(tmp_path).close()
 
 
-def test_no_such_folder(tmp_path):
+def test_missing_folder_is_an_error(tmp_path):
     with pytest.raises(CommandError, match="No such file"):
         open_in(tmp_path / "no")
 
 
-def test_open_sockets_are_taken_over(tmp_path):
+def test_activated_sockets_are_used(tmp_path):
     listener = UnixListener(str(tmp_path / "ours"))
     opened = open_sockets(
         {"producer": [listener]},
@@ -86,7 +86,7 @@ def test_open_sockets_are_taken_over(tmp_path):
     opened.close()
 
 
-def test_abstract_and_network_addresses(tmp_path):
+def test_abstract_and_network_addresses_are_opened(tmp_path):
     opened = open_sockets(
         {}, ([f"@stretto-{os.getpid()}", "127.0.0.1:0"], EVERYBODY), (["@c-stretto"], OWNER)
     )
@@ -94,7 +94,7 @@ def test_abstract_and_network_addresses(tmp_path):
     opened.close()
 
 
-def test_a_lock_that_somebody_keeps_does_not_stop_us(tmp_path, monkeypatch):
+def test_held_folder_lock_only_delays_the_start(tmp_path, monkeypatch):
     monkeypatch.setattr(sockets, "LOCK_TIMEOUT_S", 0.03)
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -7,28 +7,28 @@ from stretto.protozero.filter.bytecode import checksum, decode_words, encode_wor
 
 
 def test_checksum_is_fnv_1a() -> None:
-    """Low halves of published test vectors of FNV-1a-64: dd120e790c2512af is that of `foob`."""
+    """The checksum is the low half of FNV-1a-64; its published value of `foob` ends in 0c2512af."""
     assert checksum([]) == 0x84222325
     assert checksum([int.from_bytes(b"foob", "little")]) == 0x0C2512AF
     assert checksum([1]) != checksum([1, 0])
 
 
-def test_words_are_varints_and_the_checksum() -> None:
+def test_words_are_encoded_as_varints_followed_by_the_checksum() -> None:
     data = encode_words([9, 300, 0])
     assert data.startswith(b"\x09\xac\x02\x00")
     assert decode_words(data) == [9, 300, 0]
 
 
-def test_no_words() -> None:
+def test_empty_list_of_words_is_encoded_and_decoded() -> None:
     assert decode_words(encode_words([])) == []
 
 
-def test_words_are_cut_to_32_bits() -> None:
+def test_decoded_words_are_truncated_to_32_bits() -> None:
     good = encode_words([5])
     assert decode_words(b"\x85\x80\x80\x80\x10" + good[1:]) == [5]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01", encode_words([1])[:-1], b"\x80"])
-def test_damage_is_noticed(data: bytes) -> None:
+def test_damaged_bytecode_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_words(data)

@@ -1,4 +1,4 @@
-"""Named after the cases of Perfetto's generator."""
+"""The generator of filter bytecode, with the cases of Perfetto's own tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def words(generator: FilterBytecodeGenerator) -> list[int]:
     return decode_words(code)
 
 
-def test_simple_fields() -> None:
+def test_simple_fields_are_one_word_each() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field(1)
     generator.add_simple_field(3)
@@ -28,7 +28,7 @@ def test_simple_fields() -> None:
     assert words(generator) == [1 << 3 | SIMPLE, 3 << 3 | SIMPLE, 1000 << 3 | SIMPLE, 0]
 
 
-def test_simple_and_ranges() -> None:
+def test_field_ranges_are_two_words() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field(1)
     generator.add_simple_field_range(2, 3)
@@ -37,7 +37,7 @@ def test_simple_and_ranges() -> None:
     assert words(generator) == [1 << 3 | SIMPLE, 2 << 3 | RANGE, 3, 5 << 3 | SIMPLE, 0]
 
 
-def test_nested() -> None:
+def test_nested_fields_are_followed_by_their_message_index() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_nested_field(1, 1)
     generator.end_message()
@@ -46,7 +46,7 @@ def test_nested() -> None:
     assert words(generator) == [1 << 3 | NESTED, 1, 0, 2 << 3 | NESTED, 0, 0]
 
 
-def test_semantic_type_overlay_v2() -> None:
+def test_v2_puts_semantic_types_into_the_overlay() -> None:
     generator = FilterBytecodeGenerator(V2)
     generator.add_simple_field(1)
     generator.end_message()
@@ -59,7 +59,7 @@ def test_semantic_type_overlay_v2() -> None:
     assert decode_words(overlay) == [1, 1 << 3 | TYPED, 7, 1, 2 << 3 | TYPED, 8]
 
 
-def test_semantic_type_v54_no_overlay() -> None:
+def test_v54_puts_semantic_types_into_the_bytecode() -> None:
     generator = FilterBytecodeGenerator(V54)
     generator.add_filter_string_field(1, semantic_type=7)
     generator.add_filter_string_field(2)
@@ -67,7 +67,7 @@ def test_semantic_type_v54_no_overlay() -> None:
     assert words(generator) == [1 << 3 | TYPED, 7, 2 << 3 | STRING, 0]
 
 
-def test_allow_in_v1() -> None:
+def test_v1_contains_string_fields_only_if_allowed() -> None:
     generator = FilterBytecodeGenerator(V1)
     generator.add_filter_string_field(1)
     generator.add_filter_string_field(2, allow_in_v1=True)
@@ -89,7 +89,9 @@ def test_allow_in_v1() -> None:
         (lambda g: g.add_filter_string_field(6, semantic_type=1 << 16), "more than 16 bits"),
     ],
 )
-def test_misuse(add: Callable[[FilterBytecodeGenerator], None], complaint: str) -> None:
+def test_invalid_fields_are_refused_and_not_added(
+    add: Callable[[FilterBytecodeGenerator], None], complaint: str
+) -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field(5)
     with pytest.raises(ConfigError, match=complaint):
@@ -98,12 +100,12 @@ def test_misuse(add: Callable[[FilterBytecodeGenerator], None], complaint: str) 
     assert words(generator) == [5 << 3 | SIMPLE, 0]
 
 
-def test_field_0() -> None:
+def test_field_number_0_is_refused() -> None:
     with pytest.raises(ConfigError):
         FilterBytecodeGenerator().add_simple_field(0)
 
 
-def test_a_range_moves_the_number_on() -> None:
+def test_field_within_the_previous_range_is_refused() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field_range(1, 3)
     with pytest.raises(ConfigError):
@@ -111,7 +113,7 @@ def test_a_range_moves_the_number_on() -> None:
     generator.add_simple_field(4)
 
 
-def test_incomplete_filters() -> None:
+def test_serialize_of_an_incomplete_filter_is_an_error() -> None:
     generator = FilterBytecodeGenerator()
     with pytest.raises(ConfigError, match="has no end"):
         generator.serialize()
@@ -124,6 +126,6 @@ def test_incomplete_filters() -> None:
         generator.serialize()
 
 
-def test_unknown_version() -> None:
+def test_unknown_bytecode_version_is_refused() -> None:
     with pytest.raises(ConfigError, match="version 3"):
         FilterBytecodeGenerator(3)

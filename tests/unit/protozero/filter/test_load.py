@@ -12,27 +12,28 @@ from stretto.protozero.filter.bytecode import encode_words
 from stretto.protozero.filter.load import load_filter
 from stretto.protozero.filter.strings import MATCH_REDACT_GROUPS, StringFilter, StringRule
 
-# Message 0: 1 is message 1, 2 a string; message 1: 3 simple, 4 a string of type 7.
+# Message 0 has field 1 (message 1) and field 2 (a string to filter); message 1 has field 3
+# (simple) and field 4 (a string of semantic type 7).
 CODE = encode_words([1 << 3 | 3, 1, 2 << 3 | 4, 0, 3 << 3 | 1, 4 << 3 | 5, 7, 0])
 
 
-def test_strings_are_rewritten() -> None:
+def test_string_rules_rewrite_strings() -> None:
     strings = StringFilter([StringRule(MATCH_REDACT_GROUPS, "(.*)", semantic_types=[7])])
     loaded = load_filter(CODE, strings=strings)
     assert loaded.filter(b"\x12\x02hi\x0a\x04\x22\x02hi") == b"\x12\x02hi\x0a\x04\x22\x02P6"
 
 
-def test_without_rules_strings_stay() -> None:
+def test_strings_are_unchanged_without_rules() -> None:
     assert load_filter(CODE, strings=StringFilter()).filter(b"\x12\x02hi") == b"\x12\x02hi"
 
 
-def test_root() -> None:
+def test_root_selects_a_nested_message() -> None:
     loaded = load_filter(CODE, root=[1])
     assert loaded.filter(b"\x18\x07\x12\x02hi") == b"\x18\x07"
     assert loaded.messages == 2
 
 
-def test_malformed_messages() -> None:
+def test_malformed_message_is_filtered_to_none() -> None:
     assert load_filter(CODE).filter(b"\x18") is None
 
 
@@ -49,15 +50,17 @@ def test_malformed_messages() -> None:
         (CODE, b"", (1,) * 17, "no message at the path"),
     ],
 )
-def test_refusals(code: bytes, overlay: bytes, root: tuple[int, ...], complaint: str) -> None:
+def test_invalid_filters_are_refused(
+    code: bytes, overlay: bytes, root: tuple[int, ...], complaint: str
+) -> None:
     with pytest.raises(ConfigError, match=complaint):
         load_filter(code, overlay, root=root)
 
 
-class TestNative:
-    """What `load_filter` hides."""
+class TestNativeFilter:
+    """The native filter itself, without `load_filter`."""
 
-    def test_types(self) -> None:
+    def test_arguments_of_a_wrong_type_are_refused(self) -> None:
         make: Any = _native.MessageFilter
         for arguments in [(), (1,), (CODE, "x"), (CODE, b"", 5)]:
             with pytest.raises(TypeError):
@@ -71,12 +74,12 @@ class TestNative:
         with pytest.raises(ValueError, match="a field"):
             loaded.set_root([0])
 
-    def test_any_bytes(self) -> None:
+    def test_any_bytes_like_object_is_accepted(self) -> None:
         loaded = _native.MessageFilter(bytearray(CODE), memoryview(b""))
         assert loaded.filter(bytearray(b"\x12\x02hi")) == b"\x12\x02hi"
         assert loaded.filter(memoryview(b"")) == b""
 
-    def test_a_string_filter_that_raises(self) -> None:
+    def test_exception_of_the_string_filter_is_raised(self) -> None:
         loaded = _native.MessageFilter(CODE, b"", lambda _text, _type: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             loaded.filter(b"\x12\x02hi")
@@ -84,12 +87,12 @@ class TestNative:
             loaded.filter_trace(b"\x0a\x04\x12\x02hi")
 
     @pytest.mark.parametrize("result", [b"", b"x", b"xyz", "hi", 5])
-    def test_a_string_filter_that_returns_nonsense(self, result: Any) -> None:
+    def test_invalid_result_of_the_string_filter_is_an_error(self, result: Any) -> None:
         loaded = _native.MessageFilter(CODE, b"", lambda *_: result)
         with pytest.raises(ValueError, match="the size that it was given"):
             loaded.filter(b"\x12\x02hi")
 
-    def test_a_string_filter_that_filters(self) -> None:
+    def test_string_filter_can_use_another_message_filter(self) -> None:
         inner = _native.MessageFilter(CODE, b"", lambda text, _: text.upper())
 
         def nested(text: bytes, _type: int) -> bytes | None:
@@ -100,7 +103,7 @@ class TestNative:
             b"\x12\x04\x12\x02HI\x12\x02\x12\x00"
         )
 
-    def test_trace(self) -> None:
+    def test_filter_trace_returns_packets_and_counts(self) -> None:
         loaded = _native.MessageFilter(CODE)
         loaded.set_root([1])
         trace = b"\x0a\x04\x18\x07\x10\x01" + b"\x0a\x01\x18" + b"\x0a\x02\x10\x01"
@@ -110,8 +113,8 @@ class TestNative:
             with pytest.raises(ValueError, match="whole packets"):
                 loaded.filter_trace(torn)
 
-    def test_large_traces(self) -> None:
-        """Beyond some size the interpreter is let go meanwhile."""
+    def test_large_trace_is_filtered(self) -> None:
+        """Large traces are filtered without the GIL."""
         loaded = _native.MessageFilter(CODE)
         loaded.set_root([1])
         count = 100_000
@@ -119,7 +122,7 @@ class TestNative:
         assert packets == count
         assert trace == b"\x0a\x02\x18\x07" * count
 
-    def test_cycles_are_collected(self) -> None:
+    def test_reference_cycle_through_the_filter_is_collected(self) -> None:
         class Rules:
             loaded: _native.MessageFilter
 

@@ -1,4 +1,4 @@
-"""Named after the cases of Perfetto's schema tool."""
+"""Filters made from schemas, with the cases of Perfetto's own tests."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def message_at(loaded: _native.MessageFilter, *path: int) -> int:
 
 
 class TestSchemaToBytecode:
-    def test_simple(self) -> None:
+    def test_primitive_fields_are_simple(self) -> None:
         loaded = compiled()
         for field in (1, 2, 5, 13, 14, 71, 200):
             assert loaded.query(0, field) == ("simple", 0)
         for field in (0, 3, 4, 6, 12, 15, 70, 72, 199, 201):
             assert loaded.query(0, field) is None
 
-    def test_nested(self) -> None:
+    def test_message_fields_are_nested(self) -> None:
         loaded = compiled()
         child = message_at(loaded, 20)
         assert loaded.query(child, 3) == ("simple", 0)
         assert loaded.query(child, 4) == ("nested", child)
         assert loaded.query(child, 1) is None
 
-    def test_maps_are_messages_of_key_and_value(self) -> None:
+    def test_maps_are_nested_messages_with_key_and_value(self) -> None:
         loaded = compiled()
         numbers, children = message_at(loaded, 30), message_at(loaded, 31)
         assert loaded.query(numbers, 1) == loaded.query(numbers, 2) == ("simple", 0)
@@ -65,7 +65,7 @@ class TestSchemaToBytecode:
         full = Root(numbers={"a": 1}, children={3: Root.Child(f64=[1])})
         assert Root.decode(loaded.filter(full.encode()) or b"") == full
 
-    def test_dedupe(self) -> None:
+    def test_dedupe_merges_equal_messages(self) -> None:
         schema = SchemaFilter(Root)
         before = len(schema.messages)
         larger = schema.generate()[0]
@@ -78,57 +78,57 @@ class TestSchemaToBytecode:
         assert message_at(loaded, 21) != message_at(loaded, 23)
         assert loaded.query(message_at(loaded, 23), 1) == ("simple", 0)
 
-    def test_dedupe_tells_rewritten_strings_apart(self) -> None:
+    def test_dedupe_keeps_messages_with_different_string_filters(self) -> None:
         schema = SchemaFilter(Root, {"Root.Leaf2.a": FilterString()})
         schema.dedupe()
         loaded = load_filter(schema.generate()[0])
         assert loaded.query(message_at(loaded, 21), 3) == ("simple", 0)
         assert loaded.query(message_at(loaded, 22), 3) == ("string", 0)
 
-    def test_the_root_survives_dedupe(self) -> None:
+    def test_dedupe_keeps_the_root_message(self) -> None:
         schema = SchemaFilter(Root.Leaf1)
         schema.dedupe()
         assert [message.name for message in schema.messages] == ["Root.Leaf1"]
 
-    def test_passthrough(self) -> None:
+    def test_passthrough_fields_are_copied_whole(self) -> None:
         loaded = compiled({"Root.child": PASSTHROUGH, "Root.numbers": PASSTHROUGH})
         assert loaded.query(0, 20) == loaded.query(0, 30) == ("simple", 0)
         unknown = b"\xa2\x01\x04\x98\x06\x01\xff"
         assert loaded.filter(unknown) == unknown
 
-    def test_deny(self) -> None:
+    def test_denied_fields_are_missing(self) -> None:
         loaded = compiled({"Root.child": DENY, "Root.i32": DENY, "Root.numbers": DENY})
         assert [loaded.query(0, field) for field in (1, 20, 30)] == [None] * 3
         assert loaded.query(0, 2) == ("simple", 0)
 
-    def test_names_are_those_of_the_schema(self) -> None:
+    def test_annotations_use_the_names_of_the_schema(self) -> None:
         assert compiled({"Root.from": DENY}).query(0, 200) is None
 
 
 class TestStrings:
-    def test_filter_string(self) -> None:
+    def test_filter_string_field_is_a_string_without_semantic_type(self) -> None:
         loaded = compiled({"Root.text": FilterString()})
         assert loaded.query(0, 13) == ("string", 0)
         assert loaded.query(0, 14) == loaded.query(0, 71) == ("simple", 0)
 
-    def test_with_semantic_type(self) -> None:
+    def test_filter_string_field_has_its_semantic_type(self) -> None:
         loaded = compiled({"Root.text": FilterString(2), "Root.other_text": FilterString(3)})
         assert loaded.query(0, 13) == ("string", 2)
         assert loaded.query(0, 71) == ("string", 3)
 
-    def test_with_semantic_type_v2(self) -> None:
+    def test_v2_has_semantic_types_only_in_the_overlay(self) -> None:
         schema = SchemaFilter(Root, {"Root.text": FilterString(2)})
         code, overlay = schema.generate(V2)
         assert load_filter(code).query(0, 13) is None
         assert load_filter(code, overlay).query(0, 13) == ("string", 2)
 
-    def test_add_to_v2(self) -> None:
+    def test_field_allowed_in_v2_is_a_string_without_the_overlay(self) -> None:
         schema = SchemaFilter(Root, {"Root.text": FilterString(2, allow_in_v2=True)})
         code, overlay = schema.generate(V2)
         assert load_filter(code).query(0, 13) == ("string", 0)
         assert load_filter(code, overlay).query(0, 13) == ("string", 2)
 
-    def test_allow_v1_with_filter_string(self) -> None:
+    def test_v1_has_string_fields_only_if_allowed(self) -> None:
         annotations: dict[str, Annotation] = {
             "Root.text": FilterString(),
             "Root.other_text": FilterString(allow_in_v1=True),
@@ -150,19 +150,19 @@ class TestStrings:
             ({"Child.f64": DENY}, "Root reaches no Child.f64"),
         ],
     )
-    def test_validation(self, annotations: Any, complaint: str) -> None:
+    def test_invalid_annotations_are_refused(self, annotations: Any, complaint: str) -> None:
         with pytest.raises(ConfigError, match=complaint):
             SchemaFilter(Root, annotations)
 
 
-class TestText:
-    def test_field_lookup(self) -> None:
+class TestDescriptions:
+    def test_path_of_field_numbers_is_converted_to_names(self) -> None:
         schema = SchemaFilter(Root)
         assert name_of_path(schema, [20, 4, 3]) == ".child.recurse.f64"
         assert name_of_path(schema, [20, 9, 3]) == ".child.9.3"
         assert name_of_path(schema, []) == ""
 
-    def test_print_as_text(self) -> None:
+    def test_schema_description_lists_fields_and_annotations(self) -> None:
         schema = SchemaFilter(
             Root, {"Root.text": FilterString(2), "Root.leaf1": PASSTHROUGH, "Root.leaf2": DENY}
         )
@@ -173,7 +173,7 @@ class TestText:
         assert ["Root.Child", "4", "Root.Child", "recurse", "Root.Child"] in lines
         assert not [line for line in lines if line[3] == "leaf2"]
 
-    def test_print_as_text_with_bytecode_filtering(self) -> None:
+    def test_bytecode_description_lists_allowed_fields(self) -> None:
         schema = SchemaFilter(Root)
         loaded = compiled({"Root.text": FilterString(2), "Root.leaf1": PASSTHROUGH})
         lines = [line.split(maxsplit=4) for line in describe_allowed(schema, loaded)]
