@@ -23,95 +23,27 @@
  * Threads: the GIL is released around everything that copies much data or may
  * wait, and never taken while a mutex of the core is held.
  */
-#include "bind/common/clock.h"
-#include "bind/common/descriptors.h"
 #include "bind/common/module_state.h"
-#include "bind/common/own_work.h"
-#include "bind/common/pending_calls.h"
-#include "bind/data_path/arbiter.h"
-#include "bind/data_path/buffer_table.h"
-#include "bind/data_path/ipc_thread.h"
-#include "bind/data_path/producer_endpoint.h"
-#include "bind/data_path/readback.h"
-#include "bind/data_path/request_key.h"
-#include "bind/data_path/send_queue.h"
-#include "bind/data_path/trace_scan.h"
-#include "bind/data_path/trace_slices.h"
-#include "bind/data_path/trace_writer.h"
-#include "bind/flows/flow_ids.h"
-#include "bind/flows/message_hook.h"
-#include "bind/protozero/byte_range.h"
-#include "bind/protozero/decoded_field.h"
-#include "bind/protozero/message_decoder.h"
-#include "bind/protozero/message_field.h"
-#include "bind/protozero/message_filter.h"
-#include "bind/protozero/message_reader.h"
-#include "bind/protozero/message_writer.h"
-#include "bind/protozero/message_writer_class.h"
-#include "bind/protozero/selector.h"
-#include "bind/protozero/tokenizer.h"
-#include "bind/protozero/typed_decoder.h"
-#include "bind/track_event/argument_errors.h"
-#include "bind/track_event/category.h"
-#include "bind/track_event/emit.h"
-#include "bind/track_event/event_options.h"
-#include "bind/track_event/event_template.h"
-#include "bind/track_event/flow.h"
-#include "bind/track_event/instance_functions.h"
-#include "bind/track_event/misuse.h"
-#include "bind/track_event/own_tracks.h"
-#include "bind/track_event/process_track.h"
-#include "bind/track_event/slice.h"
-#include "bind/track_event/task_track.h"
-#include "bind/track_event/track.h"
-#include "bind/track_event/track_event_capsule.h"
 
-typedef int (*add_function)(PyObject* module);
+/* In this order: later parts may use the types of earlier ones. */
+#define PARTS(X)                                                            \
+  X(clock), X(descriptors), X(own_work), X(pending_calls), X(buffer_table), \
+      X(readback), X(producer_endpoint), X(send_queue), X(ipc_thread),      \
+      X(arbiter), X(trace_writer), X(request_key), X(trace_scan),           \
+      X(trace_slices), X(byte_range), X(message_writer), X(message_field),  \
+      X(message_writer_class), X(message_decoder), X(decoded_field),        \
+      X(typed_decoder), X(selector), X(tokenizer), X(message_filter),       \
+      X(message_reader), X(argument_errors), X(process_track), X(track),    \
+      X(own_tracks), X(flow), X(task_track), X(misuse), X(event_options),   \
+      X(emit), X(slice), X(category), X(event_template),                    \
+      X(instance_functions), X(track_event_capsule), X(flow_ids),           \
+      X(message_hook)
 
-/* Later entries may use the types of earlier ones. */
-static const add_function kParts[] = {
-    st_bind_add_clock,
-    st_bind_add_descriptors,
-    st_bind_add_own_work,
-    st_bind_add_pending_calls,
-    st_bind_add_buffer_table,
-    st_bind_add_readback,
-    st_bind_add_producer_endpoint,
-    st_bind_add_send_queue,
-    st_bind_add_ipc_thread,
-    st_bind_add_arbiter,
-    st_bind_add_trace_writer,
-    st_bind_add_request_key,
-    st_bind_add_trace_scan,
-    st_bind_add_trace_slices,
-    st_bind_add_byte_range,
-    st_bind_add_message_writer,
-    st_bind_add_message_field,
-    st_bind_add_message_writer_class,
-    st_bind_add_message_decoder,
-    st_bind_add_decoded_field,
-    st_bind_add_typed_decoder,
-    st_bind_add_selector,
-    st_bind_add_tokenizer,
-    st_bind_add_message_filter,
-    st_bind_add_message_reader,
-    st_bind_add_argument_errors,
-    st_bind_add_process_track,
-    st_bind_add_track,
-    st_bind_add_own_tracks,
-    st_bind_add_flow,
-    st_bind_add_task_track,
-    st_bind_add_misuse,
-    st_bind_add_event_options,
-    st_bind_add_emit,
-    st_bind_add_slice,
-    st_bind_add_category,
-    st_bind_add_event_template,
-    st_bind_add_instance_functions,
-    st_bind_add_track_event_capsule,
-    st_bind_add_flow_ids,
-    st_bind_add_message_hook,
-};
+#define DECLARATOR(name) st_bind_add_##name(PyObject*)
+int PARTS(DECLARATOR);
+
+#define POINTER(name) st_bind_add_##name
+static int (*const kParts[])(PyObject*) = {PARTS(POINTER)};
 
 /* A process has one set of tracing instances and threads, and they hold
  * objects of one interpreter.  In others `import stretto` gets the side that

@@ -46,8 +46,7 @@
  * Fork: st_arbiter_disable_after_fork makes every later call fail softly; the
  * memory belongs to the parent.
  */
-#ifndef STRETTO_CORE_ARBITER_H_
-#define STRETTO_CORE_ARBITER_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -183,5 +182,3 @@ void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,
                              uint32_t target_buffer,
                              struct st_patch_list* patches);
-
-#endif /* STRETTO_CORE_ARBITER_H_ */

@@ -10,8 +10,7 @@
  * of it.  Limits: ids 1 to 65535; the table takes address space for all, and
  * memory only for pages of ids that were used.
  */
-#ifndef STRETTO_CORE_BUFFER_TABLE_H_
-#define STRETTO_CORE_BUFFER_TABLE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
 struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
                                                 uint16_t id);
 void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);
-
-#endif /* STRETTO_CORE_BUFFER_TABLE_H_ */

@@ -13,8 +13,7 @@
  * The caller owns the codes: he keeps an object alive while it is in a slot,
  * and frees what the slots hold before he destroys the table.
  */
-#ifndef STRETTO_CORE_CALL_TABLE_H_
-#define STRETTO_CORE_CALL_TABLE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ struct st_call_slot* st_call_table_place(struct st_call_table* t,
                                          const void* code);
 /* Frees the slots. */
 void st_call_table_destroy(struct st_call_table* t);
-
-#endif /* STRETTO_CORE_CALL_TABLE_H_ */

@@ -1,6 +1,5 @@
 /* Fragments of a chunk that somebody is still writing. */
-#ifndef STRETTO_CORE_CHUNK_FRAGMENTS_H_
-#define STRETTO_CORE_CHUNK_FRAGMENTS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
  * what it says is not trusted.  Returns how many are good. */
 uint32_t st_copy_fragments(const uint8_t* from, size_t size, uint32_t fragments,
                            uint8_t* to);
-
-#endif /* STRETTO_CORE_CHUNK_FRAGMENTS_H_ */

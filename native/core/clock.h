@@ -5,8 +5,7 @@
  * goes through the vDSO and costs about 22 ns; it is the largest single part
  * of an event's cost, so an event reads it exactly once.
  */
-#ifndef STRETTO_CORE_CLOCK_H_
-#define STRETTO_CORE_CLOCK_H_
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -29,5 +28,3 @@ static inline uint64_t st_boottime_ns(void) {
   clock_gettime(CLOCK_BOOTTIME, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif /* STRETTO_CORE_CLOCK_H_ */

@@ -48,8 +48,7 @@
  *
  * Source: docs/formats/shared_memory.md, "Patches", "Commit batching", "Emulation".
  */
-#ifndef STRETTO_CORE_COMMIT_BATCH_H_
-#define STRETTO_CORE_COMMIT_BATCH_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -124,5 +123,3 @@ void st_commit_batch_flush(struct st_commit_batch* b);
 /* Acknowledges flush `id` behind all chunks returned so far. */
 void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id);
-
-#endif /* STRETTO_CORE_COMMIT_BATCH_H_ */

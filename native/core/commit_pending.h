@@ -13,8 +13,7 @@
  *
  * Threads: the mutex of the batch guards it.
  */
-#ifndef STRETTO_CORE_COMMIT_PENDING_H_
-#define STRETTO_CORE_COMMIT_PENDING_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ bool st_commit_pending_bind(struct st_commit_pending* pending,
  * yet. */
 bool st_commit_pending_resolve(const struct st_commit_pending* pending,
                                uint32_t target_buffer, uint16_t* buffer);
-
-#endif /* STRETTO_CORE_COMMIT_PENDING_H_ */

@@ -8,8 +8,7 @@
  * Called with the batch's mutex; between `build` and one of the others nothing
  * is appended.
  */
-#ifndef STRETTO_CORE_COMMIT_REQUEST_H_
-#define STRETTO_CORE_COMMIT_REQUEST_H_
+#pragma once
 
 #include "commit_pending.h"
 
@@ -41,5 +40,3 @@ void st_commit_request_kept(struct st_commit_pending* pending);
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,
                                       uint16_t buffer);
-
-#endif /* STRETTO_CORE_COMMIT_REQUEST_H_ */

@@ -14,8 +14,7 @@
  *
  * Source: docs/formats/protozero.md, "Decoding".
  */
-#ifndef STRETTO_CORE_DECODER_H_
-#define STRETTO_CORE_DECODER_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool st_decoder_next(struct st_decoder* d, struct st_field* out);
  * it is cut off, or the wire type is none of an element. */
 const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
                               uint32_t wire_type, uint64_t* out);
-
-#endif /* STRETTO_CORE_DECODER_H_ */

@@ -24,8 +24,7 @@
  *
  * Threads: the pair is thread-local; the rate is one atomic.
  */
-#ifndef STRETTO_CORE_FAST_CLOCK_H_
-#define STRETTO_CORE_FAST_CLOCK_H_
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ static inline uint64_t st_fast_now(void) {
 
 /* Whether the counter is what the kernel's clock is made of. */
 bool st_fast_clock_available(void);
-
-#endif /* STRETTO_CORE_FAST_CLOCK_H_ */

@@ -15,8 +15,7 @@
  * Once a write has failed, nothing more is written, and all bytes are
  * discarded and counted in the stream's `overflowed`.
  */
-#ifndef STRETTO_CORE_FILE_STREAM_H_
-#define STRETTO_CORE_FILE_STREAM_H_
+#pragma once
 
 #include "stream_writer.h"
 
@@ -36,5 +35,3 @@ bool st_file_stream_finish(struct st_file_stream* f,
                            struct st_stream_writer* w);
 
 void st_file_stream_free(struct st_file_stream* f);
-
-#endif /* STRETTO_CORE_FILE_STREAM_H_ */

@@ -27,8 +27,7 @@
  *
  * Source: docs/formats/protozero.md, "Filter bytecode".
  */
-#ifndef STRETTO_CORE_FILTER_BYTECODE_H_
-#define STRETTO_CORE_FILTER_BYTECODE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ static inline bool st_filter_is_nested(uint32_t rule) {
 static inline uint32_t st_filter_nested_message(uint32_t rule) {
   return rule & ~ST_FILTER_ALLOWED;
 }
-
-#endif /* STRETTO_CORE_FILTER_BYTECODE_H_ */

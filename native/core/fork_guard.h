@@ -20,8 +20,7 @@
  * this process runs in their child.  The handlers may only do what is safe in
  * a forked child; none allocates.  Any of the three may be NULL.
  */
-#ifndef STRETTO_CORE_FORK_GUARD_H_
-#define STRETTO_CORE_FORK_GUARD_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ void st_fork_unregister(struct st_fork_entry* entry);
 /* Number of forks between the first process and this one.  Remember it at
  * creation to know later that you are a copy. */
 uint32_t st_fork_generation(void);
-
-#endif /* STRETTO_CORE_FORK_GUARD_H_ */

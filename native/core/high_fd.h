@@ -4,8 +4,7 @@
  * some limit, ours among them.  What they open next must not get the number of
  * a descriptor that we still write to: so ours lie where hardly anybody opens.
  */
-#ifndef STRETTO_CORE_HIGH_FD_H_
-#define STRETTO_CORE_HIGH_FD_H_
+#pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,5 +19,3 @@ static inline int st_move_fd_up(int fd) {
   close(fd);
   return high;
 }
-
-#endif /* STRETTO_CORE_HIGH_FD_H_ */

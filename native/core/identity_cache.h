@@ -11,8 +11,7 @@
  * The caller owns the keys: he keeps an object alive while it is in a slot,
  * and frees what the slots hold before he destroys the cache.
  */
-#ifndef STRETTO_CORE_IDENTITY_CACHE_H_
-#define STRETTO_CORE_IDENTITY_CACHE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ struct st_identity_slot* st_identity_place(struct st_identity_cache* c,
                                            uint32_t epoch, const void* key);
 /* Frees the slots. */
 void st_identity_destroy(struct st_identity_cache* c);
-
-#endif /* STRETTO_CORE_IDENTITY_CACHE_H_ */

@@ -16,8 +16,7 @@
  * Cleared in O(slots), and not at all if it is empty.  Memory grows from
  * nothing by doubling; one thread owns it.
  */
-#ifndef STRETTO_CORE_INTERN_TABLE_H_
-#define STRETTO_CORE_INTERN_TABLE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
 uint32_t st_intern_take_id(struct st_intern_table* t, enum st_intern_kind kind);
 
 void st_intern_clear(struct st_intern_table* t);
-
-#endif /* STRETTO_CORE_INTERN_TABLE_H_ */

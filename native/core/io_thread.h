@@ -31,8 +31,7 @@
  * Fork: stop before, start after, in both processes if need be; where that
  * was not done the child's copy has no thread, and only forgets about it.
  */
-#ifndef STRETTO_CORE_IO_THREAD_H_
-#define STRETTO_CORE_IO_THREAD_H_
+#pragma once
 
 #include <stdbool.h>
 
@@ -58,5 +57,3 @@ int st_io_thread_stop(struct st_io_thread* t);
 
 bool st_io_thread_running(struct st_io_thread* t);
 void st_io_thread_destroy(struct st_io_thread* t);
-
-#endif /* STRETTO_CORE_IO_THREAD_H_ */

@@ -11,8 +11,7 @@
  *
  * Source: docs/formats/ipc.md, "Frames".
  */
-#ifndef STRETTO_CORE_IPC_FRAME_H_
-#define STRETTO_CORE_IPC_FRAME_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ size_t st_ipc_frame_put_invoke(uint8_t* out,
  * if it is a whole InvokeMethod frame, else 0.  args points into data. */
 size_t st_ipc_frame_get_invoke(const uint8_t* data, size_t size,
                                struct st_ipc_invoke* out);
-
-#endif /* STRETTO_CORE_IPC_FRAME_H_ */

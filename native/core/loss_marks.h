@@ -22,8 +22,7 @@
  * Threads: one mutex, taken before the arbiter's and never while waiting for
  * chunks.
  */
-#ifndef STRETTO_CORE_LOSS_MARKS_H_
-#define STRETTO_CORE_LOSS_MARKS_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@
 bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer);
 /* Returns the chunk with the last user of the buffer. */
 void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer);
-
-#endif /* STRETTO_CORE_LOSS_MARKS_H_ */

@@ -34,8 +34,7 @@
  * a size field can't say more; what goes beyond is discarded and counted in
  * the stream's `overflowed`.
  */
-#ifndef STRETTO_CORE_MESSAGE_H_
-#define STRETTO_CORE_MESSAGE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ static inline void st_message_begin_nested(struct st_message* parent,
   parent->child = child;
   parent->stream->innermost = child;
 }
-
-#endif /* STRETTO_CORE_MESSAGE_H_ */

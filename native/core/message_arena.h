@@ -12,8 +12,7 @@
  * the serials differ, and the handle is stale; the memory stays valid until
  * the arena is freed.
  */
-#ifndef STRETTO_CORE_MESSAGE_ARENA_H_
-#define STRETTO_CORE_MESSAGE_ARENA_H_
+#pragma once
 
 #include "message.h"
 
@@ -38,5 +37,3 @@ static inline struct st_arena_message* st_arena_begin_nested(
 
 /* Frees what is below the root; the root itself is the caller's. */
 void st_arena_free(struct st_arena_message* root);
-
-#endif /* STRETTO_CORE_MESSAGE_ARENA_H_ */

@@ -26,8 +26,7 @@
  *
  * Source: docs/formats/protozero.md, "Filter bytecode".
  */
-#ifndef STRETTO_CORE_MESSAGE_FILTER_H_
-#define STRETTO_CORE_MESSAGE_FILTER_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ struct st_filter_counts {
 bool st_message_filter_run_trace(const struct st_message_filter* f,
                                  const uint8_t* data, size_t size, uint8_t* out,
                                  struct st_filter_counts* counts);
-
-#endif /* STRETTO_CORE_MESSAGE_FILTER_H_ */

@@ -17,8 +17,7 @@
  *
  * The caller locks.
  */
-#ifndef STRETTO_CORE_OPEN_BEGINS_H_
-#define STRETTO_CORE_OPEN_BEGINS_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ uint32_t st_open_begins_pop(struct st_open_tracks* t,
 /* Drops what only sessions know that are over. */
 void st_open_begins_forget_ended(struct st_open_tracks* t,
                                  const struct st_begin_sessions* now);
-
-#endif /* STRETTO_CORE_OPEN_BEGINS_H_ */

@@ -11,8 +11,7 @@
  *
  * Limit: a thread that closes and opens between the question and the use.
  */
-#ifndef STRETTO_CORE_OWN_FD_H_
-#define STRETTO_CORE_OWN_FD_H_
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -45,5 +44,3 @@ static inline void st_own_fd_close(struct st_own_fd* own) {
     close(own->fd);
   own->fd = -1;
 }
-
-#endif /* STRETTO_CORE_OWN_FD_H_ */

@@ -18,8 +18,7 @@
  * Limits: ST_MAX_MESSAGE_SIZE bytes.  An add that finds no memory, or would go
  * beyond, returns false and changes nothing.
  */
-#ifndef STRETTO_CORE_PACKED_H_
-#define STRETTO_CORE_PACKED_H_
+#pragma once
 
 #include "message.h"
 
@@ -69,5 +68,3 @@ static inline void st_message_append_packed(struct st_message* m,
 }
 
 void st_packed_free(struct st_packed* p);
-
-#endif /* STRETTO_CORE_PACKED_H_ */

@@ -13,8 +13,7 @@
  * move while the list grows.  Patches leave in order, from the front only.
  * The list belongs to one writer, hence to one thread: no lock.
  */
-#ifndef STRETTO_CORE_PATCH_LIST_H_
-#define STRETTO_CORE_PATCH_LIST_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void st_patch_list_pop(struct st_patch_list* list);
 
 /* Frees everything, ready or not. */
 void st_patch_list_clear(struct st_patch_list* list);
-
-#endif /* STRETTO_CORE_PATCH_LIST_H_ */

@@ -23,8 +23,7 @@
  *
  * Source: docs/formats/shared_memory.md, "Emulation", "Scraping", "Commit batching".
  */
-#ifndef STRETTO_CORE_PRODUCER_ENDPOINT_H_
-#define STRETTO_CORE_PRODUCER_ENDPOINT_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
 /* The arbiter's sink when service and writers share a process; self is the
  * endpoint. */
 extern const struct st_commit_sink st_in_process_sink;
-
-#endif /* STRETTO_CORE_PRODUCER_ENDPOINT_H_ */

@@ -1,6 +1,5 @@
 /* Producer endpoint, inside: what moving, committing and scraping share. */
-#ifndef STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_
-#define STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_
+#pragma once
 
 #include "producer_endpoint.h"
 
@@ -26,5 +25,3 @@ void st_endpoint_trust_finished(struct st_chunk_copy* copy);
 void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
                             const struct st_chunk_copy* copy,
                             uint32_t target_buffer);
-
-#endif /* STRETTO_CORE_PRODUCER_ENDPOINT_INTERNAL_H_ */

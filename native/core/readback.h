@@ -18,8 +18,7 @@
  *
  * Source: docs/formats/service.md, "Trusted fields".
  */
-#ifndef STRETTO_CORE_READBACK_H_
-#define STRETTO_CORE_READBACK_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ bool st_packet_is_valid(const uint8_t* data, size_t size);
  * st_trace_buffer_begin_read first. */
 bool st_readback_run(struct st_readback* r, struct st_trace_buffer* buffer,
                      struct st_bytes* out, size_t limit);
-
-#endif /* STRETTO_CORE_READBACK_H_ */

@@ -6,13 +6,10 @@
  *
  * A key is 64 bits, and 0 where the text is anything else: what comes from a
  * peer may be anything. */
-#ifndef STRETTO_CORE_REQUEST_KEY_H_
-#define STRETTO_CORE_REQUEST_KEY_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 uint64_t st_traceparent_key(const char* text, size_t size);
 uint64_t st_flow_header_key(const char* text, size_t size);
-
-#endif

@@ -34,8 +34,7 @@
  *
  * Fork: in the child the queue is broken; the socket is the parent's.
  */
-#ifndef STRETTO_CORE_SEND_QUEUE_H_
-#define STRETTO_CORE_SEND_QUEUE_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -118,5 +117,3 @@ void st_send_queue_set_wake(struct st_send_queue* q,
 /* NULL for none; the queue has one.  Not to be called by the listener. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);
-
-#endif /* STRETTO_CORE_SEND_QUEUE_H_ */

@@ -37,8 +37,7 @@
  *
  * Source: docs/formats/shared_memory.md, "Buffer geometry", "Page header", "Chunk header".
  */
-#ifndef STRETTO_CORE_SHM_ABI_H_
-#define STRETTO_CORE_SHM_ABI_H_
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -179,5 +178,3 @@ bool st_chunk_release_as_free(const struct st_shm* shm,
 /* Emulation, producer side: Complete -> Free, header zeroed first. */
 bool st_chunk_release_complete_as_free(const struct st_shm* shm,
                                        const struct st_chunk* chunk);
-
-#endif /* STRETTO_CORE_SHM_ABI_H_ */

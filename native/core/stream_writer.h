@@ -13,8 +13,7 @@
  * counted in `overflowed` and discarded, never stored anywhere.  A stream ends
  * after ST_MAX_MESSAGE_SIZE bytes: a buffer that would go on is cut there.
  */
-#ifndef STRETTO_CORE_STREAM_WRITER_H_
-#define STRETTO_CORE_STREAM_WRITER_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ size_t st_heap_stream_size(const struct st_heap_stream* heap,
 void st_heap_stream_copy(const struct st_heap_stream* heap,
                          const struct st_stream_writer* w, uint8_t* out);
 void st_heap_stream_free(struct st_heap_stream* heap);
-
-#endif /* STRETTO_CORE_STREAM_WRITER_H_ */

@@ -27,8 +27,7 @@
  * Limits: a longer message than max_size is taken for damage.  At most that,
  * and a header, is kept, and no more than has arrived.
  */
-#ifndef STRETTO_CORE_TOKENIZER_H_
-#define STRETTO_CORE_TOKENIZER_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ static inline size_t st_tokenizer_left(const struct st_tokenizer* t) {
 }
 
 void st_tokenizer_free(struct st_tokenizer* t);
-
-#endif /* STRETTO_CORE_TOKENIZER_H_ */

@@ -51,8 +51,7 @@
  *
  * Source: docs/formats/service.md, "Trace buffer"; names as in `stats` of the trace processor.
  */
-#ifndef STRETTO_CORE_TRACE_BUFFER_H_
-#define STRETTO_CORE_TRACE_BUFFER_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -193,5 +192,3 @@ struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
  * Watermarks stay.  The caller keeps readers of both away meanwhile. */
 void st_trace_buffer_exchange(struct st_trace_buffer* a,
                               struct st_trace_buffer* b);
-
-#endif /* STRETTO_CORE_TRACE_BUFFER_H_ */

@@ -26,8 +26,7 @@
  * Limits: 36 bytes of memory for a record and 44 for a sequence.  A sequence
  * without records is kept to notice gaps, the newest 1024 of them.
  */
-#ifndef STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
-#define STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_
+#pragma once
 
 #include "own_fd.h"
 #include "shm_abi.h"
@@ -400,5 +399,3 @@ bool st_is_streamed(const struct st_trace_buffer* b);
  * write position, if it waits for something.  False: it stays.  *carried: the
  * bytes that were moved so far. */
 bool st_carry_oldest(struct st_trace_buffer* b, uint64_t* carried);
-
-#endif /* STRETTO_CORE_TRACE_BUFFER_INTERNAL_H_ */

@@ -9,8 +9,7 @@
  * no whole packet: the caller continues there with more data.  May be called
  * with any bytes; reads none outside of them.
  */
-#ifndef STRETTO_CORE_TRACE_SCAN_H_
-#define STRETTO_CORE_TRACE_SCAN_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct st_trace_scan {
 
 /* Returns how many bytes were whole packets. */
 size_t st_trace_scan(struct st_trace_scan* s, const uint8_t* data, size_t size);
-
-#endif /* STRETTO_CORE_TRACE_SCAN_H_ */

@@ -16,8 +16,7 @@
  *
  * Source: docs/formats/ipc.md, "ConsumerPort".
  */
-#ifndef STRETTO_CORE_TRACE_SLICES_H_
-#define STRETTO_CORE_TRACE_SLICES_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
  * bytes.  Sets *written, and returns how many bytes of the reply that took. */
 size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
                       size_t* written);
-
-#endif /* STRETTO_CORE_TRACE_SLICES_H_ */

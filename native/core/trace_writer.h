@@ -41,8 +41,7 @@
  *
  * Source: docs/formats/shared_memory.md, "Packets and fragments", "Patches", "Drop mode".
  */
-#ifndef STRETTO_CORE_TRACE_WRITER_H_
-#define STRETTO_CORE_TRACE_WRITER_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -184,5 +183,3 @@ bool st_trace_writer_append(struct st_trace_writer* w,
 struct st_message* st_trace_writer_begin_packet(struct st_trace_writer* w);
 /* False: dropped and counted.  True as well if no packet was open. */
 bool st_trace_writer_end_packet(struct st_trace_writer* w);
-
-#endif /* STRETTO_CORE_TRACE_WRITER_H_ */

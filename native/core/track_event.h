@@ -36,8 +36,7 @@
  * One thread owns a sequence.  Nothing here locks or allocates on the way of
  * an event that fits.
  */
-#ifndef STRETTO_CORE_TRACK_EVENT_H_
-#define STRETTO_CORE_TRACK_EVENT_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -265,5 +264,3 @@ static inline bool st_sequence_write_block(struct st_sequence* s,
   s->events_written++;
   return true;
 }
-
-#endif /* STRETTO_CORE_TRACK_EVENT_H_ */

@@ -3,8 +3,7 @@
  * A pair of sockets rather than an eventfd: each has an inode of its own, by
  * which it is known again (own_fd.h), and no send ever reaches a plain file.
  */
-#ifndef STRETTO_CORE_WAKE_PIPE_H_
-#define STRETTO_CORE_WAKE_PIPE_H_
+#pragma once
 
 #include <sys/socket.h>
 
@@ -50,5 +49,3 @@ static inline bool st_wake_pipe_read(const struct st_wake_pipe* p) {
   }
   return true;
 }
-
-#endif /* STRETTO_CORE_WAKE_PIPE_H_ */

@@ -20,8 +20,7 @@
  *
  * Everything is inline: these run several times for every event.
  */
-#ifndef STRETTO_CORE_WIRE_H_
-#define STRETTO_CORE_WIRE_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,5 +131,3 @@ static inline const uint8_t* st_get_varint(const uint8_t* p, const uint8_t* end,
                                            uint64_t* out) {
   return st_get_varint_max(p, end, ST_MAX_VARINT, out);
 }
-
-#endif /* STRETTO_CORE_WIRE_H_ */

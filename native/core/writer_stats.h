@@ -13,8 +13,7 @@
  *
  * Source: docs/formats/service.md, "Trace buffer", "Statistics" (TraceStats.writer_stats).
  */
-#ifndef STRETTO_CORE_WRITER_STATS_H_
-#define STRETTO_CORE_WRITER_STATS_H_
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
 bool st_writer_stats_copy(struct st_writer_stats* to,
                           const struct st_writer_stats* from);
 void st_writer_stats_destroy(struct st_writer_stats* s);
-
-#endif /* STRETTO_CORE_WRITER_STATS_H_ */

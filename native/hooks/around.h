@@ -11,13 +11,10 @@
  * raises is None for `after`.  Exceptions of the observers are dropped.  It
  * binds like a function, and has the function's attributes.
  */
-#ifndef STRETTO_HOOKS_AROUND_H_
-#define STRETTO_HOOKS_AROUND_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 /* Adds the type to the module.  -1: an exception is set. */
 int st_add_around(PyObject* module);
-
-#endif /* STRETTO_HOOKS_AROUND_H_ */

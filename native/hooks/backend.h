@@ -1,8 +1,7 @@
 /* How the tracer hears of calls: monitoring.c on CPython 3.12 and later,
  * profile.c on 3.11.
  */
-#ifndef STRETTO_HOOKS_BACKEND_H_
-#define STRETTO_HOOKS_BACKEND_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -19,5 +18,3 @@ void st_backend_check(void);
 /* Adds the types and functions that the back end needs.  -1: an exception is
  * set. */
 int st_backend_add(PyObject* module);
-
-#endif /* STRETTO_HOOKS_BACKEND_H_ */

@@ -5,8 +5,7 @@
  * them, and their addresses may be used again: the text of the name is compared
  * as well.
  */
-#ifndef STRETTO_HOOKS_C_FUNCTIONS_H_
-#define STRETTO_HOOKS_C_FUNCTIONS_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,5 +16,3 @@ bool st_is_c_function(PyObject* callable);
 /* A borrowed str, valid until st_c_names_clear.  NULL: no memory. */
 PyObject* st_c_function_name(PyObject* callable);
 void st_c_names_clear(void);
-
-#endif /* STRETTO_HOOKS_C_FUNCTIONS_H_ */

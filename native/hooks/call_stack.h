@@ -22,8 +22,7 @@
  * generation) makes it forget them at its next event; what a dead thread
  * leaves is freed by the next thread that comes by.
  */
-#ifndef STRETTO_HOOKS_CALL_STACK_H_
-#define STRETTO_HOOKS_CALL_STACK_H_
+#pragma once
 
 #include "hooks/tracer.h"
 
@@ -108,5 +107,3 @@ static inline void st_call_stack_leave(const void* key) {
   if (ST_LIKELY(f->mask))
     st_hooks.api->end(f->mask, f->since, 0);
 }
-
-#endif /* STRETTO_HOOKS_CALL_STACK_H_ */

@@ -7,8 +7,7 @@
  *
  * A new start of the tracer has a new generation, and asks again.
  */
-#ifndef STRETTO_HOOKS_CODE_FILTER_H_
-#define STRETTO_HOOKS_CODE_FILTER_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -18,5 +17,3 @@
 bool st_code_filter_start(void);
 /* Whether calls of this code are traced.  Calls `accepts` once for each. */
 bool st_code_accepted(PyObject* code);
-
-#endif /* STRETTO_HOOKS_CODE_FILTER_H_ */

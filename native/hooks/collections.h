@@ -6,13 +6,10 @@
  *
  * The collector runs on one thread at a time and never inside itself.
  */
-#ifndef STRETTO_HOOKS_COLLECTIONS_H_
-#define STRETTO_HOOKS_COLLECTIONS_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 /* gc_callback(category, thread_track): a callable for gc.callbacks. */
 PyObject* st_collections_callback(PyObject* module, PyObject* args);
-
-#endif /* STRETTO_HOOKS_COLLECTIONS_H_ */

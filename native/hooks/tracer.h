@@ -21,8 +21,7 @@
  *
  * Private and version-specific API of CPython is used in this folder only.
  */
-#ifndef STRETTO_HOOKS_TRACER_H_
-#define STRETTO_HOOKS_TRACER_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -61,5 +60,3 @@ extern struct st_hooks st_hooks;
 /* Drops an exception that our own Python code raised, except one that a signal
  * handler of the program raised in it: that is raised again later. */
 void st_drop_error(void);
-
-#endif /* STRETTO_HOOKS_TRACER_H_ */

@@ -4,8 +4,7 @@
  * Test messages follow one rule: field 3 is a nested message, any other
  * delimited field is bytes.
  */
-#ifndef STRETTO_TEST_CANONICAL_H_
-#define STRETTO_TEST_CANONICAL_H_
+#pragma once
 
 #include "check.h"
 #include "core/wire.h"
@@ -74,5 +73,3 @@ static inline size_t canonicalise(const uint8_t* p, const uint8_t* end,
   }
   return (size_t)(out - start);
 }
-
-#endif /* STRETTO_TEST_CANONICAL_H_ */

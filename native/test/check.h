@@ -6,8 +6,7 @@
  * 1, or by abort() where CHECK_ABORTS is defined (fuzz targets, so that the
  * driver sees a crash).
  */
-#ifndef STRETTO_TEST_CHECK_H_
-#define STRETTO_TEST_CHECK_H_
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -51,5 +50,3 @@ static inline void check_eq(uint64_t a, uint64_t b, const char* text,
     fflush(stdout);        \
     test();                \
   } while (0)
-
-#endif /* STRETTO_TEST_CHECK_H_ */

@@ -5,8 +5,7 @@
  * a packet without its end, a chunk id that leaps, or a chunk that is never
  * patched is an error of the test.
  */
-#ifndef STRETTO_TEST_CHUNK_READER_H_
-#define STRETTO_TEST_CHUNK_READER_H_
+#pragma once
 
 #include <string.h>
 
@@ -224,5 +223,3 @@ static inline unsigned reader_packets(const struct chunk_reader* r,
   free(packet.data);
   return cut;
 }
-
-#endif /* STRETTO_TEST_CHUNK_READER_H_ */

@@ -1,7 +1,6 @@
 /* A commit batch's surroundings: what its sink is given, and what a service
  * sees of it at the other end of a socket. */
-#ifndef STRETTO_TEST_COMMIT_SERVICE_H_
-#define STRETTO_TEST_COMMIT_SERVICE_H_
+#pragma once
 
 #include "check.h"
 #include "commit_batch.h"
@@ -227,5 +226,3 @@ static inline void unblock_queue(void) {
   memmove(g_received, g_received + at, g_have - at);
   g_have -= at;
 }
-
-#endif /* STRETTO_TEST_COMMIT_SERVICE_H_ */

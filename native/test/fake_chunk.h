@@ -7,8 +7,7 @@
  *   expect(b, 20, 'a');
  *   expect_nothing(b);
  */
-#ifndef STRETTO_TEST_FAKE_CHUNK_H_
-#define STRETTO_TEST_FAKE_CHUNK_H_
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,5 +118,3 @@ static inline struct st_buffer_stats stats_of(struct st_trace_buffer* b) {
   st_trace_buffer_stats(b, &s);
   return s;
 }
-
-#endif /* STRETTO_TEST_FAKE_CHUNK_H_ */

@@ -1,6 +1,5 @@
 /* Bytecode for tests: words become varints with a checksum behind them. */
-#ifndef STRETTO_TEST_FILTER_CODE_H_
-#define STRETTO_TEST_FILTER_CODE_H_
+#pragma once
 
 #include "filter_bytecode.h"
 #include "wire.h"
@@ -38,5 +37,3 @@ static inline struct code make_code(const uint32_t* words, size_t count) {
 }
 
 #define CODE(...) make_code(WORDS(__VA_ARGS__), COUNT(__VA_ARGS__))
-
-#endif /* STRETTO_TEST_FILTER_CODE_H_ */

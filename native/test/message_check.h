@@ -1,6 +1,5 @@
 /* Writes a scripted message into buffers of awkward sizes and compares. */
-#ifndef STRETTO_TEST_MESSAGE_CHECK_H_
-#define STRETTO_TEST_MESSAGE_CHECK_H_
+#pragma once
 
 #include "message_script.h"
 
@@ -107,5 +106,3 @@ static inline void check_message(const uint8_t* data, size_t size) {
   script_message(&third, &root, &plain, UINT32_MAX);
   CHECK(w.overflowed > 0 || plain.levels[0].size <= room);
 }
-
-#endif /* STRETTO_TEST_MESSAGE_CHECK_H_ */

@@ -5,8 +5,7 @@
  * its open descendants end).  The plain encoder keeps the tree's bytes per
  * level and wraps a level into its parent when it ends.
  */
-#ifndef STRETTO_TEST_MESSAGE_SCRIPT_H_
-#define STRETTO_TEST_MESSAGE_SCRIPT_H_
+#pragma once
 
 #include "canonical.h"
 #include "core/message.h"
@@ -147,5 +146,3 @@ static inline void script_message(struct script* s, struct st_message* root,
     plain_end(plain);
   st_message_finalize(root);
 }
-
-#endif /* STRETTO_TEST_MESSAGE_SCRIPT_H_ */

@@ -1,6 +1,5 @@
 /* A small seeded generator for tests: the same numbers everywhere. */
-#ifndef STRETTO_TEST_RANDOM_H_
-#define STRETTO_TEST_RANDOM_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ static inline void random_fill(uint64_t* state, uint8_t* out, size_t size) {
   for (size_t i = 0; i < size; i++)
     out[i] = (uint8_t)(random_next(state) >> 40);
 }
-
-#endif /* STRETTO_TEST_RANDOM_H_ */

@@ -1,7 +1,6 @@
 /* A connected pair of stream sockets for tests, with what they need to fill
  * and empty it. */
-#ifndef STRETTO_TEST_SOCKET_PAIR_H_
-#define STRETTO_TEST_SOCKET_PAIR_H_
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ static inline size_t socket_pair_receive_all(struct socket_pair* p,
   }
   return total;
 }
-
-#endif /* STRETTO_TEST_SOCKET_PAIR_H_ */

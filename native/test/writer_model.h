@@ -5,8 +5,7 @@
  *   script:  page size, pages, writers that seem to live, policy, then steps:
  *            write (A, B or C) | flush | ensure room | service frees chunks
  */
-#ifndef STRETTO_TEST_WRITER_MODEL_H_
-#define STRETTO_TEST_WRITER_MODEL_H_
+#pragma once
 
 #include "chunk_reader.h"
 #include "core/trace_writer.h"
@@ -244,5 +243,3 @@ static inline void run_model(const uint8_t* data, size_t size) {
     model_step(&m);
   model_finish(&m);
 }
-
-#endif /* STRETTO_TEST_WRITER_MODEL_H_ */

@@ -1,8 +1,9 @@
 """Units of the C sources use each other in one direction, and through their headers.
 
 A unit is a header with the sources of its name: `emit.h` and `emit.c`, or `trace_buffer.h` and
-all `trace_buffer_*.c` that have no header of their own. A unit uses another one if one of its
-files includes a header of it.
+all `trace_buffer_*.c` that have no header of their own. A source that adds a part of the module
+(ST_BIND_PART) is a unit of its own, with or without a header. A unit uses another one if one of
+its files includes a header of it.
 """
 
 from __future__ import annotations
@@ -56,10 +57,16 @@ def folder_of(path: Path) -> str:
 def unit_of(path: Path) -> str:
     """`core/trace_buffer_read.c` and `core/trace_buffer_internal.h` are of `core/trace_buffer`."""
     stems = {header.stem for header in path.parent.glob("*.h")}
+    if _is_part(path):
+        stems.add(path.stem)
     parts = path.stem.removesuffix("_internal").split("_")
     prefixes = ("_".join(parts[:count]) for count in range(len(parts), 0, -1))
     stem = next((prefix for prefix in prefixes if prefix in stems), path.stem)
     return f"{folder_of(path)}/{stem}"
+
+
+def _is_part(path: Path) -> bool:
+    return f"ST_BIND_PART({path.stem})" in path.read_text()
 
 
 def included(path: Path) -> list[Path]:
@@ -147,16 +154,17 @@ def test_extensions_name_headers_by_their_path() -> None:
 
 
 def test_every_source_of_an_extension_has_a_header() -> None:
-    """But `module.c`, and what implements the header of another name."""
+    """But `module.c`, what implements another header, and what only adds a part of the module."""
     implementations = {unit for units in IMPLEMENTED_BY.values() for unit in units}
     report(
         [
-            where(path, 1, "no header of its name")
+            where(path, 1, "no header of its name, and no part of the module")
             for path in native_sources("bind") + native_sources("hooks")
             if path.suffix == ".c"
             and path.stem != "module"
             and f"{folder_of(path)}/{path.stem}" not in implementations
             and not path.with_suffix(".h").exists()
+            and not _is_part(path)
         ]
     )
 
@@ -183,13 +191,3 @@ def test_functions_are_declared_by_the_header_of_their_unit() -> None:
 def _code(path: Path) -> str:
     text = COMMENT.sub("", path.read_text())
     return re.sub(r"__attribute__\(\(\w+\)\)\s*|_Noreturn\s+", "", text)
-
-
-def test_headers_of_extensions_are_guarded_by_their_path() -> None:
-    violations = []
-    for path in native_sources("bind") + native_sources("hooks"):
-        name = path.relative_to(NATIVE).with_suffix("").as_posix()
-        guard = f"STRETTO_{name.replace('/', '_').upper()}_H_"
-        if path.suffix == ".h" and f"#ifndef {guard}\n#define {guard}" not in path.read_text():
-            violations.append(where(path, 1, f"guard is not {guard}"))
-    report(violations)

@@ -11,8 +11,7 @@
  * What is stored in `out` is borrowed from the call.  Each error names the
  * argument and says which values are allowed.
  */
-#ifndef STRETTO_BIND_COMMON_ARGUMENTS_H_
-#define STRETTO_BIND_COMMON_ARGUMENTS_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -56,5 +55,3 @@ static inline bool st_bind_is_row(PyObject* row) {
   PyErr_Format(PyExc_TypeError, "expected a tuple, not %R", row);
   return false;
 }
-
-#endif /* STRETTO_BIND_COMMON_ARGUMENTS_H_ */

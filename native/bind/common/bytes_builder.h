@@ -4,8 +4,7 @@
  * pointer into the buffer is valid until the next call that may grow it.  One
  * thread uses a builder at a time; no function needs the GIL or runs Python.
  */
-#ifndef STRETTO_BIND_COMMON_BYTES_BUILDER_H_
-#define STRETTO_BIND_COMMON_BYTES_BUILDER_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -19,5 +18,3 @@ uint8_t* builder_room(struct bytes_builder* b, size_t n);
 
 /* False: no memory, and nothing was appended. */
 bool builder_append(struct bytes_builder* b, const void* data, size_t n);
-
-#endif /* STRETTO_BIND_COMMON_BYTES_BUILDER_H_ */

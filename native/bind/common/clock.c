@@ -1,4 +1,6 @@
-#include "bind/common/clock.h"
+/* The clocks of the core as Python functions: boottime_ns() and read_tsc().
+ */
+#include "bind/common/python.h"
 
 #include "core/clock.h"
 
@@ -24,6 +26,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_clock(PyObject* module) {
+ST_BIND_PART(clock) {
   return PyModule_AddFunctions(module, kFunctions);
 }

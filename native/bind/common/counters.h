@@ -1,7 +1,6 @@
 /* Counters of the core as Python dicts, for the stats() methods.
  */
-#ifndef STRETTO_BIND_COMMON_COUNTERS_H_
-#define STRETTO_BIND_COMMON_COUNTERS_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -14,5 +13,3 @@ struct st_bind_counter {
 PyObject* st_bind_counters(const struct st_bind_counter* counters,
                            const void* values);
 int st_bind_set_counter(PyObject* dict, const char* name, uint64_t value);
-
-#endif /* STRETTO_BIND_COMMON_COUNTERS_H_ */

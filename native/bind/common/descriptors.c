@@ -1,4 +1,7 @@
-#include "bind/common/descriptors.h"
+/* File descriptors of the kernel that a selector waits on: inotify watches of
+ * opened files, and timers.
+ */
+#include "bind/common/python.h"
 
 #include <sys/inotify.h>
 #include <sys/timerfd.h>
@@ -66,6 +69,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_descriptors(PyObject* module) {
+ST_BIND_PART(descriptors) {
   return PyModule_AddFunctions(module, kFunctions);
 }

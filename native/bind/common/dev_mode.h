@@ -3,12 +3,9 @@
  * Wrong use of an event call or of a message is counted in a normal run, and
  * raises under `python -X dev`.
  */
-#ifndef STRETTO_BIND_COMMON_DEV_MODE_H_
-#define STRETTO_BIND_COMMON_DEV_MODE_H_
+#pragma once
 
 #include "bind/common/python.h"
 
 /* Whether Python runs with -X dev.  -1: an exception is set. */
 int st_bind_dev_mode(void);
-
-#endif /* STRETTO_BIND_COMMON_DEV_MODE_H_ */

@@ -1,10 +1,7 @@
 /* Exceptions of stretto.base.errors, set from C. The format is PyErr_Format's. */
-#ifndef STRETTO_BIND_COMMON_ERRORS_H_
-#define STRETTO_BIND_COMMON_ERRORS_H_
+#pragma once
 
 /* DecodeError: what was read is damaged. */
 void set_decode_error(const char* format, ...);
 /* LocalProtocolError: the caller broke the rules of an object. */
 void set_protocol_error(const char* format, ...);
-
-#endif /* STRETTO_BIND_COMMON_ERRORS_H_ */

@@ -15,8 +15,7 @@
  *
  * Used with the GIL.
  */
-#ifndef STRETTO_BIND_COMMON_HANDLER_ERRORS_H_
-#define STRETTO_BIND_COMMON_HANDLER_ERRORS_H_
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@
 bool st_postpone_handler_error(void);
 /* The same; any other exception is dropped. */
 void st_drop_own_error(void);
-
-#endif /* STRETTO_BIND_COMMON_HANDLER_ERRORS_H_ */

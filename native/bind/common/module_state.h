@@ -2,8 +2,7 @@
  *
  * It is zero when the module is made.  The GIL guards it.
  */
-#ifndef STRETTO_BIND_COMMON_MODULE_STATE_H_
-#define STRETTO_BIND_COMMON_MODULE_STATE_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -17,5 +16,3 @@ struct st_bind_state {
 static inline struct st_bind_state* st_bind_state(PyTypeObject* type) {
   return PyType_GetModuleState(type);
 }
-
-#endif /* STRETTO_BIND_COMMON_MODULE_STATE_H_ */

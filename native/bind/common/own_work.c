@@ -16,6 +16,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_own_work(PyObject* module) {
+ST_BIND_PART(own_work) {
   return PyModule_AddFunctions(module, kFunctions);
 }

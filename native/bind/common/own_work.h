@@ -6,8 +6,7 @@
  * Stretto made; while the count is above 0, begin_code() of
  * track_event_api.h writes no slice.
  */
-#ifndef STRETTO_BIND_COMMON_OWN_WORK_H_
-#define STRETTO_BIND_COMMON_OWN_WORK_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -22,8 +21,3 @@ static inline PyObject* st_call_own(PyObject* function, PyObject* const* args,
   st_own_work--;
   return result;
 }
-
-/* Adds the functions to the module.  -1: an exception is set. */
-int st_bind_add_own_work(PyObject* module);
-
-#endif /* STRETTO_BIND_COMMON_OWN_WORK_H_ */

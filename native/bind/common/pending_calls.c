@@ -1,6 +1,8 @@
-#include "bind/common/pending_calls.h"
-
+/* add_pending_call(): makes the main thread call a function at its next safe
+ * point, from any thread.  CPython bounds the number of pending calls.
+ */
 #include "bind/common/handler_errors.h"
+#include "bind/common/python.h"
 
 /* --- pending calls --- */
 
@@ -41,6 +43,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_pending_calls(PyObject* module) {
+ST_BIND_PART(pending_calls) {
   return PyModule_AddFunctions(module, kFunctions);
 }

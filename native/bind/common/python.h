@@ -2,8 +2,7 @@
  *
  * Only public API of CPython 3.11 and later is used in native/bind.
  */
-#ifndef STRETTO_BIND_COMMON_PYTHON_H_
-#define STRETTO_BIND_COMMON_PYTHON_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,4 +22,8 @@
         METH_FASTCALL | METH_KEYWORDS, doc         \
   }
 
-#endif /* STRETTO_BIND_COMMON_PYTHON_H_ */
+/* Defines the part of the module that the file `name`.c adds: types, functions,
+ * constants.  module.c lists all parts.  -1: an exception is set. */
+#define ST_BIND_PART(name)                  \
+  int st_bind_add_##name(PyObject* module); \
+  int st_bind_add_##name(PyObject* module)

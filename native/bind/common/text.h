@@ -3,8 +3,7 @@
  * CPython keeps the UTF-8 form of a str with the str, so the usual case
  * neither copies nor allocates after the first call.
  */
-#ifndef STRETTO_BIND_COMMON_TEXT_H_
-#define STRETTO_BIND_COMMON_TEXT_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -23,5 +22,3 @@ static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
 
 /* The largest size up to `size` at which a character of `data` begins. */
 size_t cut_utf8(const char* data, size_t size);
-
-#endif /* STRETTO_BIND_COMMON_TEXT_H_ */

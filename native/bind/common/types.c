@@ -1,12 +1,16 @@
 #include "bind/common/types.h"
 
 int st_bind_add_type(PyObject* module, PyType_Spec* spec) {
-  PyObject* type = PyType_FromModuleAndSpec(module, spec, NULL);
-  if (!type)
-    return -1;
-  int result = PyModule_AddType(module, (PyTypeObject*)type);
-  Py_DECREF(type);
+  PyTypeObject* type;
+  int result = st_bind_keep_type(module, spec, &type);
+  Py_XDECREF(type);
   return result;
+}
+
+int st_bind_keep_type(PyObject* module, PyType_Spec* spec,
+                      PyTypeObject** type) {
+  *type = (PyTypeObject*)PyType_FromModuleAndSpec(module, spec, NULL);
+  return *type ? PyModule_AddType(module, *type) : -1;
 }
 
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected) {

@@ -4,8 +4,7 @@
  * says so.  An object's deallocator therefore names its type, in any
  * interpreter and without a global pointer to the type.
  */
-#ifndef STRETTO_BIND_COMMON_TYPES_H_
-#define STRETTO_BIND_COMMON_TYPES_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -13,8 +12,9 @@
  * -1: an exception is set. */
 int st_bind_add_type(PyObject* module, PyType_Spec* spec);
 
+/* The same for a type that is kept in *type, or NULL if it could not be made. */
+int st_bind_keep_type(PyObject* module, PyType_Spec* spec, PyTypeObject** type);
+
 /* True if `object` was made by the type whose deallocator is `dealloc`.
  * Otherwise sets TypeError: "expected a `expected`, not a ...". */
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);
-
-#endif /* STRETTO_BIND_COMMON_TYPES_H_ */

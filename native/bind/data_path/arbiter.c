@@ -521,6 +521,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_arbiter(PyObject* module) {
+ST_BIND_PART(arbiter) {
   return st_bind_add_type(module, &kSpec);
 }

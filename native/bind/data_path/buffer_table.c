@@ -402,7 +402,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_buffer_table(PyObject* module) {
+ST_BIND_PART(buffer_table) {
   if (PyModule_AddIntConstant(module, "RING", ST_RING) < 0 ||
       PyModule_AddIntConstant(module, "DISCARD", ST_DISCARD) < 0)
     return -1;

@@ -6,8 +6,7 @@
  * Threads: the core table has a mutex of its own for writing.  Reading is
  * guarded by the reader lock below.
  */
-#ifndef STRETTO_BIND_DATA_PATH_BUFFER_TABLE_H_
-#define STRETTO_BIND_DATA_PATH_BUFFER_TABLE_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/buffer_table.h"
@@ -20,8 +19,3 @@ struct st_buffer_table* st_bind_buffer_table(PyObject* object);
  * switch interval, 5 ms.  No thread waits for this lock while it holds the GIL. */
 void st_bind_table_lock_reader(PyObject* table);
 void st_bind_table_unlock_reader(PyObject* table);
-
-/* Adds the type or functions to the module.  -1: an exception is set. */
-int st_bind_add_buffer_table(PyObject* module);
-
-#endif /* STRETTO_BIND_DATA_PATH_BUFFER_TABLE_H_ */

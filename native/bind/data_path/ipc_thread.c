@@ -1,4 +1,8 @@
-/* Python type IpcThread: a native thread that polls a socket.
+/* The Python type IpcThread: a native thread that polls a socket, drains a
+ * SendQueue and calls back into Python when there is something to read.
+ *
+ * Running threads are listed in the module's state, so that they are stopped
+ * before the interpreter ends.
  *
  * The thread has no Python thread state of its own; each callback gets a fresh
  * one, of the interpreter that made the object.  So nothing of Python's is
@@ -7,8 +11,6 @@
  * The object may die while its thread waits for the GIL to call back: `dying`
  * then tells the thread to keep its hands off.
  */
-#include "bind/data_path/ipc_thread.h"
-
 #include "bind/common/arguments.h"
 #include "bind/common/module_state.h"
 #include "bind/common/types.h"
@@ -254,7 +256,7 @@ static int stop_at_exit(PyObject* module) {
   return status;
 }
 
-int st_bind_add_ipc_thread(PyObject* module) {
+ST_BIND_PART(ipc_thread) {
   if (stop_at_exit(module) < 0)
     return -1;
   return st_bind_add_type(module, &kSpec);

@@ -383,6 +383,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_producer_endpoint(PyObject* module) {
+ST_BIND_PART(producer_endpoint) {
   return st_bind_add_type(module, &kSpec);
 }

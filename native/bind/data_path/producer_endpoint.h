@@ -4,8 +4,7 @@
  * it maps.  Commits are decoded and copied without the GIL, under the
  * endpoint's mutex.
  */
-#ifndef STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_
-#define STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/producer_endpoint.h"
@@ -18,8 +17,3 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
                                                   size_t size,
                                                   size_t page_size);
-
-/* Adds the type or functions to the module.  -1: an exception is set. */
-int st_bind_add_producer_endpoint(PyObject* module);
-
-#endif /* STRETTO_BIND_DATA_PATH_PRODUCER_ENDPOINT_H_ */

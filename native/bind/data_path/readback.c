@@ -1,10 +1,13 @@
-#include "bind/data_path/readback.h"
-
+/* The Python type Readback: packets read out of trace buffers, as trace bytes.
+ *
+ * It keeps a reference to its BufferTable and reads under the table's reader
+ * lock, without the GIL.
+ */
+#include "core/readback.h"
 #include <stdlib.h>
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
 #include "bind/data_path/buffer_table.h"
-#include "core/readback.h"
 
 /* Scratch memory above this is not kept between two reads. */
 enum { MAX_KEPT_BYTES = 4 << 20 };
@@ -216,6 +219,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_readback(PyObject* module) {
+ST_BIND_PART(readback) {
   return st_bind_add_type(module, &kSpec);
 }

@@ -1,7 +1,7 @@
-#include "bind/data_path/request_key.h"
-
-#include "bind/common/arguments.h"
+/* request_key(): the flow key in the headers or metadata of a request.
+ */
 #include "core/request_key.h"
+#include "bind/common/arguments.h"
 
 static bool text_of(PyObject* object, const char** text, size_t* size) {
   if (!PyUnicode_Check(object))
@@ -56,6 +56,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_request_key(PyObject* module) {
+ST_BIND_PART(request_key) {
   return PyModule_AddFunctions(module, kFunctions);
 }

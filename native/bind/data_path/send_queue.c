@@ -177,6 +177,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_send_queue(PyObject* module) {
+ST_BIND_PART(send_queue) {
   return st_bind_add_type(module, &kSpec);
 }

@@ -1,7 +1,10 @@
-#include "bind/data_path/trace_scan.h"
-
-#include "bind/common/arguments.h"
+/* tokenize() and scan_trace(): a pass over the packets of a whole trace.
+ *
+ * Both take any contiguous bytes, copy nothing, and stop at the first packet
+ * that is incomplete or malformed; the result says at which byte.
+ */
 #include "core/trace_scan.h"
+#include "bind/common/arguments.h"
 #include "core/wire.h"
 
 /* --- tokenize --- */
@@ -76,6 +79,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_trace_scan(PyObject* module) {
+ST_BIND_PART(trace_scan) {
   return PyModule_AddFunctions(module, kFunctions);
 }

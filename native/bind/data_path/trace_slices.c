@@ -1,7 +1,8 @@
-#include "bind/data_path/trace_slices.h"
-
-#include "bind/common/arguments.h"
+/* Functions that pack a trace into the slices of ReadBuffers replies, and
+ * unpack them.
+ */
 #include "core/trace_slices.h"
+#include "bind/common/arguments.h"
 
 typedef size_t (*convert)(const uint8_t* data, size_t size, size_t limit,
                           uint8_t* out, size_t* written);
@@ -72,6 +73,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_trace_slices(PyObject* module) {
+ST_BIND_PART(trace_slices) {
   return PyModule_AddFunctions(module, kFunctions);
 }

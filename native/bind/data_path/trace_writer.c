@@ -202,7 +202,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_trace_writer(PyObject* module) {
+ST_BIND_PART(trace_writer) {
   static const struct {
     const char* name;
     int value;

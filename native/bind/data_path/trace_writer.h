@@ -3,8 +3,7 @@
  * One thread owns a writer.  A packet from another thread, while the owner
  * waits without the GIL, is dropped and counted.
  */
-#ifndef STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_
-#define STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/trace_writer.h"
@@ -18,8 +17,3 @@ bool st_bind_is_trace_writer(PyObject* object);
  * exception, if the writer is closed or already busy.  Both may stall. */
 struct st_message* st_bind_trace_writer_begin(PyObject* object);
 void st_bind_trace_writer_end(PyObject* object);
-
-/* Adds the type or functions to the module.  -1: an exception is set. */
-int st_bind_add_trace_writer(PyObject* module);
-
-#endif /* STRETTO_BIND_DATA_PATH_TRACE_WRITER_H_ */

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include "bind/common/types.h"
 #include "bind/track_event/flow_stream.h"
 
 enum { TO_SERVER = 1, TO_CLIENT = 2 };
@@ -217,8 +218,6 @@ static PyType_Slot kSlots[] = {
 static PyType_Spec kSpec = {"stretto._native.FlowIds", sizeof(FlowIdsObject), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, kSlots};
 
-int st_bind_add_flow_ids(PyObject* module) {
-  st_flow_ids_type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return st_flow_ids_type ? PyModule_AddType(module, st_flow_ids_type) : -1;
+ST_BIND_PART(flow_ids) {
+  return st_bind_keep_type(module, &kSpec, &st_flow_ids_type);
 }

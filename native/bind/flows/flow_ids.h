@@ -6,8 +6,7 @@
  *   numbered   id = stream(key, number), an answer's stream(mix(id), answer)
  *   anchored   id = stream(key of the direction, anchor << 32 | count)
  *              but of a first reply: its request's */
-#ifndef STRETTO_BIND_FLOWS_FLOW_IDS_H_
-#define STRETTO_BIND_FLOWS_FLOW_IDS_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -50,8 +49,3 @@ bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
 void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message; its id, or 0. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_flow_ids(PyObject* module);
-
-#endif /* STRETTO_BIND_FLOWS_FLOW_IDS_H_ */

@@ -1,7 +1,27 @@
-#include "bind/flows/message_hook.h"
-
+/* The Python types MessageHook and MessageTemplates: the native part of a tracer
+ * of messages, which handles most messages without running Python.
+ *
+ *   hook(channel, stamp, method, kind, txid, size, handles, answer, data)
+ *   hook(channel, method, kind, txid, size, handles, answer, data)
+ *
+ * are `sent` and `received` of the seam (stretto.base.rpc_hooks).  The
+ * code between two waits of a conversation is not in the processor's caches,
+ * and a few hundred lines of Python are most of what tracing adds to a call.
+ *
+ * The hook is made of the function that does the same for every message
+ * (stretto.flows.tracer).  It handles a message if
+ *   - channel.state.ids is a FlowIds of the same owner,
+ *   - no event is being recorded by this thread,
+ * and then counts it, if neither its method's switch nor the transport's
+ * category is on; or shows it, if
+ *   - its id will be known,
+ *   - method.state is a MessageTemplates of the same owner that has a template
+ *     for this kind, and the method's switch is on.
+ * It passes all other messages on to that function, without a side effect.
+ */
 #include <structmember.h>
 
+#include "bind/common/types.h"
 #include "bind/flows/flow_ids.h"
 #include "bind/track_event/category.h"
 #include "bind/track_event/emit.h"
@@ -364,22 +384,14 @@ static PyType_Spec kHookSpec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     kHookSlots};
 
-static PyTypeObject* add_type(PyObject* module, PyType_Spec* spec) {
-  PyTypeObject* type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, spec, NULL);
-  if (type && PyModule_AddType(module, type) < 0)
-    Py_CLEAR(type);
-  return type;
-}
-
-int st_bind_add_message_hook(PyObject* module) {
+ST_BIND_PART(message_hook) {
   state_name = PyUnicode_InternFromString("state");
   ids_name = PyUnicode_InternFromString("ids");
   switch_name = PyUnicode_InternFromString("switch");
   enabled_name = PyUnicode_InternFromString("enabled");
   if (!state_name || !ids_name || !switch_name || !enabled_name)
     return -1;
-  templates_type = add_type(module, &kTemplatesSpec);
-  hook_type = add_type(module, &kHookSpec);
-  return templates_type && hook_type ? 0 : -1;
+  if (st_bind_keep_type(module, &kTemplatesSpec, &templates_type) < 0)
+    return -1;
+  return st_bind_keep_type(module, &kHookSpec, &hook_type);
 }

@@ -36,7 +36,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_byte_range(PyObject* module) {
+ST_BIND_PART(byte_range) {
   owner_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return owner_type ? 0 : -1;
 }

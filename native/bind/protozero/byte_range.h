@@ -3,8 +3,7 @@
  * Of bytes the object itself is the owner; of any other buffer it is a small
  * object that holds the buffer until the last range is gone.  Parts of a range
  * share its owner: nothing is copied. */
-#ifndef STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_
-#define STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -32,8 +31,3 @@ static inline void byte_range_clear(struct byte_range* range) {
 
 /* A memoryview of it. */
 PyObject* byte_range_view(const struct byte_range* range);
-
-/* Adds the type that holds a buffer.  -1: an exception is set. */
-int st_bind_add_byte_range(PyObject* module);
-
-#endif /* STRETTO_BIND_PROTOZERO_BYTE_RANGE_H_ */

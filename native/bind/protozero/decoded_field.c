@@ -240,7 +240,7 @@ static PyType_Spec kPackedSpec = {
     .slots = kPackedSlots,
 };
 
-int st_bind_add_decoded_field(PyObject* module) {
+ST_BIND_PART(decoded_field) {
   packed_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kPackedSpec, NULL);
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);

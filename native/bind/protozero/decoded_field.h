@@ -3,8 +3,7 @@
  * A delimited field shares the owner of its message's bytes.  Up to 256 freed
  * objects are kept for reuse.
  */
-#ifndef STRETTO_BIND_PROTOZERO_DECODED_FIELD_H_
-#define STRETTO_BIND_PROTOZERO_DECODED_FIELD_H_
+#pragma once
 
 #include "bind/protozero/byte_range.h"
 #include "core/decoder.h"
@@ -12,8 +11,3 @@
 /* A field of the range.  NULL: an exception is set. */
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_decoded_field(PyObject* module);
-
-#endif /* STRETTO_BIND_PROTOZERO_DECODED_FIELD_H_ */

@@ -4,8 +4,7 @@
  * makes decoders for nested messages.  Both therefore use this unit, and
  * neither uses the other.  The type itself is in message_decoder.h.
  */
-#ifndef STRETTO_BIND_PROTOZERO_DECODER_OBJECT_H_
-#define STRETTO_BIND_PROTOZERO_DECODER_OBJECT_H_
+#pragma once
 
 #include "bind/protozero/byte_range.h"
 #include "core/decoder.h"
@@ -22,5 +21,3 @@ extern PyTypeObject* st_decoder_type;
 /* A decoder of the range, which it takes over, also on failure.  NULL: an
  * exception is set. */
 PyObject* decoder_new_for(struct byte_range range);
-
-#endif /* STRETTO_BIND_PROTOZERO_DECODER_OBJECT_H_ */

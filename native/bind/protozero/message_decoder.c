@@ -1,6 +1,9 @@
-#include "bind/protozero/message_decoder.h"
-
+/* The Python type Decoder: iterates the fields of a message in place.
+ *
+ * A decoder keeps the bytes alive and copies none of them.
+ */
 #include "bind/common/arguments.h"
+#include "bind/common/types.h"
 #include "bind/protozero/decoded_field.h"
 #include "bind/protozero/decoder_object.h"
 
@@ -120,8 +123,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_message_decoder(PyObject* module) {
-  st_decoder_type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return st_decoder_type ? PyModule_AddType(module, st_decoder_type) : -1;
+ST_BIND_PART(message_decoder) {
+  return st_bind_keep_type(module, &kSpec, &st_decoder_type);
 }

@@ -305,7 +305,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_message_field(PyObject* module) {
+ST_BIND_PART(message_field) {
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return field_type ? 0 : -1;
 }

@@ -1,6 +1,5 @@
 /* A field of a generated writer: what one of its methods appends. */
-#ifndef STRETTO_BIND_PROTOZERO_MESSAGE_FIELD_H_
-#define STRETTO_BIND_PROTOZERO_MESSAGE_FIELD_H_
+#pragma once
 
 #include "bind/protozero/message_value.h"
 #include "bind/protozero/message_writer.h"
@@ -23,8 +22,3 @@ struct message_field {
 
 /* From (method, number, kind, is packed, helper).  NULL: exception set. */
 struct message_field* message_field_new(PyObject* row);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_message_field(PyObject* module);
-
-#endif /* STRETTO_BIND_PROTOZERO_MESSAGE_FIELD_H_ */

@@ -1,5 +1,7 @@
-#include "bind/protozero/message_filter.h"
-
+/* The Python type MessageFilter: removes fields of messages by a bytecode.
+ *
+ * Large messages are filtered without the GIL.
+ */
 #include <stdlib.h>
 
 #include "bind/common/arguments.h"
@@ -276,6 +278,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_message_filter(PyObject* module) {
+ST_BIND_PART(message_filter) {
   return st_bind_add_type(module, &kSpec);
 }

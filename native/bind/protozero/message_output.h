@@ -12,8 +12,7 @@
  *
  * A destination may run Python code or let go of the GIL while a field is
  * being appended; `busy` keeps others out meanwhile. */
-#ifndef STRETTO_BIND_PROTOZERO_MESSAGE_OUTPUT_H_
-#define STRETTO_BIND_PROTOZERO_MESSAGE_OUTPUT_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/file_stream.h"
@@ -56,5 +55,3 @@ bool output_append_bytes(struct output* output, struct st_message* message,
 struct st_arena_message* output_begin_nested(struct output* output,
                                              struct st_arena_message* parent,
                                              uint32_t field);
-
-#endif /* STRETTO_BIND_PROTOZERO_MESSAGE_OUTPUT_H_ */

@@ -1,4 +1,17 @@
-#include "bind/protozero/message_reader.h"
+/* merge_known_fields(): fields of an encoded message become values in the dict of
+ * a stretto.protozero.message.Message.
+ *
+ * The rules are those of stretto.protozero.message, which calls this first and
+ * handles the field at which it stops: one that the plan does not list, one
+ * whose value has to be merged, or a malformed one.
+ *
+ * A plan is a dict by tag (number << 3 | wire type), made by Layout.read_plan;
+ * the items of its entries are listed in the source.
+ *
+ * Threads: used with the GIL.  A call handles a bounded number of fields, so
+ * that other threads may run in between.
+ */
+#include "bind/common/python.h"
 
 #include <string.h>
 
@@ -249,6 +262,6 @@ static PyMethodDef kFunctions[] = {
     {0},
 };
 
-int st_bind_add_message_reader(PyObject* module) {
+ST_BIND_PART(message_reader) {
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -1,6 +1,5 @@
 /* Python values as protobuf's scalars. */
-#ifndef STRETTO_BIND_PROTOZERO_MESSAGE_VALUE_H_
-#define STRETTO_BIND_PROTOZERO_MESSAGE_VALUE_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -64,5 +63,3 @@ PyObject* value_from_bits(enum value_kind kind, uint64_t bits);
 
 /* A str; bytes that aren't UTF-8 become surrogate escapes. */
 PyObject* value_string(const uint8_t* data, size_t size);
-
-#endif /* STRETTO_BIND_PROTOZERO_MESSAGE_VALUE_H_ */

@@ -436,7 +436,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_message_writer(PyObject* module) {
+ST_BIND_PART(message_writer) {
   message_writer_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   if (!message_writer_type || !read_dev_mode())

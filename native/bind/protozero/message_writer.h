@@ -1,6 +1,5 @@
 /* The Python type MessageWriter and the fields of its generated subclasses. */
-#ifndef STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_
-#define STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "bind/protozero/message_output.h"
@@ -43,8 +42,3 @@ static inline uint8_t* message_writer_room(const struct message_writer* w,
 
 /* Gives a type made from MessageWriter its fast constructor. */
 void message_writer_finish_type(PyTypeObject* type);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_message_writer(PyObject* module);
-
-#endif /* STRETTO_BIND_PROTOZERO_MESSAGE_WRITER_H_ */

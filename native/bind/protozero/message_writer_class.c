@@ -1,4 +1,10 @@
-/* Classes of generated writers, whose methods know their fields.
+/* make_writer_class(): makes the generated subclasses of MessageWriter.
+ *
+ * A class made in Python has instances that the garbage collector tracks and
+ * that may be subclassed.  Writers need neither: the classes are closed after
+ * they are made, and their instances share the free list of message_writer.h.
+ *
+ * Classes of generated writers, whose methods know their fields.
  *
  * CPython calls a method of one argument fastest when it is a plain C function;
  * but such a function is given the object and the value, and not whose method
@@ -10,9 +16,8 @@
  *
  * The class keeps its fields in a tuple, so that the garbage collector finds
  * them; the table is the inside of that tuple.  Neither it nor the methods can
- * change, and there are no subclasses, so that the table fits the method. */
-#include "bind/protozero/message_writer_class.h"
-
+ * change, and there are no subclasses, so that the table fits the method.
+ */
 #include "bind/protozero/message_field.h"
 
 enum { MAX_METHODS = 256 };
@@ -157,7 +162,7 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_message_writer_class(PyObject* module) {
+ST_BIND_PART(message_writer_class) {
   metaclass =
       (PyTypeObject*)PyType_FromSpecWithBases(&kSpec, (PyObject*)&PyType_Type);
   if (!metaclass || PyModule_AddFunctions(module, kFunctions) < 0)

@@ -271,7 +271,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_selector(PyObject* module) {
-  selector_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return selector_type ? PyModule_AddType(module, selector_type) : -1;
+ST_BIND_PART(selector) {
+  return st_bind_keep_type(module, &kSpec, &selector_type);
 }

@@ -12,8 +12,7 @@
  * also for messages on the path; a field of another wire type counts as
  * missing; a malformed message ends where it is malformed.
  */
-#ifndef STRETTO_BIND_PROTOZERO_SELECTOR_H_
-#define STRETTO_BIND_PROTOZERO_SELECTOR_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -21,8 +20,3 @@ bool is_selector(PyObject* object);
 /* The row of a message of `size` bytes, a new tuple.  NULL: an exception is
  * set. */
 PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_selector(PyObject* module);
-
-#endif /* STRETTO_BIND_PROTOZERO_SELECTOR_H_ */

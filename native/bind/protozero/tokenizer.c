@@ -1,12 +1,17 @@
-#include "bind/protozero/tokenizer.h"
-
+/* The Python type Tokenizer: splits a stream of bytes into messages.
+ *
+ * Each message is returned as bytes, as the row of a Selector, or as what
+ * another callable makes of its bytes.  Making any of these may run Python
+ * code through the garbage collector; `busy` keeps that code from advancing
+ * the tokenizer.
+ */
+#include "core/tokenizer.h"
 #include "bind/common/arguments.h"
 #include "bind/common/errors.h"
 #include "bind/common/types.h"
 #include "bind/protozero/byte_range.h"
 #include "bind/protozero/message_output.h"
 #include "bind/protozero/selector.h"
-#include "core/tokenizer.h"
 
 #define DEFAULT_MAX_SIZE (64 << 20)
 
@@ -230,6 +235,6 @@ static PyType_Spec kSpec = {
     .slots = kSlots,
 };
 
-int st_bind_add_tokenizer(PyObject* module) {
+ST_BIND_PART(tokenizer) {
   return st_bind_add_type(module, &kSpec);
 }

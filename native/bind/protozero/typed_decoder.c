@@ -1,6 +1,15 @@
-#include "bind/protozero/typed_decoder.h"
-
+/* The Python types IndexedMessage, the base of generated decoders, and
+ * DecoderField, an attribute of them.
+ *
+ * Making a decoder passes over the message once and notes where each field
+ * lies; a value is made when its attribute is read.  Messages have few fields:
+ * a search of the notes from their end finds the last value fastest.
+ *
+ * Generated classes are final and share one free list, as those of
+ * message_writer_class.h.
+ */
 #include "bind/common/arguments.h"
+#include "bind/common/types.h"
 #include "bind/protozero/decoded_field.h"
 #include "bind/protozero/decoder_object.h"
 #include "bind/protozero/message_value.h"
@@ -401,13 +410,9 @@ static PyType_Spec kFieldSpec = {
     .slots = kFieldSlots,
 };
 
-int st_bind_add_typed_decoder(PyObject* module) {
-  decoder_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  field_type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kFieldSpec, NULL);
-  if (!decoder_type || !field_type ||
-      PyModule_AddType(module, decoder_type) < 0 ||
-      PyModule_AddType(module, field_type) < 0)
+ST_BIND_PART(typed_decoder) {
+  if (st_bind_keep_type(module, &kSpec, &decoder_type) < 0 ||
+      st_bind_keep_type(module, &kFieldSpec, &field_type) < 0)
     return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

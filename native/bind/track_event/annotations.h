@@ -14,8 +14,7 @@
  * __float__.  A value above MAX_ARGUMENT_BYTES is cut and says so.  Nothing
  * raises: what fails is counted and shown as "<ExceptionName in repr>".
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_ANNOTATIONS_H_
-#define STRETTO_BIND_TRACK_EVENT_ANNOTATIONS_H_
+#pragma once
 
 #include "bind/common/bytes_builder.h"
 
@@ -34,5 +33,3 @@ void convert_argument(struct bytes_builder* scratch, PyObject* value,
 
 /* Appends the value fields of a plain value.  Runs no Python code. */
 void append_plain_value(struct bytes_builder* out, PyObject* value);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_ANNOTATIONS_H_ */

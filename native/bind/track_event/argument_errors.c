@@ -20,6 +20,6 @@ static PyMethodDef kFunctions[] = {
      "Arguments that could not be converted, or were wrong, so far."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_argument_errors(PyObject* module) {
+ST_BIND_PART(argument_errors) {
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -6,8 +6,7 @@
  * thousand events fill a chunk, and a program that calls a hundred functions in
  * turn would otherwise go through st_emit for every third call.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_CALL_BLOCKS_H_
-#define STRETTO_BIND_TRACK_EVENT_CALL_BLOCKS_H_
+#pragma once
 
 #include "bind/track_event/call_cache.h"
 #include "bind/track_event/thread_sequence.h"
@@ -21,5 +20,3 @@ bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
  * reference to another code object: not while a packet is open. */
 void call_cache_put(struct thread_sequence* s, CategoryObject* category,
                     PyObject* code);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_CALL_BLOCKS_H_ */

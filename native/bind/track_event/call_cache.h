@@ -9,8 +9,7 @@
  * thread_sequence.  It keeps a reference to each code object.  Only the owning
  * thread uses it, with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_CALL_CACHE_H_
-#define STRETTO_BIND_TRACK_EVENT_CALL_CACHE_H_
+#pragma once
 
 #include "bind/track_event/category_object.h"
 #include "core/call_table.h"
@@ -31,5 +30,3 @@ static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
 
 /* Frees the cache and drops its references.  NULL is allowed. */
 void call_cache_free(struct call_cache* c);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_CALL_CACHE_H_ */

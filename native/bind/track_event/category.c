@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include "bind/common/arguments.h"
+#include "bind/common/types.h"
 #include "bind/track_event/category_events.h"
 #include "bind/track_event/category_object.h"
 #include "bind/track_event/instances.h"
@@ -280,15 +281,9 @@ static PyMethodDef kFunctions[] = {
      "Clear every slot of every category."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_category(PyObject* module) {
+ST_BIND_PART(category) {
   categories = PyDict_New();
-  if (!categories)
-    return -1;
-  st_category_type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!st_category_type)
-    return -1;
-  if (PyModule_AddType(module, st_category_type) < 0)
+  if (!categories || st_bind_keep_type(module, &kSpec, &st_category_type) < 0)
     return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -4,8 +4,7 @@
  * the fast paths (emit_fast.h, emit_plain.h), and then parses all arguments and
  * calls st_emit.  None raises, except under -X dev (misuse.h).
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_
-#define STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -29,5 +28,3 @@ PyObject* category_empty(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames);
 PyObject* category_empty_slice(PyObject* self, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_CATEGORY_EVENTS_H_ */

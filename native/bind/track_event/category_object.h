@@ -4,8 +4,7 @@
  * be kept without a reference.  `enabled` has a bit per slot of instances.h; a
  * disabled event reads nothing else.  Changed with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_CATEGORY_OBJECT_H_
-#define STRETTO_BIND_TRACK_EVENT_CATEGORY_OBJECT_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -20,5 +19,3 @@ typedef struct {
   PyObject* tags; /* tuple of str */
   PyObject* weakrefs;
 } CategoryObject;
-
-#endif /* STRETTO_BIND_TRACK_EVENT_CATEGORY_OBJECT_H_ */

@@ -565,6 +565,6 @@ static PyMethodDef kFunctions[] = {
      "the repr\nof an argument, say."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_emit(PyObject* module) {
+ST_BIND_PART(emit) {
   return PyModule_AddFunctions(module, kFunctions);
 }

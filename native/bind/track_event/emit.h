@@ -13,8 +13,7 @@
  *
  * Threads: called with the GIL; a stalling policy releases it while it waits.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_H_
-#define STRETTO_BIND_TRACK_EVENT_EMIT_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
@@ -26,8 +25,3 @@ uint32_t st_emit(const struct event_request* request, uint32_t mask);
 /* Events that the calling thread is recording, one within the other.  Above 0:
  * Python code that runs now was called by one of them. */
 extern _Thread_local unsigned st_events_underway;
-
-/* Adds in_event() to the module.  -1: an exception is set. */
-int st_bind_add_emit(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_H_ */

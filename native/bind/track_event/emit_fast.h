@@ -4,8 +4,7 @@
  * runs no Python, allocates nothing and takes no lock, except that a full chunk
  * is handed to the arbiter.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_
-#define STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_
+#pragma once
 
 #include "bind/track_event/task_track.h"
 #include "core/fast_clock.h"
@@ -58,5 +57,3 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
          st_sequence_write_small(&c.sequence->core, type, st_fast_now(),
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_FAST_H_ */

@@ -8,8 +8,7 @@
  * types, a packet above 127 bytes) nothing is written, and the caller uses
  * st_emit.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_PLAIN_H_
-#define STRETTO_BIND_TRACK_EVENT_EMIT_PLAIN_H_
+#pragma once
 
 #include "bind/track_event/thread_state.h"
 
@@ -26,5 +25,3 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
  * no room up to `limit`. */
 uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
                             PyObject* value);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_PLAIN_H_ */

@@ -11,12 +11,9 @@
  * No event of a template is written while its thread records another event: a
  * message that is sent may be part of the recording itself.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_
-#define STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
 /* As st_emit, for an event of request->template. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EMIT_TEMPLATE_H_ */

@@ -111,7 +111,7 @@ bool forgive_count(struct event_request* r, const char* function,
                  positional, positional == 1 ? "" : "s", count);
 }
 
-int st_bind_add_event_options(PyObject* module) {
+ST_BIND_PART(event_options) {
   (void)module;
   for (int i = 0; i < EVENT_OPTIONS; i++) {
     option_names[i] = PyUnicode_InternFromString(st_part_names[i]);

@@ -4,8 +4,7 @@
  * Nothing is converted here: the request borrows the objects of the call.
  * Wrong options are left out (misuse.h).
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EVENT_OPTIONS_H_
-#define STRETTO_BIND_TRACK_EVENT_EVENT_OPTIONS_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
@@ -42,8 +41,3 @@ static inline bool parse_event(struct event_request* r, const char* function,
     r->name = args[0];
   return !kwnames || take_event_keywords(r, args + count, kwnames);
 }
-
-/* Interns the names.  -1: an exception is set. */
-int st_bind_add_event_options(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EVENT_OPTIONS_H_ */

@@ -4,8 +4,7 @@
  * (a Slice).  Unset is NULL or 0.  Small members stand together: each slice sets
  * all of this to zero.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EVENT_REQUEST_H_
-#define STRETTO_BIND_TRACK_EVENT_EVENT_REQUEST_H_
+#pragma once
 
 #include "bind/track_event/event_template_object.h"
 #include "bind/track_event/track.h"
@@ -47,5 +46,3 @@ struct event_request {
   PyObject* more_arguments; /* dict */
   PyObject* within; /* (context variable, its value while the slice is open) */
 };
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EVENT_REQUEST_H_ */

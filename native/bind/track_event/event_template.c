@@ -1,5 +1,6 @@
 #include "bind/track_event/event_template.h"
 
+#include "bind/common/types.h"
 #include "bind/track_event/annotations.h"
 #include "bind/track_event/argument_errors.h"
 #include "bind/track_event/emit.h"
@@ -263,13 +264,9 @@ static PyType_Spec kSpec = {
     "stretto._native.EventTemplate", sizeof(EventTemplateObject), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
 
-int st_bind_add_event_template(PyObject* module) {
+ST_BIND_PART(event_template) {
   within_name = PyUnicode_InternFromString("within");
   if (!within_name)
     return -1;
-  st_event_template_type =
-      (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  return st_event_template_type
-             ? PyModule_AddType(module, st_event_template_type)
-             : -1;
+  return st_bind_keep_type(module, &kSpec, &st_event_template_type);
 }

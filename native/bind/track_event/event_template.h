@@ -12,8 +12,7 @@
  * Life cycle: a template keeps its category, names and constants alive, and
  * never changes.  Used with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_H_
-#define STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
@@ -29,8 +28,3 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
 void template_request(struct event_request* request,
                       EventTemplateObject* template, PyObject* const* values,
                       Py_ssize_t count);
-
-/* Adds the type to the module.  -1: an exception is set. */
-int st_bind_add_event_template(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_H_ */

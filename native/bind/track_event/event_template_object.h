@@ -3,8 +3,7 @@
  *
  * It never changes after it is made.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_OBJECT_H_
-#define STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_OBJECT_H_
+#pragma once
 
 #include "bind/track_event/category_object.h"
 
@@ -20,5 +19,3 @@ typedef struct {
   unsigned count;      /* of values that differ */
   PyObject* names[MAX_TEMPLATE_VALUES + 1]; /* tuple of the first n names */
 } EventTemplateObject;
-
-#endif /* STRETTO_BIND_TRACK_EVENT_EVENT_TEMPLATE_OBJECT_H_ */

@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include "bind/common/bytes_builder.h"
+#include "bind/common/types.h"
 #include "bind/track_event/flow_stream.h"
 #include "bind/track_event/process_track.h"
 #include "core/wire.h"
@@ -169,11 +170,8 @@ static PyType_Slot kSlots[] = {
 static PyType_Spec kSpec = {"stretto._native.Flow", sizeof(FlowObject), 0,
                             Py_TPFLAGS_DEFAULT, kSlots};
 
-int st_bind_add_flow(PyObject* module) {
-  st_flow_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!st_flow_type)
-    return -1;
-  if (PyModule_AddType(module, st_flow_type) < 0)
+ST_BIND_PART(flow) {
+  if (st_bind_keep_type(module, &kSpec, &st_flow_type) < 0)
     return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -3,8 +3,7 @@
  * Ids are unique across processes: a counter, mixed with the uuid of the
  * process's track.  An int is used as it is, for ids that come from elsewhere.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_FLOW_H_
-#define STRETTO_BIND_TRACK_EVENT_FLOW_H_
+#pragma once
 
 #include "bind/common/bytes_builder.h"
 
@@ -18,8 +17,3 @@ bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
 
 /* The id, if `flow` is exactly one Flow or int; else false. */
 bool single_flow(PyObject* flow, uint64_t* id);
-
-/* Adds the type and flow_id() to the module.  -1: an exception is set. */
-int st_bind_add_flow(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_FLOW_H_ */

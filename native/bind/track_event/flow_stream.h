@@ -3,8 +3,7 @@
  * Two processes that know the key compute the same ids without a message
  * between them.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_FLOW_STREAM_H_
-#define STRETTO_BIND_TRACK_EVENT_FLOW_STREAM_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ static inline uint64_t flow_mix(uint64_t x) { /* splitmix64's finalizer */
 static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
   return flow_mix(key + 0x9E3779B97F4A7C15u * index);
 }
-
-#endif /* STRETTO_BIND_TRACK_EVENT_FLOW_STREAM_H_ */

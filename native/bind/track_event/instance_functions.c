@@ -1,5 +1,10 @@
-#include "bind/track_event/instance_functions.h"
-
+/* Functions that start, stop and flush the slots of instances.h, and count what
+ * was written.
+ *
+ * The client (stretto.client.track_event) decides what a slot records, by the
+ * bits of the categories; these functions only start and stop slots.  All run
+ * with the GIL.
+ */
 #include "bind/common/arguments.h"
 #include "bind/data_path/arbiter.h"
 #include "bind/track_event/instances.h"
@@ -119,7 +124,7 @@ static PyMethodDef kFunctions[] = {
      "Forget all sessions: they belong to the parent."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_instance_functions(PyObject* module) {
+ST_BIND_PART(instance_functions) {
   thread_states_install_fork_handler();
   if (PyModule_AddIntConstant(module, "MAX_INSTANCES", MAX_INSTANCES) < 0)
     return -1;

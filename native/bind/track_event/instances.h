@@ -5,13 +5,12 @@
  * own.  A slot that is started anew has a new generation, so what belongs to an
  * earlier session of the slot is recognised.
  *
- * Life cycle: started and stopped by instance_functions.h; the slot keeps a
+ * Life cycle: started and stopped by instance_functions.c; the slot keeps a
  * reference to its Arbiter until the next start.
  *
  * Threads: written with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_INSTANCES_H_
-#define STRETTO_BIND_TRACK_EVENT_INSTANCES_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/arbiter.h"
@@ -38,5 +37,3 @@ static inline bool instance_runs_since(int slot, uint32_t generation) {
   return st_instances[slot].active &&
          (int32_t)(generation - st_instances[slot].generation) >= 0;
 }
-
-#endif /* STRETTO_BIND_TRACK_EVENT_INSTANCES_H_ */

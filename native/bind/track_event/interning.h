@@ -4,8 +4,7 @@
  * entry of InternedData.  Runs no Python code; used by the owning thread with
  * the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_INTERNING_H_
-#define STRETTO_BIND_TRACK_EVENT_INTERNING_H_
+#pragma once
 
 #include "bind/track_event/thread_state.h"
 
@@ -18,5 +17,3 @@ void identity_put(struct thread_state* t, struct st_identity_cache* c,
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
                        enum st_intern_kind kind,
                        struct st_identity_cache* cache, PyObject* string);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_INTERNING_H_ */

@@ -40,7 +40,7 @@ static PyMethodDef kFunctions[] = {
      "-X dev sets it."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_misuse(PyObject* module) {
+ST_BIND_PART(misuse) {
   int dev_mode = st_bind_dev_mode();
   if (dev_mode < 0)
     return -1;

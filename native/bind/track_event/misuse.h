@@ -6,8 +6,7 @@
  * is left out, and the event gets an annotation that names it.  Under
  * `python -X dev` the call raises, and the message says what to do.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_MISUSE_H_
-#define STRETTO_BIND_TRACK_EVENT_MISUSE_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
@@ -18,8 +17,3 @@ extern const char* const st_part_names[EVENT_PARTS];
 __attribute__((cold)) bool forgive(struct event_request* request,
                                    enum event_part part, PyObject* error,
                                    const char* format, ...);
-
-/* Adds raise_on_event_misuse() to the module.  -1: an exception is set. */
-int st_bind_add_misuse(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_MISUSE_H_ */

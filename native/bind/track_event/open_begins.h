@@ -3,8 +3,7 @@
  * An END is written only where its BEGIN was: without it, an END would close
  * the slice around it.  One table for the process; used with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_OPEN_BEGINS_H_
-#define STRETTO_BIND_TRACK_EVENT_OPEN_BEGINS_H_
+#pragma once
 
 #include "bind/common/python.h"
 
@@ -17,5 +16,3 @@ void open_begins_push(uint64_t uuid, uint32_t mask, uint32_t written);
 uint32_t open_begins_pop(uint64_t uuid, uint32_t mask);
 
 void open_begins_forget_ended_sessions(void);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_OPEN_BEGINS_H_ */

@@ -1,5 +1,6 @@
-#include "bind/track_event/own_tracks.h"
-
+/* thread_track() and process_track(): the tracks of the calling thread and of
+ * this process, as Track objects.
+ */
 #include "bind/track_event/process_track.h"
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track.h"
@@ -29,6 +30,6 @@ static PyMethodDef kFunctions[] = {
      "process_track()\n--\n\nThe track of this process."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_own_tracks(PyObject* module) {
+ST_BIND_PART(own_tracks) {
   return PyModule_AddFunctions(module, kFunctions);
 }

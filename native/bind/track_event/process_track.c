@@ -28,6 +28,6 @@ static PyMethodDef kFunctions[] = {
      "set_process(uuid, descriptor): the track of this process."},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_process_track(PyObject* module) {
+ST_BIND_PART(process_track) {
   return PyModule_AddFunctions(module, kFunctions);
 }

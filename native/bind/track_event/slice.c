@@ -368,7 +368,7 @@ static PyType_Spec kEmptySpec = {
     "stretto._native.EmptySlice", sizeof(PyObject), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots};
 
-int st_bind_add_slice(PyObject* module) {
+ST_BIND_PART(slice) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);

@@ -8,8 +8,7 @@
  * Life cycle: objects are reused through a free list, from tp_dealloc only.
  * Used with the GIL.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_SLICE_H_
-#define STRETTO_BIND_TRACK_EVENT_SLICE_H_
+#pragma once
 
 #include "bind/track_event/event_request.h"
 
@@ -25,8 +24,3 @@ bool slice_pass(PyObject* slice);
 
 /* Does nothing; shared by all disabled categories. */
 extern PyObject* st_empty_slice;
-
-/* Adds the types and EMPTY_SLICE to the module.  -1: an exception is set. */
-int st_bind_add_slice(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_SLICE_H_ */

@@ -103,6 +103,6 @@ static PyMethodDef kFunctions[] = {
      "set_hooks(describe_thread, current_track)"},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_task_track(PyObject* module) {
+ST_BIND_PART(task_track) {
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -8,8 +8,7 @@
  * The tracks of the last tasks are cached by the task's address; a weak
  * reference tells a new task at the same address from the old one.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_TASK_TRACK_H_
-#define STRETTO_BIND_TRACK_EVENT_TASK_TRACK_H_
+#pragma once
 
 #include "bind/track_event/thread_state.h"
 
@@ -22,8 +21,3 @@ static inline bool context_changed(const struct thread_state* t,
 /* Finds the task that runs now; runs Python.  Call it only after the context
  * has changed.  A pending exception stays. */
 void thread_state_refresh_task(struct thread_state* t);
-
-/* Adds set_hooks() and set_current_task() to the module.  -1: an exception is set. */
-int st_bind_add_task_track(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_TASK_TRACK_H_ */

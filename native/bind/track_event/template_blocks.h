@@ -3,8 +3,7 @@
  *
  *   block    category_iid, name_iid, debug_annotations of all constants
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_TEMPLATE_BLOCKS_H_
-#define STRETTO_BIND_TRACK_EVENT_TEMPLATE_BLOCKS_H_
+#pragma once
 
 #include "bind/track_event/event_template_object.h"
 #include "bind/track_event/thread_sequence.h"
@@ -12,5 +11,3 @@
 /* Encodes the block of a template whose names the sequence has interned. */
 void remember_template(struct thread_sequence* s,
                        const EventTemplateObject* template);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_TEMPLATE_BLOCKS_H_ */

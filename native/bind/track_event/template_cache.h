@@ -6,8 +6,7 @@
  * Life cycle: made with the first event of a template on the thread, owned by
  * its thread_sequence.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_
-#define STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_
+#pragma once
 
 #include "bind/track_event/event_template_object.h"
 
@@ -33,5 +32,3 @@ static inline struct template_entry* template_cache_entry(
 
 /* NULL is allowed. */
 void template_cache_free(struct template_cache* cache);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_TEMPLATE_CACHE_H_ */

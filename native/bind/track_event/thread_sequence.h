@@ -8,8 +8,7 @@
  * `close` returns the chunk and the ids, also without the GIL, on a thread that
  * ends; `free` needs the GIL and may run Python.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_THREAD_SEQUENCE_H_
-#define STRETTO_BIND_TRACK_EVENT_THREAD_SEQUENCE_H_
+#pragma once
 
 #include "bind/track_event/category_object.h"
 #include "core/identity_cache.h"
@@ -73,5 +72,3 @@ static inline uint32_t known_category(const struct thread_sequence* s,
                s->categories[index].epoch == s->core.epoch;
   return LIKELY(known) ? s->categories[index].iid : 0;
 }
-
-#endif /* STRETTO_BIND_TRACK_EVENT_THREAD_SEQUENCE_H_ */

@@ -13,8 +13,7 @@
  * No Python code runs while a packet is open.  Objects whose last reference may
  * go then are put aside (discard_later) and released after the event.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_THREAD_STATE_H_
-#define STRETTO_BIND_TRACK_EVENT_THREAD_STATE_H_
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,5 +99,3 @@ void thread_states_reap(void);
  * to the parent's memory. */
 void thread_states_after_fork(void);
 void thread_states_install_fork_handler(void);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_THREAD_STATE_H_ */

@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include "bind/common/text.h"
+#include "bind/common/types.h"
 #include "bind/track_event/process_track.h"
 #include "core/setters.h"
 
@@ -226,12 +227,9 @@ static PyMethodDef kFunctions[] = {
      "fixed_track(uuid, descriptor, parent=None)"},
     {NULL, NULL, 0, NULL}};
 
-int st_bind_add_track(PyObject* module) {
+ST_BIND_PART(track) {
   counter_tracks = PyDict_New();
-  st_track_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!counter_tracks || !st_track_type)
-    return -1;
-  if (PyModule_AddType(module, st_track_type) < 0)
+  if (!counter_tracks || st_bind_keep_type(module, &kSpec, &st_track_type) < 0)
     return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -12,8 +12,7 @@
  *
  * Source of the formulas: docs/formats/track_events.md, "Tracks".
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_TRACK_H_
-#define STRETTO_BIND_TRACK_EVENT_TRACK_H_
+#pragma once
 
 #include "bind/common/python.h"
 #include "core/track_event.h"
@@ -46,8 +45,3 @@ TrackObject* counter_track(PyObject* name, PyObject* parent);
  * task); it does not change with the process.  NULL: an exception is set. */
 PyObject* fixed_track_new(uint64_t uuid, const void* descriptor, size_t size,
                           PyObject* parent);
-
-/* Adds the type and fixed_track() to the module.  -1: an exception is set. */
-int st_bind_add_track(PyObject* module);
-
-#endif /* STRETTO_BIND_TRACK_EVENT_TRACK_H_ */

@@ -13,8 +13,7 @@
  *
  * A timestamp of 0 stands for now.
  */
-#ifndef STRETTO_BIND_TRACK_EVENT_TRACK_EVENT_API_H_
-#define STRETTO_BIND_TRACK_EVENT_TRACK_EVENT_API_H_
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -43,5 +42,3 @@ struct st_track_event_api {
   /* For an error that is to be dropped: st_drop_own_error. */
   void (*drop_own_error)(void);
 };
-
-#endif /* STRETTO_BIND_TRACK_EVENT_TRACK_EVENT_API_H_ */

@@ -1,5 +1,5 @@
-#include "bind/track_event/track_event_capsule.h"
-
+/* The capsule behind track_event_api.h: slices of calls for other extensions.
+ */
 #include "bind/common/handler_errors.h"
 #include "bind/common/own_work.h"
 #include "bind/track_event/call_blocks.h"
@@ -136,7 +136,7 @@ static const struct st_track_event_api kApi = {
     .drop_own_error = st_drop_own_error,
 };
 
-int st_bind_add_track_event_capsule(PyObject* module) {
+ST_BIND_PART(track_event_capsule) {
   PyObject* capsule = PyCapsule_New((void*)&kApi, ST_TRACK_EVENT_API, NULL);
   if (!capsule)
     return -1;
