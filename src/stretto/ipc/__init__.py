@@ -1,8 +1,8 @@
 """Perfetto's socket protocol: frames, services bound by name, requests and replies.
 
-It knows nothing of tracing: a service is a name and a list of methods. `serve` and `connect` are
-the two ends of a unix socket; docs/ipc.md shows them. The protocol machines (`client`, `host`) take
-bytes and descriptors and give frames; only `connection` and `listener` touch sockets.
+It is independent of tracing: a service is a name and a list of methods. `serve` and `connect` are
+the server and the client of a unix socket; docs/ipc.md shows them. The protocol machines (`client`,
+`host`) convert between bytes and frames; only `connection` and `listener` use sockets.
 
 The names below load their modules when they are first used.
 """

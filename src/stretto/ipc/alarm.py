@@ -1,7 +1,7 @@
-"""A timer that calls a function on its own thread, which exists only while the timer is set.
+"""A timer that calls a function on its own thread, which runs only while the timer is set.
 
     set(ms)     call in `ms` milliseconds; a second call replaces the time
-    on_time()   returns the ms until the next call, or None: the thread ends
+    on_time()   returns the ms until the next call, or None to end the thread
 
 The thread is native, and sleeps without holding the GIL.
 """
@@ -24,7 +24,7 @@ class Alarm:
     """A timer with a thread.
 
     Args:
-        on_time: Must not raise; may call every method here.
+        on_time: Called when the time is up. It must not raise; it may call every method here.
     """
 
     __slots__ = ("_fd", "_is_set", "_lock", "_on_time", "_own_ident", "_suspended", "_thread")
@@ -38,7 +38,7 @@ class Alarm:
         self._lock = allocate_lock()  # never held while joining the thread
 
     def set(self, ms: float) -> None:
-        """Call in `ms` milliseconds."""
+        """Call `on_time` in `ms` milliseconds."""
         if get_ident() == self._own_ident:
             self._arm(ms)
             return
@@ -81,7 +81,7 @@ class Alarm:
             pass  # never set, or closed by the program
 
     def _open(self) -> None:
-        self._thread = None  # before its descriptor numbers are reused
+        self._thread = None  # destroyed before its descriptor numbers can be reused
         self._fd = _native.timer_fd()
         self._thread = _native.IpcThread(self._fd, None, self._ring)
 

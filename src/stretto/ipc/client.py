@@ -1,18 +1,18 @@
-"""The client's half of the conversation: binds services, sends requests, dispatches replies.
+"""The client's protocol machine: binds services, sends requests, dispatches replies.
 
     proxy.invoke("Sync", SyncRequest(), on_reply) --> frame out
     frame in --> Client --> on_reply(reply, has_more) | on_reply(None, False)
 
-A reply of None means rejected: by the host, because the host is too old to know
-the method, or because the connection is gone. Requests may be sent from any
-thread; replies are delivered on the thread that calls `receive`.
+The reply None means that the request was rejected: by the host, because the host doesn't support
+the method, or because the connection has ended. Requests may be sent from any thread; replies are
+delivered on the thread that calls `receive`.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
 
 from __future__ import annotations
 
-# `threading` costs a traced program a millisecond that the lock itself doesn't.
+# Importing `threading` would take a millisecond.
 from _thread import RLock
 
 from stretto.base import rpc_hooks
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     OnBound = Callable[["ServiceProxy | None"], object]
 
 MAX_ARGS_BYTES = MAX_PAYLOAD_BYTES - 48
-"""Largest encoded argument of a request; the frame around it takes the rest."""
+"""Maximum size of the encoded argument of a request, so that the frame around it fits."""
 
 
 class ServiceProxy:
@@ -55,7 +55,7 @@ class ServiceProxy:
         self.service_id = service_id
 
     def method_id(self, name: str) -> int:
-        """The host's id of a method; 0 if the host doesn't know it."""
+        """Return the host's id of a method; 0 if the host doesn't support it."""
         return self._methods.get(name, 0)
 
     def invoke(
@@ -66,12 +66,12 @@ class ServiceProxy:
         Args:
             name: One of the descriptor's methods.
             request: Its argument.
-            on_reply: Called with each reply and whether more follow, or with None
-                when it is rejected. Without it the host sends no reply at all.
-            fd: A descriptor to send with the request, which stays the caller's; -1: none.
+            on_reply: Called with each reply and whether more follow, or with None if the request is
+                rejected. If it is None, the host sends no reply.
+            fd: A descriptor to send with the request, owned by the caller; -1 for none.
 
         Returns:
-            False: it was not sent (and `on_reply` has been called with None).
+            False if the request was not sent; then `on_reply` has been called with None.
 
         Raises:
             LocalProtocolError: The request is too large for a frame.
@@ -99,7 +99,7 @@ class Client:
     """The state of one connection to a host.
 
     Args:
-        outbox: Takes the frames to the host.
+        outbox: Sends frames to the host.
         end: The socket, from which flows may derive the connection's key.
     """
 
@@ -108,23 +108,23 @@ class Client:
     def __init__(self, outbox: Outbox, end: End | None = None) -> None:
         self._outbox = outbox
         self.channel = RpcChannel(end, is_server=False, numbered=True)
-        # A reply may arrive on another thread before `invoke` knows its id. Reentrant: a
-        # signal handler may send while its thread does.
+        # A reply may arrive on another thread before `invoke` has stored the request. The lock is
+        # reentrant: a signal handler may send while the interrupted code holds the lock.
         self._lock = RLock()
         self._bindings: dict[int, tuple[ServiceDescriptor, OnBound]] = {}
         self._requests: dict[int, _Request] = {}
         self._parked_fd = ParkedFd()
 
     def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound, *, flow_key: int = 0) -> None:
-        """Ask for a service by name.
+        """Request a service by name.
 
         Args:
             descriptor: The service and its methods.
-            on_bound: Called with a proxy, or with None if the host has no such
-                service or has gone.
-            flow_key: If not 0, names the connection for flow ids, and is sent along: for
-                connections whose name the kernel doesn't tell both ends (11 bytes, which
-                hosts that don't know them read over).
+            on_bound: Called with a proxy; with None if the host has no such service or has
+                disconnected.
+            flow_key: Key of the connection for flow ids, sent with the request; 0 for none. It is
+                for connections for which the kernel doesn't report a key to both peers. Hosts
+                without support for it skip these 11 bytes.
         """
         if flow_key:
             self.channel.key = flow_key
@@ -148,7 +148,7 @@ class Client:
         on_reply: OnReply | None,
         fd: int = -1,
     ) -> bool:
-        """See `ServiceProxy.invoke`."""
+        """Send a request; see `ServiceProxy.invoke`."""
         method_id = proxy.method_id(name)
         request_id = 0
         if method_id:
@@ -177,17 +177,17 @@ class Client:
                 )  # fmt: skip
                 if span is not None:
                     with span:
-                        pass  # the span of a request that is only sent
+                        pass  # a request without a reply ends its span at once
         if not request_id and on_reply is not None:
             on_reply(None, False)
         return request_id != 0
 
     def park_fd(self, fd: int) -> None:
-        """Keep a descriptor that arrived (-1: none)."""
+        """Keep a received descriptor (-1 for none) until `take_fd`."""
         self._parked_fd.park(fd)
 
     def take_fd(self) -> int:
-        """Return the last descriptor that arrived, owned by the caller from now on; -1: none."""
+        """Return the last received descriptor, which the caller then owns; -1 for none."""
         return self._parked_fd.take()
 
     def receive(self, payload: bytes) -> None:

@@ -1,14 +1,14 @@
-"""Drives one protocol machine over one socket on a task runner.
+"""Connects a protocol machine to a socket, on a task runner.
 
 Rules
-- Nothing blocks: what the socket doesn't take waits in the outbox, which is
-  bounded; a peer that makes it overflow is disconnected.
-- A frame whose handling fails (a bug) delays none of those behind it: they are handled first,
-  and the exception leaves the task runner from a task of its own.
-- A turn is limited (`BYTES_PER_TURN`): a peer that has sent much waits for the others' turns
-  (`Turns`), and nothing more is received from it meanwhile.
-- A callback of the machine may call every method here, `close` too. The machine is closed
-  exactly once, and afterwards nothing is sent.
+- No call blocks: data that the socket doesn't accept is queued in the outbox, which is bounded. A
+  peer that doesn't read until the outbox overflows is disconnected.
+- If handling a frame raises an unexpected exception (a bug), the following frames are handled
+  first, and the exception is raised later by a task of its own.
+- The work per turn is limited (`BYTES_PER_TURN`): the remaining frames of a peer are handled after
+  turns of other connections (`Turns`), and no more data is received from it meanwhile.
+- The machine's callbacks may call every method here, including `close`. The machine is closed
+  exactly once, and nothing is sent afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
     class SocketOutbox(Outbox, Protocol):
-        """An outbox on a socket: `_native.SendQueue`."""
+        """An outbox for a socket: `_native.SendQueue`."""
 
         def drain(self) -> None: ...
         @property
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 
 BYTES_PER_TURN = 16384
-"""A connection handles about so many bytes of frames; then the others get their turns."""
+"""A connection handles about this number of bytes per turn."""
 BYTES_OF_A_FRAME = 1024
-"""A frame that the fast path leaves counts at least as so many: it costs tens of microseconds."""
+"""Bytes added for each frame outside of the fast path, which takes tens of microseconds."""
 
 
 def _nothing(_reason: str = "") -> None:
@@ -56,17 +56,17 @@ def _nothing(_reason: str = "") -> None:
 
 
 class Connection:
-    """One connected socket. Itself the outbox of its machine.
+    """One connected socket; also the outbox of its protocol machine.
 
     Args:
         end: The socket; owned by this object from now on.
         runner: The task runner of the connection.
-        queue: The outgoing queue on the same socket.
+        queue: The outgoing queue of the same socket.
         on_closed: Called once, when either side has ended the connection.
-        on_cut_off: Called with the reason before a peer is disconnected because it breaks the
+        on_cut_off: Called with the reason before a peer is disconnected because it violates the
             protocol, or doesn't read.
-        turns: Shared with the connections that this one takes turns with.
-        urgent: This connection is served before those that are not urgent.
+        turns: The queue of turns, shared with other connections.
+        urgent: Whether this connection is served before those that are not urgent.
     """
 
     __slots__ = (
@@ -110,11 +110,11 @@ class Connection:
         """Begin to receive.
 
         Args:
-            machine: Gets each frame's payload.
-            fast_path: Gets received bytes before they are cut into frames; the number of bytes
-                after which it stops; and a function that it calls with the size of the whole
-                frames that it has handled, before anything that follows from them can fail.
-            on_drained: Called when the peer has read some of what waited for it.
+            machine: Receives the payload of each frame.
+            fast_path: Called with received bytes before they are split into frames, with the number
+                of bytes after which it has to stop, and with a function. It calls the function with
+                the size of the frames that it has handled, before the next step that can fail.
+            on_drained: Called when the peer has read queued data.
         """
         self._machine = machine
         self._fast_path = fast_path
@@ -122,27 +122,27 @@ class Connection:
         self._watch()
 
     def fileno(self) -> int:
-        """The socket's descriptor, -1 after the end."""
+        """Return the socket's descriptor; -1 after the connection has ended."""
         return -1 if self._end is None else self._end.fileno()
 
     @property
     def closed(self) -> bool:
-        """The connection has ended."""
+        """Whether the connection has ended."""
         return self._end is None
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes that wait for the peer to read."""
+        """Number of queued bytes that the peer has not read."""
         return 0 if self._end is None else self._queue.pending
 
     def close(self) -> None:
-        """Hang up. Harmless if it has ended."""
+        """Close the connection. No effect if it has ended."""
         if self._end is None:
             return
         end, self._end = self._end, None
         self._runner.unwatch(end.fileno())
         end.close()
-        # Its memory, and whom it served, go with it: the collector may come by much later.
+        # Free its memory and references now: the garbage collector may run much later.
         self._reader.close()
         machine, on_closed = self._machine, self._on_closed
         self._machine = self._fast_path = self._on_drained = None
@@ -152,25 +152,25 @@ class Connection:
         on_closed()
 
     def abandon(self) -> None:
-        """In the child of a fork: close our copy of the socket, and touch nothing else."""
+        """In the child of a fork: close this process's copy of the socket."""
         if self._end is not None:
             self._end.close()
             self._end = None
 
     def close_soon(self) -> None:
-        """Hang up when the caller's caller is done: it may be looping over connections."""
+        """Close the connection in a task, because a caller may be iterating over connections."""
         self._runner.post(self.close)
 
     def give_up(self) -> None:
-        """Hang up soon: the outbox takes no more.
+        """Close the connection soon, because the outbox refused a frame.
 
-        If the peer has ended, what it sent before is handled first.
+        If the peer has closed it already, the data that it sent before is handled first.
         """
         if self._end is None:
             return
         if not self._queue.broken:
-            tell, self._on_cut_off = self._on_cut_off, _nothing
-            tell("it doesn't read what it is sent")
+            on_cut_off, self._on_cut_off = self._on_cut_off, _nothing
+            on_cut_off("it doesn't read what it is sent")
             self.close_soon()
         elif not self._closes_at_end:
             self._closes_at_end = True
@@ -185,7 +185,7 @@ class Connection:
     # --- outbox
 
     def push(self, frame: bytes, fd: int = -1) -> bool:
-        """Send a frame; False: refused."""
+        """Send a frame; return False if it was refused."""
         if self._end is None:
             return False
         accepted = self._queue.push(frame, fd)
@@ -195,7 +195,7 @@ class Connection:
     def invoke(
         self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
     ) -> int:
-        """Send a request; its id, 0 if it was refused."""
+        """Send a request; return its id, 0 if it was refused."""
         if self._end is None:
             return 0
         request_id = self._queue.invoke(service_id, method_id, args, drop_reply, fd)
@@ -203,7 +203,7 @@ class Connection:
         return request_id
 
     def next_request_id(self) -> int:
-        """A fresh request id."""
+        """Return an unused request id."""
         return self._queue.next_request_id()
 
     # --- socket
@@ -230,7 +230,7 @@ class Connection:
         self._take_turn(self._receive)
 
     def _go_on(self) -> None:
-        """The turn after one that left frames."""
+        """Handle frames that are left from the previous turn."""
         self._take_turn(self._dispatch)
 
     def _take_turn(self, handle: Callable[[], bool]) -> None:
@@ -250,7 +250,7 @@ class Connection:
             self._watch()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; True: whole frames are left."""
+        """Receive once and dispatch; return whether complete frames are left."""
         if self._end is None or self._machine is None:
             return False
         space = self._reader.space()
@@ -268,7 +268,7 @@ class Connection:
         return self._dispatch()
 
     def _dispatch(self) -> bool:
-        """Handle what a turn allows; True: whole frames are left."""
+        """Handle frames up to the limit of a turn; return whether complete frames are left."""
         left = BYTES_PER_TURN
         while self._end is not None:
             if self._fast_path is not None:

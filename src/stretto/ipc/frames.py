@@ -1,12 +1,11 @@
-"""Frames: how messages are cut out of a stream of bytes.
+"""Frames: splits a stream of bytes into messages.
 
     +----------------+---------------------+----------------+----
     | u32 LE: length | IPCFrame (protobuf) | u32 LE: length | ...
     +----------------+---------------------+----------------+----
 
-The length doesn't count itself. Header and payload together have at most
-128 KiB; an announced length above that ends the connection, an empty payload is
-skipped, and a payload that is no IPCFrame is dropped.
+The length excludes itself. Header and payload together have at most 128 KiB. A larger length ends
+the connection, an empty payload is skipped, and a payload that is not an IPCFrame is dropped.
 
 Source: docs/formats/ipc.md, "Frames".
 """
@@ -21,7 +20,7 @@ from stretto.protos.ipc import IPCFrame
 from stretto.protozero.wire import bytes_field, varint_field
 
 MAX_FRAME_BYTES = 131072
-"""Of a frame, with its header."""
+"""Maximum size of a frame with its header."""
 
 _REQUEST_ID = IPCFrame.LAYOUT.field("request_id").number
 _REPLY = IPCFrame.LAYOUT.field("msg_invoke_method_reply").number
@@ -35,10 +34,10 @@ MAX_PAYLOAD_BYTES = MAX_FRAME_BYTES - HEADER_BYTES
 
 
 def encode_frame(frame: IPCFrame) -> bytes:
-    """The frame as it goes over the wire.
+    """Encode a frame with its header.
 
     Raises:
-        LocalProtocolError: It's too large; the peer would hang up.
+        LocalProtocolError: The frame is too large; the peer would disconnect.
     """
     return _framed(frame.encode())
 
@@ -54,16 +53,16 @@ def _framed(payload: bytes) -> bytes:
 def encode_reply(
     request_id: int, reply: bytes, *, success: bool = True, has_more: bool = False
 ) -> bytes:
-    """The same as `encode_frame` for an InvokeMethodReply: a service sends very many.
+    """Encode a frame with an InvokeMethodReply: faster than `encode_frame`.
 
     Args:
-        request_id: Of the request that it answers.
+        request_id: Id of the request.
         reply: The encoded reply_proto.
-        success: Whether the request was carried out.
+        success: Whether the request succeeded.
         has_more: Whether further replies follow.
 
     Raises:
-        LocalProtocolError: It's too large; the peer would hang up.
+        LocalProtocolError: The frame is too large; the peer would disconnect.
     """
     body = varint_field(_SUCCESS, success)
     if success:
@@ -72,7 +71,7 @@ def encode_reply(
 
 
 def decode_payload(payload: bytes) -> IPCFrame | None:
-    """The message in a payload, None if it is none."""
+    """Decode the IPCFrame in a payload; None if it is malformed."""
     try:
         return IPCFrame.decode(payload)
     except DecodeError:
@@ -80,28 +79,28 @@ def decode_payload(payload: bytes) -> IPCFrame | None:
 
 
 class FrameReader:
-    """Collects received bytes until they are whole frames.
+    """A receive buffer that splits the received bytes into frames.
 
-    Life cycle, again and again: receive into `space()`, tell `received(n)`, then
-    take `next_payload()` until it is None. Between frames `pending()` shows the
-    bytes not taken yet, of which a fast path may `consume` whole frames itself. `close` at the end.
+    Usage, repeatedly: receive into `space()`, call `received(n)`, then call `next_payload()` until
+    it returns None. Between frames, a fast path may read `pending()` and `consume` complete frames
+    itself. Finally call `close`.
     """
 
     __slots__ = ("_end", "_start", "_view")
 
     def __init__(self) -> None:
-        # Pages of its own: what no frame ever filled takes no memory.
+        # A mapping of its own: pages that no frame has filled take no memory.
         self._view = memoryview(mmap(-1, MAX_FRAME_BYTES, MAP_PRIVATE | MAP_ANONYMOUS))
         self._start = 0
         self._end = 0
 
     def close(self) -> None:
-        """Give the memory back. What was received is gone, and nothing more may be."""
+        """Free the buffer with its data; nothing may be received afterwards."""
         self._view = memoryview(b"")
         self._start = self._end = 0
 
     def space(self) -> memoryview:
-        """Where the next bytes go; never empty once the whole frames are taken."""
+        """Return the free part of the buffer; not empty if all complete frames were read."""
         if self._start > 0:
             rest = self._end - self._start
             self._view[:rest] = self._view[self._start : self._end]
@@ -109,25 +108,25 @@ class FrameReader:
         return self._view[self._end :]
 
     def received(self, size: int) -> None:
-        """`size` bytes were put into `space()`."""
+        """Add `size` bytes that were written into `space()`."""
         self._end += size
 
     def pending(self) -> memoryview:
-        """The bytes not taken yet; valid until the next call of `space`."""
+        """Return the unread bytes; valid until the next call of `space`."""
         return self._view[self._start : self._end]
 
     def consume(self, size: int) -> None:
-        """Take `size` bytes of `pending()`: whole frames."""
+        """Skip `size` bytes of `pending()`, which must be complete frames."""
         self._start += size
 
     @property
     def pending_size(self) -> int:
-        """How many bytes `pending` shows."""
+        """Number of unread bytes."""
         return self._end - self._start
 
     @property
     def has_frame(self) -> bool:
-        """`next_payload` gives something now, or raises."""
+        """Whether `next_payload` would return a payload or raise."""
         if self._end - self._start < HEADER_BYTES:
             return False
         length: int = _HEADER.unpack_from(self._view, self._start)[0]
@@ -135,10 +134,10 @@ class FrameReader:
         return whole or length > MAX_PAYLOAD_BYTES
 
     def next_payload(self) -> bytes | None:
-        """The next frame's payload; None until it is complete.
+        """Return the payload of the next frame; None if it is incomplete.
 
         Raises:
-            RemoteProtocolError: A frame is announced that is too large.
+            RemoteProtocolError: The announced frame is too large.
         """
         while self._end - self._start >= HEADER_BYTES:
             (length,) = _HEADER.unpack_from(self._view, self._start)

@@ -1,12 +1,12 @@
-"""The host's half of the conversation, for one client: answers binds, dispatches requests.
+"""The host's protocol machine for one client: answers binds, dispatches requests.
 
     frame in --> HostConnection --> handler(request, deferred)
     frame out <-- deferred.resolve(reply) | deferred.reject()
 
-A handler may reply later, or several times (a stream); its last reply must be sent exactly
-once. A malformed request has no effect; it is answered with an error if it wants a reply, and
-reported once per method and connection. An unexpected exception of a handler is a bug: its
-request is rejected, and the exception is raised to the caller of `receive`.
+A handler may reply later, or several times (a stream); it must send exactly one last reply. A
+malformed request is rejected and otherwise ignored; it is reported once per method and
+connection. An unexpected exception of a handler is a bug: its request is rejected, and `receive`
+raises the exception to its caller.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
@@ -68,9 +68,9 @@ class Deferred:
         """Send a reply.
 
         Args:
-            reply: Dropped if the client expects none.
+            reply: The reply; dropped if the client doesn't expect one.
             has_more: Whether further replies follow.
-            fd: A descriptor to send with it, which stays the caller's.
+            fd: A descriptor to send with the reply, owned by the caller.
         """
         self._send(reply.encode(), fd, has_more=has_more)
         if not has_more:
@@ -100,7 +100,7 @@ class Deferred:
 
 
 class HostedService:
-    """A service as one client sees it.
+    """A service for one client.
 
     Args:
         descriptor: Its methods and their ids.
@@ -119,9 +119,9 @@ class HostConnection:
 
     Args:
         services: The services of the socket; their ids count from 1 in this order.
-        outbox: Takes the frames to the client.
+        outbox: Sends frames to the client.
         on_refused: Called when the outbox refuses a frame; the connection should end.
-        on_identity: Gets the identity that a client sends (SetPeerIdentity).
+        on_identity: Called with the identity that the client sends (SetPeerIdentity).
         end: The socket, from which flows may derive the connection's key.
         on_malformed: Called with the reason, for the first request of each method that is
             rejected because it can't be decoded or breaks the protocol.
@@ -152,11 +152,11 @@ class HostConnection:
         self._reported: set[str] = set()
 
     def park_fd(self, fd: int) -> None:
-        """A descriptor arrived (-1: none)."""
+        """Keep a received descriptor (-1 for none) until `take_fd`."""
         self._parked_fd.park(fd)
 
     def take_fd(self) -> int:
-        """The last descriptor that arrived, the caller's from now on; -1: none."""
+        """Return the last received descriptor, which the caller then owns; -1 for none."""
         return self._parked_fd.take()
 
     def receive(self, payload: bytes) -> None:
@@ -178,18 +178,18 @@ class HostConnection:
             self.send(IPCFrame(request_id=frame.request_id, msg_request_error=error))
 
     def close(self) -> None:
-        """The client has gone; its services are let go."""
+        """Release the services, because the client has disconnected."""
         self._parked_fd.close()
         self._services = ()
 
     def send(self, frame: IPCFrame, fd: int = -1) -> bool:
-        """Send a frame, or end the connection if that can't be (False)."""
+        """Send a frame; if it is refused, call `on_refused` and return False."""
         return self._push(lambda: encode_frame(frame), fd)
 
     def reply(
         self, request_id: int, reply: bytes, fd: int, *, success: bool, has_more: bool
     ) -> bool:
-        """Send the encoded reply to a request; as `send` does."""
+        """Send an encoded reply; like `send`."""
         return self._push(
             lambda: encode_reply(request_id, reply, success=success, has_more=has_more), fd
         )
@@ -198,7 +198,7 @@ class HostConnection:
         try:
             accepted = self._outbox.push(encode(), fd)
         except LocalProtocolError:
-            # Too large. The client waits for it in vain: it learns by our hanging up.
+            # Too large to send: the client waits for it, so the connection is closed.
             accepted = False
         if not accepted:
             self._on_refused()
@@ -247,14 +247,14 @@ class HostConnection:
         except (DecodeError, RemoteProtocolError) as error:
             deferred.reject()
             self._report(method.name, str(error))
-        except StrettoError:  # refused by the service
+        except StrettoError:  # the service refuses the request
             deferred.reject()
         except Exception:
             deferred.reject()
             raise
 
     def _report(self, what: str, reason: str) -> None:
-        """Report why a request was rejected, once: a peer may repeat it endlessly."""
+        """Report why a request was rejected, once per method: a peer may repeat it endlessly."""
         if what not in self._reported:
             self._reported.add(what)
             self._on_malformed(f"{what}: {reason}")

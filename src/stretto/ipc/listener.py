@@ -1,4 +1,4 @@
-"""Accepts connections on a listening socket, for as long as descriptors last."""
+"""Accepts connections on a listening socket; pauses while no descriptor is free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
 
 ACCEPTS_PER_TURN = 8
-"""Then others get their turn."""
+"""Maximum number of connections accepted per task."""
 RETRY_MS = 100
 """Pause of a listener when the process has no descriptor left."""
 
@@ -27,10 +27,10 @@ class Listener:
     """Accepts connections and passes them to a callback.
 
     Args:
-        socket: Owned by this object from now on.
+        socket: The listening socket; owned by this object from now on.
         runner: The task runner of the listener.
-        on_connection: Gets each connected socket, and owns it.
-        on_error: Called when accepting fails; again only after a success.
+        on_connection: Called with each connected socket, which it then owns.
+        on_error: Called when accepting fails; called again only after a success.
     """
 
     __slots__ = ("_failing", "_on_connection", "_on_error", "_runner", "_socket")
@@ -75,7 +75,7 @@ class Listener:
             self._on_connection(end)
 
     def _rest(self, socket: StreamListener, error: TransportError) -> None:
-        """Pause: the connection stays in the backlog, and its descriptor readable."""
+        """Pause; the connection stays in the backlog and the socket readable."""
         self._runner.unwatch(socket.fileno())
         self._runner.post_delayed(self._watch, RETRY_MS)
         if not self._failing:

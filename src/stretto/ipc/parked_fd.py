@@ -1,6 +1,6 @@
-"""Keeps the last descriptor that arrived on a connection until a handler takes it.
+"""Keeps the last received descriptor of a connection until a handler takes it.
 
-As in Perfetto only the last one is kept: an unexpected descriptor is closed when the next one
+As in Perfetto, only the last one is kept: an unexpected descriptor is closed when the next one
 arrives.
 """
 
@@ -18,13 +18,13 @@ class ParkedFd:
         self._parked: OwnFd | None = None
 
     def park(self, fd: int) -> None:
-        """Own `fd`, and close an earlier one. -1: no descriptor arrived, nothing changes."""
+        """Store `fd`, and close a previous one. No effect for -1."""
         if fd >= 0:
             self.close()
             self._parked = OwnFd(fd)
 
     def take(self) -> int:
-        """The descriptor, the caller's from now on; -1 if there is none."""
+        """Return the descriptor, which the caller then owns; -1 if there is none."""
         parked, self._parked = self._parked, None
         return parked.fd if parked is not None and parked.is_ours else -1
 

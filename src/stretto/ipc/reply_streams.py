@@ -1,14 +1,14 @@
-"""Replies in many parts, sent as fast as the client reads.
+"""Sends replies of many parts, as fast as the client reads.
 
     handler --add--> | stream | stream | --one part--> outgoing queue --> socket
                          ^                                  |
-                         +------ while little waits --------+
+                         +------ if the queue is short -----+
 
 Rules
-- Streams are sent one after the other, each part in its own task, so that other connections
-  get their turns.
-- A part is made when the queue has room. A client that doesn't read keeps its connection, and
-  uses the memory of one queue.
+- Streams are sent one after the other. Each part is sent by its own task, so that other
+  connections are served in between.
+- A part is created when the queue has room. A client that doesn't read stays connected, and takes
+  the memory of one queue.
 - An empty reply, without `has_more`, ends a stream.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from stretto.ipc.service import Message
 
 MAX_QUEUED_BYTES = 256 << 10
-"""No further part is made while more bytes are queued for the client."""
+"""No further part is created while more bytes than this are queued for the client."""
 
 MAX_STREAMS = 16
-"""Largest number of unfinished streams of a connection."""
+"""Maximum number of unfinished streams of a connection."""
 
 
 class ReplyStreams:
@@ -40,7 +40,7 @@ class ReplyStreams:
 
     Args:
         runner: The task runner of the connection.
-        connection: To the client; `resume` is its `on_drained`.
+        connection: The connection to the client, which calls `resume` as `on_drained`.
     """
 
     __slots__ = ("_connection", "_posted", "_runner", "_streams")
@@ -52,7 +52,7 @@ class ReplyStreams:
         self._posted = False
 
     def add(self, parts: Iterator[Message], deferred: Deferred) -> None:
-        """Reply with each of `parts`; reject if there are too many streams already."""
+        """Send each of `parts` as a reply; reject the request if there are too many streams."""
         if len(self._streams) >= MAX_STREAMS:
             deferred.reject()
         elif deferred.pending:
@@ -60,7 +60,7 @@ class ReplyStreams:
             self.resume()
 
     def resume(self) -> None:
-        """Continue if there is a part to send and room for it."""
+        """Continue if there is a part to send and the queue has room for it."""
         has_room = self._connection.pending_bytes <= MAX_QUEUED_BYTES
         if self._streams and has_room and not self._posted:
             self._posted = True

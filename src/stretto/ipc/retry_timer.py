@@ -2,11 +2,11 @@
 
     start()      attempts now; then after 100 ms, 200 ms, 400 ms ... 2 s, 2 s ...
     success      the thread ends
-    start()      continues with the pause where it was
+    start()      continues with the current pause
     reset()      the next pause is 100 ms again
 
-The thread is native, and sleeps without holding the GIL. Call `reset` only when the success
-has lasted: after a connection that is closed at once it would retry without a pause.
+The thread is native, and sleeps without holding the GIL. Call `reset` only after the success has
+lasted: otherwise a connection that is closed immediately would be retried without a pause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RetryTimer:
     """Calls `attempt` until it returns True.
 
     Args:
-        attempt: Must be quick, and must not raise.
+        attempt: Must return quickly, and must not raise.
     """
 
     __slots__ = ("_attempt", "_fd", "_lock", "_pause_ms", "_suspended", "_thread", "_wanted")
@@ -42,7 +42,7 @@ class RetryTimer:
         self._open()
 
     def start(self) -> None:
-        """Start the attempts, unless they run already. Must not be called by the attempt."""
+        """Start the attempts, unless they are running. Must not be called by the attempt."""
         with self._lock:
             if not self._wanted and self._fd >= 0:
                 self._wanted = True
@@ -50,7 +50,7 @@ class RetryTimer:
                 self._run()
 
     def reset(self) -> None:
-        """Set the next pause to the first one."""
+        """Reset the next pause to the first one."""
         self._pause_ms = FIRST_MS
 
     def suspend(self) -> None:
@@ -67,7 +67,7 @@ class RetryTimer:
                 self._run()
 
     def close(self) -> None:
-        """End the attempts."""
+        """Stop the attempts and free the timer."""
         self.suspend()
         self.abandon()
 
@@ -85,18 +85,18 @@ class RetryTimer:
 
     def _run(self) -> None:
         if not self._suspended:
-            self._thread.stop()  # joins a thread that has ended
+            self._thread.stop()  # joins the thread if it has ended
             self._thread.start()
 
     def _set(self) -> bool:
-        """Set the timer; False if a new one was made, which the thread doesn't watch yet."""
+        """Set the timer; return False if it was recreated and the thread doesn't watch it yet."""
         pause_ms = self._pause_ms
         self._pause_ms = min(max(FIRST_MS, 2 * pause_ms), LONGEST_MS)
         try:
             _native.set_timer_fd(self._fd, pause_ms)
         except OSError:
-            # The program has closed all descriptors. The old thread must not close numbers
-            # that the new timer reuses.
+            # The program has closed all descriptors. Destroy the old thread first: later it would
+            # close descriptor numbers that the new timer reuses.
             del self._thread
             self._open()
             _native.set_timer_fd(self._fd, pause_ms)
@@ -104,7 +104,7 @@ class RetryTimer:
         return True
 
     def _on_time(self) -> bool:
-        # Set before the attempt: its connection may break at once and call `start`.
+        # Cleared before the attempt: its connection may break at once and call `start`.
         self._wanted = False
         if self._attempt():
             return False

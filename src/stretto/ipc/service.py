@@ -1,4 +1,4 @@
-"""Descriptors of services: a name, and methods in the order of their ids."""
+"""Descriptions of services: a name, and methods in the order of their ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     class Message(Protocol):
-        """A protobuf message, or anything that is encoded like one."""
+        """A protobuf message, or another object with the same methods."""
 
         @classmethod
         def decode(cls, data: bytes, /) -> Self: ...
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
         """A queue of outgoing frames: `_native.SendQueue`, or one in memory."""
 
         def push(self, frame: bytes, fd: int = -1) -> bool:
-            """Send a frame; False: refused whole, the connection is full or broken."""
+            """Send a frame; return False if the queue is full or broken: then nothing is sent."""
 
         def invoke(
             self, service_id: int, method_id: int, args: bytes, drop_reply: bool, fd: int = -1
         ) -> int:
-            """Send an InvokeMethod frame; its request id, 0 if it was refused."""
+            """Send an InvokeMethod frame; return its request id, 0 if it was refused."""
 
         def next_request_id(self) -> int:
-            """A fresh id, for a frame that the caller builds."""
+            """Return an unused request id, for a frame that the caller builds."""
 
 
 class Raw:
-    """A message that its handler decodes itself."""
+    """An encoded message, which its handler decodes itself."""
 
     __slots__ = ("data",)
 
@@ -84,16 +84,16 @@ class ServiceDescriptor:
         }
 
     def method_id(self, name: str) -> int:
-        """The id of a method, which counts from 1."""
+        """Return the id of a method, which is counted from 1."""
         return self.methods.index(self.by_name[name]) + 1
 
 
 def _describer(method: Method) -> Callable[[int, bytes, int], object]:
-    """`RpcMethod.describe` of a method."""
+    """Return the `RpcMethod.describe` function of a method."""
 
     def describe(kind: int, data: bytes, handles: int) -> object:
-        del handles  # not in the bytes
-        # Imported here: rarely needed, and not in a program that is only traced.
+        del handles  # the descriptors are not part of the message
+        # Imported here, because most traced programs don't need it.
         from stretto.protozero.excerpts import excerpt_of
         from stretto.protozero.message import Message
 

@@ -1,8 +1,8 @@
-"""Turns of the connections that have received more than they may handle at once.
+"""Shares a task runner between connections that have received a lot of data.
 
-A connection handles a limited number of bytes and frames each time. What it leaves waits here. One
-waiting turn runs per round of the task runner: every descriptor that is ready, and every other
-task, comes before the next turn.
+A connection handles a limited number of bytes and frames at a time. The rest is handled in a later
+turn, which is queued here. One queued turn runs per round of the task runner, after the callbacks
+of all ready descriptors and all other tasks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Turns:
         self._posted = False
 
     def add(self, turn: Turn) -> None:
-        """Run `turn` after those that wait already."""
+        """Run `turn` after the turns that are queued already."""
         self._waiting.append(turn)
         self._post_next()
 
@@ -45,6 +45,6 @@ class Turns:
     def _run_one(self) -> None:
         turn = self._waiting.popleft()
         self._posted = False
-        # The next one is posted first: an exception of this turn must not stop the queue.
+        # The next turn is posted first: an exception of this one must not stop the queue.
         self._post_next()
         turn()

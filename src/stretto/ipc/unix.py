@@ -1,10 +1,10 @@
-"""Services on a unix socket, in one call at each end.
+"""Services on a unix socket, with one call for the server and one for the client.
 
     server = serve("shop.sock", [HostedService(SHOP, handlers)], runner)
     client = connect("shop.sock", runner); client.bind(SHOP, on_bound)
 
-They put `UnixListener`, `Listener`, `Connection`, `HostConnection` and `Client` together. A program
-that needs the credentials of a peer, descriptors or other sockets uses these classes itself.
+They combine `UnixListener`, `Listener`, `Connection`, `HostConnection` and `Client`. A program that
+needs the credentials of a peer, descriptors or other sockets uses these classes itself.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
@@ -34,7 +34,7 @@ def _nothing() -> None:
 
 
 class Server:
-    """Offers services to every client that connects to a socket. Made by `serve`."""
+    """Offers services to every client that connects to a socket. Created by `serve`."""
 
     __slots__ = ("_connections", "_listener", "_on_disconnected", "_runner", "_services")
 
@@ -53,7 +53,7 @@ class Server:
 
     @property
     def client_count(self) -> int:
-        """The number of connected clients."""
+        """Number of connected clients."""
         return len(self._connections)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Server:
 
 
 class ClientConnection:
-    """A connection to a server. Made by `connect`."""
+    """A connection to a server. Created by `connect`."""
 
     __slots__ = ("_client", "_connection")
 
@@ -88,23 +88,23 @@ class ClientConnection:
 
     @property
     def connected(self) -> bool:
-        """False after `close`, and after the server has disconnected."""
+        """Whether the connection is open."""
         return not self._connection.closed
 
     def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound, *, flow_key: int = 0) -> None:
-        """Find a service of the server by its name.
+        """Request a service of the server by its name.
 
         Args:
             descriptor: The service.
             on_bound: Called on the runner's thread with a `ServiceProxy`; with None if the server
                 has no such service or has disconnected.
-            flow_key: Names the connection for flow ids where the kernel doesn't
+            flow_key: Key of the connection for flow ids, if the kernel doesn't provide one
                 (`stretto.flows.channel_key.nonce()`); 0 for none.
         """
         self._client.bind(descriptor, on_bound, flow_key=flow_key)
 
     def close(self) -> None:
-        """Disconnect. Calls without a reply are answered with None."""
+        """Disconnect. Pending calls receive None."""
         self._connection.close()
 
 
@@ -119,15 +119,15 @@ def serve(
     """Offer services on a unix socket.
 
     Args:
-        path: Of the socket, or `@name` for an abstract one. A file that a dead server has left is
-            replaced.
-        services: Each with its handlers, which are the same for all clients.
+        path: Path of the socket, or `@name` for an abstract one. The file of a server that has
+            ended is replaced.
+        services: The services with their handlers, which are shared by all clients.
         runner: Runs the handlers.
-        mode: Permissions of the socket's file: who may connect.
+        mode: Permissions of the socket's file, which control who may connect.
         on_disconnected: Called each time a client has disconnected.
 
     Returns:
-        The server; it listens already.
+        The listening server.
 
     Raises:
         TransportError: The path can't be used, or another server listens there.
@@ -145,10 +145,10 @@ def connect(
     """Connect to a server.
 
     Args:
-        path: Of its socket, or `@name`.
+        path: Path of its socket, or `@name`.
         runner: Runs the callbacks.
         on_disconnected: Called once, when the connection has ended from either side.
-        timeout_ms: How long to wait while too many clients are connecting.
+        timeout_ms: Time in ms to wait while too many clients are connecting.
 
     Raises:
         TransportError: No server listens there, or it can't be reached.

@@ -1,2 +1,4 @@
-"""Where the service and the client meet, in one process or over a socket: `endpoints` has
-the interfaces, the other modules put them on `stretto.ipc`."""
+"""The interfaces between the service and the client, and their transport over sockets.
+
+`endpoints` defines the interfaces; the other modules implement them with `stretto.ipc`.
+"""

@@ -1,11 +1,11 @@
-"""The consumer's side of ConsumerPort: a service behind a socket, as an endpoint.
+"""The consumer's side of ConsumerPort: an endpoint for a service behind a socket.
 
     caller --requests--> SendQueue --> socket
-    Consumer's callbacks, answers <-- task runner <-- socket
+    Consumer's callbacks, replies <-- task runner <-- socket
 
 Life cycle
-    connect       opens the socket; requests may be made at once, and are kept until the bind
-    on_connect    the service offers ConsumerPort; kept requests are sent
+    connect       opens the socket; requests are accepted, and queued until the bind
+    on_connect    the service offers ConsumerPort; queued requests are sent
     disconnect    ends the connection, and the session unless it is detached
     abandon       in the child of a fork: closes the child's copy of the socket
 
@@ -14,8 +14,8 @@ Rules
 - The service must run as root or as this process's user: traces of other users' services are
   not trusted.
 - When the connection ends, `on_disconnect` is called instead of the callbacks of pending
-  requests, and `error` holds the reason.
-- A request unknown to an older service counts as refused.
+  requests, and `error` contains the reason.
+- A request that an older service doesn't support is treated as rejected.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class ConsumerIPCClient:
     """A `ConsumerEndpoint` over a socket.
 
     Args:
-        end: Connected to a service; belongs to this object from now on.
-        consumer: Gets the callbacks.
+        end: The socket, connected to a service; owned by this object from now on.
+        consumer: Receives the callbacks.
         runner: The task runner of the connection.
-        timeout_ms: Limit for the service's offer of ConsumerPort, in ms.
+        timeout_ms: Time in ms for the service to offer ConsumerPort.
 
     Attributes:
-        error: Why the connection has ended, and what to do; empty while it stands, and after
+        error: Why the connection has ended, and what to do; empty while it is open, and after
             `disconnect`.
     """
 
@@ -109,7 +109,7 @@ class ConsumerIPCClient:
             address: A path or `@name`.
             consumer: See the class.
             runner: See the class.
-            timeout_ms: Limit for the connection, and again for the first answer, in ms.
+            timeout_ms: Time in ms for the connection, and again for the first reply.
 
         Raises:
             TransportError: There is no service, it refuses this user, or it runs as another user.
@@ -134,7 +134,7 @@ class ConsumerIPCClient:
 
     @property
     def connected(self) -> bool:
-        """Whether the service offers ConsumerPort and the connection stands."""
+        """Whether the service offers ConsumerPort and the connection is open."""
         return self._proxy is not None and not self._connection.closed
 
     @property
@@ -189,11 +189,11 @@ class ConsumerIPCClient:
     # --- requests
 
     def _invoke(self, name: str, request: Message, on_reply: OnReply, fd: int = -1) -> None:
-        """Send a request, now or once the service is bound.
+        """Send a request, now or after the service is bound.
 
         Raises:
-            LocalProtocolError: It is too large for a frame.
-            OSError: `fd` is no open descriptor.
+            LocalProtocolError: The request is too large for a frame.
+            OSError: `fd` is not an open descriptor.
         """
         if fd >= 0:
             os.fstat(fd)
@@ -212,11 +212,11 @@ class ConsumerIPCClient:
         self, proxy: ServiceProxy, name: str, request: Raw, on_reply: OnReply, fd: int
     ) -> None:
         def on_open_reply(reply: Any, has_more: bool) -> None:
-            # Requests rejected by the end of the connection get no answer.
+            # After the connection has ended, no callback is called.
             if not self._connection.closed:
                 self._guarded(on_reply, reply, has_more)
 
-        if not proxy.method_id(name):  # unknown to this older service
+        if not proxy.method_id(name):  # not supported by an older service
             self._runner.post(lambda: on_open_reply(None, False))
         elif not proxy.invoke(name, request, on_open_reply, fd):
             self._fail("the tracing service reads no more requests: is it stopped?")
@@ -233,10 +233,14 @@ class ConsumerIPCClient:
     # --- ConsumerEndpoint: the session
 
     def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
-        """Set up a session; `fd` stays the caller's.
+        """Set up a session.
+
+        Args:
+            config: An encoded TraceConfig.
+            fd: Output file for `write_into_file`; owned by the caller.
 
         Raises:
-            OSError: `fd` is no open descriptor.
+            OSError: `fd` is not an open descriptor.
         """
         request = Raw(bytes_field(_CONFIG, config))
         try:
@@ -265,7 +269,7 @@ class ConsumerIPCClient:
         self._send_without_answer("DisableTracing", ipc.DisableTracingRequest())
 
     def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
-        """Flush the producers; the answer is whether all of them finished in time."""
+        """Flush the producers; call back with whether all of them finished in time."""
         request = ipc.FlushRequest(timeout_ms=timeout_ms, flags=flags)
         self._invoke("Flush", request, lambda reply, _has_more: callback(reply is not None))
 
@@ -274,12 +278,12 @@ class ConsumerIPCClient:
         self._send_without_answer("FreeBuffers", ipc.FreeBuffersRequest())
 
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
-        """Keep the session without this consumer, until one of the same uid attaches by `key`."""
+        """Detach the session, until a consumer of the same user attaches it by `key`."""
         request = ipc.DetachRequest(key=key)
         self._invoke("Detach", request, lambda reply, _has_more: callback(reply is not None))
 
     def attach(self, key: str, callback: Callable[[bytes | None], None]) -> None:
-        """Attach to a detached session; the answer is its encoded TraceConfig, or None."""
+        """Attach a detached session; call back with its encoded TraceConfig, or None."""
 
         def on_attached(reply: Raw | None, _has_more: bool) -> None:
             if reply is not None:
@@ -295,7 +299,7 @@ class ConsumerIPCClient:
         fd: int | None,
         callback: Callable[[ipc.CloneSessionResponse], None],
     ) -> None:
-        """Clone another session for this consumer; `fd` stays the caller's."""
+        """Clone another session for this consumer; `fd` is owned by the caller."""
 
         def on_cloned(reply: ipc.CloneSessionResponse | None, _has_more: bool) -> None:
             refused = ipc.CloneSessionResponse(
@@ -308,7 +312,7 @@ class ConsumerIPCClient:
     # --- ConsumerEndpoint: reading and queries
 
     def read_buffers(self) -> None:
-        """Read the data added since the last read; it is delivered as it arrives."""
+        """Read the trace since the last read; it is passed to `on_trace_data` as it arrives."""
         joiner = SliceJoiner()
 
         def on_slices(reply: Raw | None, has_more: bool) -> None:
@@ -322,9 +326,9 @@ class ConsumerIPCClient:
         """Observe events of the session.
 
         Args:
-            types: Bits of ObservableEvents.Type; 0 ends the observation.
-            callback: Gets the events, instead of an earlier callback. From a service without
-                this request it gets one empty event.
+            types: Bits of ObservableEvents.Type; 0 to stop.
+            callback: Called with events; replaces the previous callback. If the service doesn't
+                support the request, it is called once with an empty event.
         """
         observer = self._observer = object()
 
@@ -340,7 +344,7 @@ class ConsumerIPCClient:
         self._invoke("ObserveEvents", ipc.ObserveEventsRequest(events_to_observe=bits), on_events)
 
     def get_trace_stats(self, callback: Callable[[bytes | None], None]) -> None:
-        """The answer is the encoded TraceStats, or None without a session."""
+        """Call back with the encoded TraceStats; None without a session."""
 
         def on_stats(reply: Raw | None, _has_more: bool) -> None:
             callback(None if reply is None else field_bytes(reply.data, _STATS))
@@ -350,7 +354,7 @@ class ConsumerIPCClient:
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Query producers, data sources and sessions; `sessions_only` leaves producers out."""
+        """Call back with producers, data sources and sessions, or with `sessions_only`."""
         state = bytearray()
 
         def on_part(reply: Raw | None, has_more: bool) -> None:
@@ -364,7 +368,7 @@ class ConsumerIPCClient:
         self._invoke("QueryServiceState", request, on_part)
 
     def query_capabilities(self, callback: Callable[[_Capabilities], None]) -> None:
-        """Query the capabilities of the service; empty for a service without this request."""
+        """Call back with the service's capabilities; empty if it doesn't support the request."""
 
         def on_capabilities(reply: ipc.QueryCapabilitiesResponse | None, _has_more: bool) -> None:
             callback((reply and reply.capabilities) or _Capabilities())

@@ -3,10 +3,10 @@
     socket --> ConsumerIPCService --> one RemoteConsumer per connection
 
 Rules
-- The kernel's credentials of each peer are checked first (`peer_rule`); the connection of a
-  peer without permission is closed.
-- Over a network there are no credentials. Such consumers need `allow_network`; they get the
-  user NOBODY, who can start sessions and owns no files.
+- The credentials of each peer, reported by the kernel, are checked first (`peer_rule`). The
+  connection of a peer without permission is closed.
+- There are no credentials over a network. Consumers are accepted there only with
+  `allow_network`. Their user is NOBODY, who can start sessions and owns no files.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ConsumerIPCService(IPCService):
 
     Args:
         runner: The task runner of the service.
-        connect: Makes the service's endpoint for a consumer.
-        make_queue: Makes the outgoing queue on a socket; by default `_native.SendQueue`.
+        connect: Creates the service's endpoint for a consumer.
+        make_queue: Creates the outgoing queue of a socket; by default `_native.SendQueue`.
         may_connect: Whether a peer may be a consumer; by default root and this process's user.
         allow_network: Whether every peer of a TCP or vsock listener may be a consumer, too.
         on_error: Called when accepting fails, and when a consumer is disconnected.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from stretto.ipc.service import Method, Raw, ServiceDescriptor
 from stretto.protos import ipc
 
-# Raw requests hold configs, which may be long. Raw replies are large, or pass through: trace
-# packets, states, statistics, configs.
+# Raw requests contain configs, which may be long. Raw replies are large or are forwarded unchanged:
+# trace packets, states, statistics, configs.
 CONSUMER_PORT = ServiceDescriptor(
     "ConsumerPort",
     (

@@ -1,7 +1,7 @@
-"""The fields of a DataSourceDescriptor that the service reads.
+"""Decodes the fields of a DataSourceDescriptor that the service uses.
 
-All other fields (categories, counters, fields of later versions) are meant for consumers that
-query the service's state: the service passes the encoded descriptor on unchanged.
+All other fields (categories, counters, fields of later versions) are for consumers that query the
+service's state: the service forwards the encoded descriptor unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADER_FIELDS: Final = (
 
 
 class DescriptorHeader:
-    """The fields of a descriptor that the service reads, as in DataSourceDescriptor.
+    """The fields of a DataSourceDescriptor that the service uses.
 
     Raises:
         DecodeError: The descriptor isn't a sequence of fields. The contents of other fields
@@ -66,12 +66,12 @@ class DescriptorHeader:
 
 
 def without_details(descriptor: bytes) -> bytes:
-    """Return the descriptor reduced to the fields of its header. Raises DecodeError."""
+    """Return the descriptor with only the fields of its header. Raises DecodeError."""
     return b"".join(field for raw, field in _fields(descriptor) if raw[0] in _HEADER_FIELDS)
 
 
 def _fields(encoded: bytes) -> Iterator[tuple[RawField, bytes]]:
-    """Each field, as `read_field` returns it and as it is encoded."""
+    """Yield each field as returned by `read_field`, and its encoded bytes."""
     at, end = 0, len(encoded)
     while at < end:
         raw = read_field(encoded, at, end)

@@ -1,4 +1,4 @@
-"""Edits encoded messages without decoding them: they are large, or must stay unchanged."""
+"""Edits encoded messages without decoding them, because they are large or must not change."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
     """Split a message into parts of at most `limit` bytes; yields at least one, maybe empty.
 
-    The concatenated parts are the message again (protobuf merges repeated fields).
+    The concatenation of the parts is the message again (protobuf merges repeated fields).
 
     Args:
-        encoded: A well-formed message. Fields larger than `limit` are left out.
-        limit: Largest size of a part in bytes, at least 1.
+        encoded: A well-formed message. Fields larger than `limit` are omitted.
+        limit: Maximum size of a part in bytes, at least 1.
     """
     part = bytearray()
     at, end = 0, len(encoded)
@@ -33,7 +33,7 @@ def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
 
 
 def without_field(encoded: bytes, number: int) -> bytes:
-    """Return a well-formed message without the fields of one number."""
+    """Return a well-formed message without the fields with this number."""
     kept = bytearray()
     at, end = 0, len(encoded)
     while at < end:
@@ -45,7 +45,7 @@ def without_field(encoded: bytes, number: int) -> bytes:
 
 
 def field_bytes(encoded: bytes, number: int) -> bytes:
-    """Return the message in a field, all occurrences merged; empty if there is none.
+    """Return the message in a field, with all occurrences merged; empty if there is none.
 
     Raises:
         DecodeError: `encoded` is malformed.

@@ -1,7 +1,7 @@
-"""Helper threads, invisible to the traced program.
+"""Helper threads that the traced program doesn't notice.
 
 They are started without `threading`, so they are not in the program's list of threads. They
-block all signals: signals must interrupt the program's own threads.
+block all signals, because signals must interrupt the program's own threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_TIMEOUT_S = 1.0
 
 
 def start_helper_thread(function: Callable[[], object]) -> int:
-    """Run `function` on a new thread; returns the thread's identifier.
+    """Run `function` on a new thread; return the thread's identifier.
 
     Raises:
         RuntimeError: The system can't start another thread.
@@ -39,9 +39,9 @@ def _start_without_signals(function: Callable[[], object]) -> int:
 
 
 def wait_for_thread_exit(native_id: int) -> None:
-    """Wait until the system has removed a thread that has ended.
+    """Wait until the kernel has removed an ended thread.
 
-    CPython counts the system's threads at a fork, and warns if there is more than one.
+    CPython counts the threads of the process at a fork, and warns if there is more than one.
     """
     deadline = monotonic() + END_TIMEOUT_S
     while os.path.exists(f"/proc/self/task/{native_id}") and monotonic() < deadline:

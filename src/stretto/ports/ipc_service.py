@@ -1,6 +1,6 @@
-"""The service's side of a port: its listeners, and the connections accepted by them.
+"""The service's side of a port: its listeners and their accepted connections.
 
-`ProducerIPCService` and `ConsumerIPCService` are the ports; this is their common base.
+This is the base class of `ProducerIPCService` and `ConsumerIPCService`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class IPCService:
-    """Listeners, and the connections accepted by them.
+    """Listeners and their accepted connections.
 
     Args:
         runner: The task runner of the service.
@@ -90,7 +90,7 @@ class IPCService:
         return made
 
     def _on_rejected(self, kind: str, pid: int) -> Callable[[str], object]:
-        """A callback that reports why a request of this peer was rejected."""
+        """Return a callback that reports why a request of this peer was rejected."""
 
         def on_malformed(reason: str) -> None:
             self._on_error(
@@ -101,7 +101,7 @@ class IPCService:
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open now."""
+        """Number of open connections."""
         return len(self._connections)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The identity of a connection's peer: its user, process and machine.
 
-On a unix socket the kernel reports it. Over TCP and vsock a peer sends it in a SetPeerIdentity
-frame; the first one counts, and before it the identity is empty. Such an identity is
-unverified: it is written into the trace and grants no permission.
+On a unix socket the kernel reports it. Over TCP and vsock the peer sends it in a SetPeerIdentity
+frame. Only the first such frame is used; until then the identity is empty. This identity is not
+verified: it is written into the trace, but grants no permission.
 
 Source: docs/formats/ipc.md, "Peer identity".
 """
@@ -31,15 +31,15 @@ class Peer:
 
     Args:
         uid: User id.
-        pid: Process id; 0: unknown.
+        pid: Process id; 0 if unknown.
         address: Local address of a network connection; "" for unix sockets, whose credentials
             are verified.
 
     Attributes:
-        machine_id: Id of its machine; 0 for this one, and before a SetPeerIdentity frame.
+        machine_id: Id of its machine; 0 for this machine, and before a SetPeerIdentity frame.
         machine_name: Name of its machine.
-        is_remote: Whether it is connected over a network: no memory can be shared with it, and
-            its identity is unverified.
+        is_remote: Whether it is connected over a network: memory can't be shared with it, and
+            its identity is not verified.
     """
 
     __slots__ = ("_address", "_introduced", "machine_id", "machine_name", "pid", "uid")
@@ -57,7 +57,7 @@ class Peer:
         return bool(self._address)
 
     def introduce(self, identity: IPCFrame.SetPeerIdentity) -> None:
-        """Set the identity of a remote peer. Ignored for unix sockets, and the second time."""
+        """Set the identity of a remote peer. Ignored for unix sockets and after the first call."""
         if not self.is_remote or self._introduced:
             return
         self._introduced = True
@@ -68,7 +68,7 @@ class Peer:
 
 
 def peer_of(end: StreamSocket) -> Peer:
-    """The peer of a connected socket."""
+    """Return the peer of a connected socket."""
     credentials = end.peer_credentials()
     if credentials is None:
         return Peer(address=end.local_name)
@@ -76,18 +76,18 @@ def peer_of(end: StreamSocket) -> Peer:
 
 
 def machine_id(hint: str, address: str) -> int:
-    """The id of a machine: a hash of its hint, or of the local address of its connection.
+    """Return the id of a machine: a hash of its hint, or of the connection's local address.
 
     Args:
-        hint: The same for every connection of a machine; "" if unknown.
-        address: Local address of the connection; its port is left out.
+        hint: A string that is the same for all connections of a machine; "" if unknown.
+        address: Local address of the connection; its port is ignored.
     """
     seed = hint or address.rpartition(":")[0]
     return fnv1a(seed.encode("utf-8", "surrogateescape")) & _U32 or 1
 
 
 def machine_hint() -> str:
-    """The boot id, which is unique to this machine since its start; "" if unknown."""
+    """Return the boot id, which is unique to this machine since its start; "" if unknown."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
             return file.read().strip()
@@ -96,7 +96,7 @@ def machine_hint() -> str:
 
 
 def own_identity() -> IPCFrame.SetPeerIdentity:
-    """The identity that this process sends to a service over a network."""
+    """Return the identity that this process sends to a service over a network."""
     return IPCFrame.SetPeerIdentity(
         pid=os.getpid(),
         uid=os.geteuid(),
@@ -106,5 +106,5 @@ def own_identity() -> IPCFrame.SetPeerIdentity:
 
 
 def machine_name() -> str:
-    """The name of this machine in traces of other machines."""
+    """Return the name of this machine for traces of other machines."""
     return os.environ.get(MACHINE_NAME_VARIABLE) or os.uname().sysname

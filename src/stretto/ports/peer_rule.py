@@ -1,7 +1,7 @@
-"""Which peers may be consumers, who can start sessions and read every producer's data.
+"""The rule for consumers: who may start sessions and read the data of every producer.
 
-By default root and the service's own user; in addition the members of one group, if
-configured. The credentials are those reported by the kernel.
+These are root and the service's own user, and the members of one group if it is configured. The
+credentials are those reported by the kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The identity of a producer, and the shared memory that it asks for.
+"""The identity of a producer, and its requirements for shared memory.
 
-Loaded into the program that records itself: a plain class, because `dataclasses` and `typing`
-take longer to import than the service.
+This is a plain class, because programs that record themselves import it: `dataclasses` and
+`typing` take longer to import than the service.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class ProducerIdentity:
-    """What a service knows of a producer when it connects. Never changed afterwards.
+    """The identity of a producer, fixed when it connects.
 
     Args:
-        name: The name that the producer gives itself.
-        uid: The user id of its process, from the kernel.
-        pid: The process id, from the kernel; 0 if unknown.
+        name: Name of the producer, as stated by itself.
+        uid: User id of its process, from the kernel.
+        pid: Process id, from the kernel; 0 if unknown.
         machine_id: Id of its machine, 0 for the service's own.
         machine_name: Name of that machine.
-        sdk_version: Version of its tracing library, as the producer states it.
-        in_process: Its trace writers run in the service's process; the memory is private.
-        shm_emulation: No memory can be shared with it: its chunks arrive in messages.
-        smb_scraping: Chunks may be read before the producer commits them.
-        page_size_hint: Wanted page size in bytes; 0 for the service's default.
-        shm_size_hint: Wanted size of the shared memory in bytes; 0 for the service's default.
+        sdk_version: Version of its tracing library, as stated by the producer.
+        in_process: Whether its trace writers run in the service's process; the memory is private.
+        shm_emulation: Whether its chunks arrive in messages, because no memory can be shared.
+        smb_scraping: Whether the service may read chunks that the producer has not committed.
+        page_size_hint: Requested page size in bytes; 0 for the service's default.
+        shm_size_hint: Requested shared memory in bytes; 0 for the service's default.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The producer's side of ProducerPort: a service behind a socket, as an endpoint.
+"""The producer's side of ProducerPort: an endpoint for a service behind a socket.
 
     calling threads  --requests-->  SendQueue  -->  socket
     writing threads  --CommitData-->   "
@@ -7,7 +7,7 @@
 Life cycle
     ProducerIPCClient(...)   sends nothing yet
     connect_and_wait()    the handshake and every command that follows from it,
-                          on the calling thread; then the IPC thread takes over
+                          on the calling thread; afterwards on the IPC thread
     connect_soon()        the same on the IPC thread; returns at once
     suspend / resume      around a fork in the parent: stops the IPC thread meanwhile
     abandon               in the child of a fork: closes the descriptor, sends nothing
@@ -18,14 +18,14 @@ Rules
   They may call every method here. An exception in one ends the connection.
 - Trace data doesn't pass through Python: the arbiter sends it.
 - The service must run as root or as this process's user: no other user may provide memory or
-  start tracing. Over a network the service's user is unknown; choosing such an address means
-  to trust it.
-- Memory filled earlier (`startup_memory`) is offered with the handshake. If the service
-  accepts it, `on_tracing_setup` is called during the handshake.
+  start tracing. Over a network the service's user is unknown, and is trusted because the
+  program has chosen the address.
+- Memory that was filled before the connection (`startup_memory`) is offered with the handshake.
+  If the service accepts it, `on_tracing_setup` is called during the handshake.
 - Over a network no memory is shared: this process sends its identity (`peer`), and trace data
   inside messages.
-- The socket is shut down before its number is free again, so a late commit can
-  never reach another file.
+- The socket is shut down before its descriptor is closed, so that a late commit can't be written
+  to another file that reuses the number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from __future__ import annotations
 import os
 import time
 
-# `threading` costs a traced program a millisecond that this doesn't.
+# Importing `threading` would take a millisecond.
 from _thread import get_ident
 
 from stretto import _native
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceDescriptor
 
 RECEIVES_PER_CALL = 8
-"""After so many the IPC thread releases the GIL, then continues."""
+"""After this number of receives the IPC thread releases the GIL, then continues."""
 
 DRAIN_INTERVAL_MS = 10
-"""How often the handshake, which waits for input only, retries to send its output."""
+"""Interval at which the handshake, which only waits for input, retries pending output."""
 
 EMULATED_SHM_BYTES = 1 << 20
-"""Memory of a producer that shares none; `ProducerHints.shm_size` overrides it."""
+"""Memory of a producer without shared memory; `ProducerHints.shm_size` overrides it."""
 
 MIN_PAGE_BYTES = 4096
 
@@ -72,13 +72,13 @@ _Request = ipc.InitializeConnectionRequest
 
 
 class ProducerHints:
-    """What a producer tells the service about itself.
+    """The producer's name and preferences, sent with InitializeConnection.
 
     Args:
         name: Name of the producer.
-        page_size: Size of a page of shared memory in bytes; 0: the service decides.
-        shm_size: Size of the shared memory in bytes; 0: the service decides.
-        sdk_version: Shown in the state of the service.
+        page_size: Size of a page of shared memory in bytes; 0 if the service decides.
+        shm_size: Size of the shared memory in bytes; 0 if the service decides.
+        sdk_version: Version shown in the state of the service.
         smb_scraping: Whether the service may read chunks that aren't complete yet.
     """
 
@@ -104,8 +104,8 @@ class ProducerIPCClient:
     """A `ProducerEndpoint` over a socket.
 
     Args:
-        end: Connected to a service; belongs to this object from now on.
-        producer: Gets the callbacks; registers its data sources in `on_connect`.
+        end: The socket, connected to a service; owned by this object from now on.
+        producer: Receives the callbacks; registers its data sources in `on_connect`.
         hints: Sent with InitializeConnection.
         memory: Memory that writers have filled before this connection, if any.
     """
@@ -152,10 +152,10 @@ class ProducerIPCClient:
         """Connect to the producer socket of a service.
 
         Args:
-            address: A path, `@name`, or one of a network (`base.socket_address`).
+            address: A path, `@name`, or a network address (`base.socket_address`).
             producer: See the class.
             hints: See the class.
-            timeout_ms: Limit for the connection, in ms; the handshake has its own.
+            timeout_ms: Time in ms for the connection; the handshake has its own limit.
             memory: See the class.
 
         Raises:
@@ -173,7 +173,7 @@ class ProducerIPCClient:
 
     @property
     def connected(self) -> bool:
-        """Whether the handshake is done and the connection stands."""
+        """Whether the handshake is done and the connection is open."""
         return self._proxy is not None and not self._gone and not self._queue.broken
 
     # --- life cycle
@@ -185,7 +185,7 @@ class ProducerIPCClient:
         the IPC thread runs.
 
         Args:
-            deadline_ms: Limit for all of it, in ms.
+            deadline_ms: Time limit in ms.
 
         Raises:
             TransportError: The service didn't answer in time, or disconnected.
@@ -202,16 +202,16 @@ class ProducerIPCClient:
             self._wait(self._sync, deadline)
             self.resume()
         except BaseException:
-            # After Ctrl-C or an exception of a callback, too.
+            # KeyboardInterrupt and exceptions of callbacks are included.
             self.disconnect()
             raise
 
     def connect_soon(self, on_connected: Callable[[], None]) -> None:
-        """Perform the handshake on the IPC thread; returns at once.
+        """Perform the handshake on the IPC thread; return at once.
 
         Args:
-            on_connected: Called there once every command that follows from the registrations
-                is delivered. A failure before that disconnects the producer.
+            on_connected: Called on the IPC thread after every command that follows from the
+                registrations. An earlier failure disconnects the producer.
 
         Raises:
             TransportError: The service has disconnected already.
@@ -230,9 +230,9 @@ class ProducerIPCClient:
         self.resume()
 
     def suspend(self) -> None:
-        """Stop the IPC thread before a fork. Commands stay in the socket meanwhile.
+        """Stop the IPC thread before a fork. Meanwhile, commands are queued in the socket.
 
-        Within a callback it has no effect: the thread that forks is the IPC thread.
+        No effect within a callback, because then the IPC thread itself forks.
         """
         thread = self._thread
         if thread is not None and not self._within_callback():
@@ -258,8 +258,8 @@ class ProducerIPCClient:
     def disconnect(self) -> None:
         """End the connection, without a callback to the producer. Idempotent.
 
-        Batched commits are sent if the socket accepts them. Within a callback the descriptor
-        stays open until the callback returns: the IPC thread needs its number.
+        Batched commits are sent if the socket accepts them. Within a callback the descriptor stays
+        open until the callback returns, because the IPC thread uses it.
         """
         if self._arbiter is not None and not self._gone:
             self._arbiter.flush()
@@ -272,7 +272,7 @@ class ProducerIPCClient:
             self._end.close()
 
     def _within_callback(self) -> bool:
-        # `get_ident` may be None when Python ends; no callback runs by then.
+        # `get_ident` may be None at the interpreter's exit; then no callback runs.
         return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
     def __del__(self) -> None:
@@ -287,7 +287,7 @@ class ProducerIPCClient:
         if self._arbiter is not None:
             self._arbiter.disable()
         self._end.shutdown()
-        # Sending an empty frame, which has no meaning, marks the queue as broken.
+        # Sending an empty frame, which peers ignore, marks the queue as broken.
         self._queue.push(b"\0\0\0\0")
         self._queue.drain()
         self._client.close()
@@ -374,7 +374,7 @@ class ProducerIPCClient:
     # --- ProducerEndpoint
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        """Offer a data source."""
+        """Register a data source."""
         request = ipc.RegisterDataSourceRequest(data_source_descriptor=descriptor)
         self._invoke("RegisterDataSource", request)
 
@@ -384,7 +384,7 @@ class ProducerIPCClient:
         self._invoke("UpdateDataSource", request)
 
     def unregister_data_source(self, name: str) -> None:
-        """Withdraw a data source."""
+        """Unregister a data source."""
         self._invoke("UnregisterDataSource", ipc.UnregisterDataSourceRequest(data_source_name=name))
 
     def notify_flush_complete(self, request_id: int) -> None:
@@ -395,14 +395,14 @@ class ProducerIPCClient:
             self._invoke("CommitData", ipc.CommitDataRequest(flush_request_id=request_id))
 
     def notify_data_source_started(self, instance_id: int) -> None:
-        """Report that the instance runs."""
+        """Report that the instance has started."""
         self._invoke(
             "NotifyDataSourceStarted",
             ipc.NotifyDataSourceStartedRequest(data_source_id=instance_id),
         )
 
     def notify_data_source_stopped(self, instance_id: int) -> None:
-        """Report that the instance has ended, after committing its data."""
+        """Commit the data of the instance, then report that it has stopped."""
         if self._arbiter is not None:
             self._arbiter.flush()
         self._invoke(
@@ -415,7 +415,7 @@ class ProducerIPCClient:
         self._invoke("ActivateTriggers", ipc.ActivateTriggersRequest(trigger_names=list(names)))
 
     def sync(self, callback: Callable[[], None]) -> None:
-        """Call back once the service has handled all earlier requests, or the connection ended."""
+        """Call back after the service has handled all earlier requests, or has disconnected."""
         self._invoke("Sync", ipc.SyncRequest(), lambda _reply, _has_more: callback())
 
     def _invoke(
@@ -429,13 +429,13 @@ class ProducerIPCClient:
             return
         known = self._proxy.method_id(name) != 0
         if not self._proxy.invoke(name, request, on_reply, fd) and known:
-            # The queue of a mebibyte is full: the service has stopped reading.
+            # The queue (1 MiB) is full: the service has stopped reading.
             self._end_connection()
 
     # --- input
 
     def _on_readable(self) -> bool:
-        """Handle input on the IPC thread; False: stop reading."""
+        """Handle input on the IPC thread; return False to stop reading."""
         self._ipc_thread_ident = get_ident()
         was_gone = self._gone
         try:
@@ -443,7 +443,7 @@ class ProducerIPCClient:
         except RemoteProtocolError:
             self._end_connection()
         except BaseException:
-            # An exception of a callback: the state is unknown, so the connection ends.
+            # A callback has failed: the producer's state is unknown, so end the connection.
             self._end_connection()
             raise
         finally:
@@ -451,7 +451,7 @@ class ProducerIPCClient:
                 self._producer.on_disconnect()
             self._ipc_thread_ident = 0
             if self._left_within_callback:
-                self._thread = None  # it ends when this method returns
+                self._thread = None  # the thread ends when this method returns
                 self._end.close()
         return not self._gone
 
@@ -464,7 +464,7 @@ class ProducerIPCClient:
             self._end_connection()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; False: there is no more input now."""
+        """Receive once and dispatch; return False if there is no more input now."""
         received = self._end.recv_into(self._reader.space())
         if received is None:
             return False

@@ -1,7 +1,7 @@
 """The service's side of ProducerPort: accepts the connections of producers.
 
 socket --> ProducerIPCService --> one RemoteProducer per connection
-one RemoteRelay, too, on sockets for relays
+and one RemoteRelay per connection on sockets that accept relays
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ProducerIPCService(IPCService):
 
     Args:
         runner: The task runner of the service.
-        connect: Makes the service's endpoint for a producer.
-        make_queue: Makes the outgoing queue on a socket; by default `_native.SendQueue`.
-        scrape_by_default: Whether to scrape the memory of producers whose request leaves
-            the scraping mode open.
-        connect_relay: Makes the service's endpoint for a relay; None: relays are refused.
+        connect: Creates the service's endpoint for a producer.
+        make_queue: Creates the outgoing queue of a socket; by default `_native.SendQueue`.
+        scrape_by_default: Whether to scrape the memory of producers that don't request a
+            scraping mode.
+        connect_relay: Creates the service's endpoint for a relay; None to refuse relays.
         on_error: Called when accepting fails, and when a producer is disconnected.
     """
 
@@ -60,7 +60,7 @@ class ProducerIPCService(IPCService):
         """Accept producers on another socket.
 
         Args:
-            socket: A listener of any kind; belongs to this object from now on.
+            socket: A listener of any kind; owned by this object from now on.
             relays: Whether to accept relays of other machines, too.
         """
 

@@ -16,14 +16,14 @@ PRODUCER_PORT = ServiceDescriptor(
             ipc.InitializeConnectionRequest,
             ipc.InitializeConnectionResponse,
         ),
-        # Descriptors are the producer's: the service hands their bytes on.
+        # The service forwards the encoded descriptors to consumers.
         Method("RegisterDataSource", Raw, ipc.RegisterDataSourceResponse),
         Method(
             "UnregisterDataSource",
             ipc.UnregisterDataSourceRequest,
             ipc.UnregisterDataSourceResponse,
         ),
-        # Trace data: only native code looks into it.
+        # Native code decodes commits.
         Method("CommitData", Raw, ipc.CommitDataResponse),
         Method("GetAsyncCommand", ipc.GetAsyncCommandRequest, ipc.GetAsyncCommandResponse),
         Method(

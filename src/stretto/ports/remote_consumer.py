@@ -5,10 +5,10 @@
     trace         <-- read from the service as fast as the consumer reads
 
 Rules
-- EnableTracing is answered when its session ends, or can't begin.
+- The reply to EnableTracing is sent when its session has ended, or can't begin.
 - Large replies (trace, service state) are streams with back-pressure: see
-  `ipc.reply_streams`. A consumer that lets other replies pile up until its queue is full is
-  disconnected: the service never waits.
+  `ipc.reply_streams`. A consumer that doesn't read other replies, so that its queue gets full,
+  is disconnected: the service never waits.
 - A consumer's session ends with its connection, unless the session is detached.
 """
 
@@ -48,7 +48,7 @@ MAX_PART_BYTES = MAX_FRAME_BYTES - 128
 """Largest encoded message inside a reply."""
 
 _TRACE_CONFIG = 1
-"""Of EnableTracingRequest and ChangeTraceConfigRequest."""
+"""Field of EnableTracingRequest and ChangeTraceConfigRequest."""
 _CONFIG = _STATS = _STATE = 1
 """Number of the only field in the replies that carry a config, statistics or a state."""
 _WRITER_STATS = 18
@@ -61,11 +61,11 @@ _NO_BUGREPORTS = (
 
 
 class RemoteConsumer:
-    """A consumer at the other end of a connection: the service's `Consumer`.
+    """A consumer behind a socket: implements `Consumer` for the service.
 
     Args:
-        connect: Makes the service's endpoint.
-        uid: The user of the consumer.
+        connect: Creates the service's endpoint.
+        uid: User id of the consumer.
         streams: Sends large replies.
         on_error: Called with errors about data that can't be sent.
 
@@ -85,14 +85,14 @@ class RemoteConsumer:
         self._streams = streams
         self._on_error = on_error
         self._enabling: Deferred | None = None
-        self._ended: str | None = None  # The session ended before an EnableTracing waited for it.
+        self._ended: str | None = None  # error, if no EnableTracing was pending
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
         self._endpoint = connect(self, uid)
 
     @property
     def service(self) -> HostedService:
-        """The handlers of its requests. The connection that holds them keeps this object alive."""
+        """Handlers of its requests. The connection references them, and so this object."""
         return HostedService(CONSUMER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
@@ -115,7 +115,7 @@ class RemoteConsumer:
         }
 
     def disconnected(self) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         self._enabling = self._events = None
         self._endpoint.disconnect()
 
@@ -125,7 +125,7 @@ class RemoteConsumer:
         config = _config_in(request)
         other = ipc.EnableTracingRequest.decode(without_field(request.data, _TRACE_CONFIG))
         if self._enabling is not None:
-            self._enabling.reject()  # As in Perfetto, only the last one is answered.
+            self._enabling.reject()  # As in Perfetto, only the last request is answered.
         self._enabling = deferred
         if other.attach_notification_only:
             if self._ended is not None:
@@ -204,9 +204,7 @@ class RemoteConsumer:
             if stats is None:
                 deferred.reject()
                 return
-            if (
-                len(stats) > MAX_PART_BYTES
-            ):  # only the statistics of thousands of writers are that large
+            if len(stats) > MAX_PART_BYTES:  # with thousands of writers
                 stats = without_field(stats, _WRITER_STATS)
             deferred.resolve(Raw(bytes_field(_STATS, stats)))
 
@@ -261,10 +259,10 @@ class RemoteConsumer:
     # --- calls of the service (Consumer)
 
     def on_connect(self) -> None:
-        """Send nothing: the reply to its bind tells the consumer."""
+        """Send nothing: the consumer is connected when it receives the reply to its bind."""
 
     def on_disconnect(self) -> None:
-        """Send nothing: the end of the connection tells the consumer."""
+        """Send nothing: the consumer detects the end of the connection."""
 
     def on_tracing_disabled(self, error: str) -> None:
         deferred, self._enabling = self._enabling, None
@@ -281,10 +279,10 @@ class RemoteConsumer:
 
 
 def _config_in(request: Raw) -> bytes:
-    """The encoded config of a request: it may be long, and is not encoded again.
+    """Return the encoded config in a request, which may be long and isn't encoded again.
 
     Raises:
-        DecodeError: The request is malformed, or the config is.
+        DecodeError: The request or the config is malformed.
     """
     config = field_bytes(request.data, _TRACE_CONFIG)
     TraceConfig.decode(config)

@@ -5,16 +5,16 @@
     commands   <-- the service, as the GetAsyncCommand stream
 
 Rules
-- A producer exists from its InitializeConnection on. Requests before it are rejected, and so
-  is a second InitializeConnection.
-- The identity of a producer is that reported by the kernel. Over a network it is what the
-  producer itself claims (`peer`).
-- A producer may offer its memory with InitializeConnection. It is used if it is sealed and of
-  a legal size; otherwise the service provides memory. Over a network no memory is shared:
-  chunks arrive inside CommitData.
-- Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is announced
-  later, as soon as the stream exists.
-- A producer that doesn't read until its queue is full is disconnected: the service never
+- A producer is created by InitializeConnection. Earlier requests are rejected, and so is a second
+  InitializeConnection.
+- The identity of a producer is reported by the kernel. Over a network the producer states it,
+  without verification (`peer`).
+- A producer may offer its memory with InitializeConnection. It is used if it is sealed and has a
+  valid size; otherwise the service provides memory. Over a network no memory is shared: chunks
+  arrive inside CommitData.
+- Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is sent later,
+  as soon as the stream exists.
+- A producer that doesn't read, so that its queue gets full, is disconnected: the service never
   waits.
 """
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
             """Return the endpoint of a new producer.
 
             Raises:
-                StrettoError: The service takes no more producers, or not this one.
+                StrettoError: There are too many producers, or this one is not admitted.
             """
 
 
@@ -60,7 +60,7 @@ SERVICE_ID = 1
 """The id of ProducerPort: it is the first service of its socket."""
 COMMIT_DATA_ID = PRODUCER_PORT.method_id("CommitData")
 COMMIT_BYTES = 1024
-"""Size of the frames handled at a time: about twenty, each with one chunk."""
+"""Bytes of frames that are handled at a time: about twenty frames, each with one chunk."""
 
 _DESCRIPTOR = 1
 """Field of RegisterDataSourceRequest and UpdateDataSourceRequest."""
@@ -69,7 +69,7 @@ _Command = ipc.GetAsyncCommandResponse
 _SETUP_DATA_SOURCE = _Command.LAYOUT.field("setup_data_source").number
 _START_DATA_SOURCE = _Command.LAYOUT.field("start_data_source").number
 _INSTANCE_ID = 1
-"""Field of both commands, as is the next."""
+"""Field of both commands, like `_CONFIG`."""
 _CONFIG = 2
 _SCRAPING = {
     ipc.InitializeConnectionRequest.SMB_SCRAPING_ENABLED: True,
@@ -78,12 +78,12 @@ _SCRAPING = {
 
 
 class RemoteProducer:
-    """A producer at the other end of a connection: the service's `OutOfProcessProducer`.
+    """A producer behind a socket: implements `OutOfProcessProducer` for the service.
 
     Args:
-        connect: Makes the service's endpoint.
+        connect: Creates the service's endpoint.
         peer: The identity of the producer.
-        scrape_by_default: Whether to scrape its memory if its request leaves that open.
+        scrape_by_default: Whether to scrape its memory if it doesn't request a scraping mode.
 
     Attributes:
         take_fd: Returns the last descriptor received on the connection, or -1.
@@ -101,15 +101,15 @@ class RemoteProducer:
         self._endpoint: RemoteProducerEndpoint | None = None
         self._commands: Deferred | None = None
         self._has_memory = False
-        # The last config sent, and its encoding.
+        # The last config that was sent, and its encoding.
         self._config: tuple[DataSourceConfig, bytes] | None = None
-        # Memory to announce once the stream exists: (our descriptor, page size).
+        # Memory to send as soon as the stream exists: (our descriptor, page size).
         self._setup: tuple[int, int] | None = None
         self.take_fd: Callable[[], int] = lambda: -1
 
     @property
     def service(self) -> HostedService:
-        """The handlers of its requests. The connection that holds them keeps this object alive."""
+        """Handlers of its requests. The connection references them, and so this object."""
         return HostedService(PRODUCER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:
@@ -129,20 +129,20 @@ class RemoteProducer:
         }
 
     def commit_frames(self, data: memoryview, most: int, consume: Callable[[int], object]) -> None:
-        """The fast path: handle CommitData frames at the front of `data`.
+        """Handle CommitData frames at the front of `data`, without decoding them in Python.
 
-        A few at a time: between them the service makes room for what comes next.
+        Few frames are handled at a time, so that the service can free chunks in between.
 
         Args:
-            data: What was received.
-            most: No frame is handled after so many bytes.
-            consume: Called with the size of the frames that were handled, once for each of them:
-                a frame that is committed must never be committed again.
+            data: Received bytes.
+            most: No further frame is handled after this number of bytes.
+            consume: Called with the size of the handled frames, once for each frame, because no
+                frame must be committed twice.
         """
         done = 0
         while done < min(most, len(data)):
             handled = self._commit_some(data[done : done + COMMIT_BYTES], consume)
-            if not handled:  # the end, another request, or a frame longer than that
+            if not handled:  # the end, another request, or a longer frame
                 self._commit_some(data[done : done + MAX_FRAME_BYTES], consume)
                 return
             done += handled
@@ -159,7 +159,7 @@ class RemoteProducer:
         return consumed
 
     def disconnected(self) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         endpoint, self._endpoint = self._endpoint, None
         self._commands = None
         self._drop_setup()
@@ -224,8 +224,8 @@ class RemoteProducer:
         deferred.resolve(ipc.UnregisterDataSourceResponse())
 
     def _commit_data(self, request: Raw, deferred: Deferred) -> None:
-        # Only commits that want a reply, or come before there is memory, arrive here: all others
-        # take the fast path.
+        # The fast path handles all other commits: this one requests a reply, or came before the
+        # shared memory exists.
         endpoint = self._connected()
         if self._has_memory:
             endpoint.on_commit(endpoint.core.commit(request.data))
@@ -270,19 +270,19 @@ class RemoteProducer:
     # --- calls of the service (OutOfProcessProducer)
 
     def on_connect(self) -> None:
-        """Send nothing: the reply to InitializeConnection tells the producer."""
+        """Send nothing: the reply to InitializeConnection informs the producer."""
 
     def on_disconnect(self) -> None:
-        """Send nothing: the end of the connection tells the producer."""
+        """Send nothing: the producer detects the end of the connection."""
 
     def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
-        """Send nothing: a remote producer gets memory instead of an arbiter."""
+        """Send nothing: a remote producer receives memory instead of an arbiter."""
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
         """Send the memory to the producer.
 
         Args:
-            fd: Its descriptor, which stays the service's; -1: the memory is the producer's.
+            fd: Its descriptor, owned by the service; -1 if the producer provided the memory.
             size_bytes: Not sent: the producer reads it from the descriptor.
             page_size_bytes: Size of a page.
         """
@@ -291,7 +291,7 @@ class RemoteProducer:
         try:
             self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
         except OSError:
-            return  # no descriptor is left: the producer gets no memory and writes nothing
+            return  # no descriptor is free: without memory, the producer writes nothing
         self._has_memory = True
         self._send_setup()
 
@@ -302,7 +302,7 @@ class RemoteProducer:
         self._command(self._about_instance(_START_DATA_SOURCE, instance_id, config))
 
     def _about_instance(self, command: int, instance_id: int, config: DataSourceConfig) -> Raw:
-        """A command to set up or start; consecutive ones often share a long config."""
+        """Return a setup or start command; the encoded config is cached for the next one."""
         if self._config is None or self._config[0] is not config:
             self._config = config, config.encode()
         fields = varint_field(_INSTANCE_ID, instance_id) + bytes_field(_CONFIG, self._config[1])
@@ -340,7 +340,7 @@ class RemoteProducer:
 
 
 def _descriptor_in(request: Raw) -> bytes:
-    """The encoded DataSourceDescriptor in a request to register or update."""
+    """Return the encoded DataSourceDescriptor in a request to register or update."""
     descriptor = field_bytes(request.data, _DESCRIPTOR)
     if not descriptor:
         raise RemoteProtocolError("a data source without a descriptor")

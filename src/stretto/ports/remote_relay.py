@@ -2,10 +2,10 @@
 
     relay --SetPeerIdentity-->  its machine's id and name       (`peer`)
           --InitRelay-------->  its system's description
-          --SyncClock-------->  its clocks; ours are read at once, then the reply is sent
+          --SyncClock-------->  its clocks; ours are read immediately, then the reply is sent
 
-RelayPort is the second service of producer sockets that accept relays. A relay exists from its
-first request until its connection ends.
+RelayPort is the second service on producer sockets that accept relays. The service's endpoint is
+created by the first request and removed when the connection ends.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MAX_CLOCKS = 64
 
 
 class RemoteRelay:
-    """A relay at the other end of a connection.
+    """A relay behind a socket.
 
     Args:
-        connect: Makes the service's endpoint.
+        connect: Creates the service's endpoint.
         peer: The identity of the relay.
     """
 
@@ -47,7 +47,7 @@ class RemoteRelay:
 
     @property
     def service(self) -> HostedService:
-        """The handlers of its requests. The connection that holds them keeps this object alive."""
+        """Handlers of its requests. The connection references them, and so this object."""
         handlers: dict[str, Handler] = {
             "InitRelay": self._init_relay,
             "SyncClock": self._sync_clock,
@@ -55,7 +55,7 @@ class RemoteRelay:
         return HostedService(RELAY_PORT, handlers)
 
     def disconnected(self) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             endpoint.disconnect()

@@ -1,7 +1,7 @@
-"""TracingServiceState in parts that fit into frames; descriptors are passed on unchanged.
+"""Splits a TracingServiceState into frames, without changing the descriptors in it.
 
-A producer's descriptor may be larger than a frame, or undecodable. Such a descriptor is reduced
-to its name and flags, so that the rest of the state can be sent.
+A producer's descriptor may be larger than a frame, or malformed. Such a descriptor is reduced to
+its name and flags, so that the rest of the state can be sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DATA_SOURCES: Final = 2
 """Field of TracingServiceState."""
 _DESCRIPTOR: Final = 1
-"""Field of TracingServiceState.DataSource, as is the next."""
+"""Field of TracingServiceState.DataSource, like `_PRODUCER_ID`."""
 _PRODUCER_ID: Final = 2
 
 
@@ -33,11 +33,11 @@ def encoded_data_source(descriptor: bytes, producer_id: int) -> bytes:
 def split_state(
     encoded: bytes, limit: int, on_shortened: Callable[[str, int], object]
 ) -> Iterator[bytes]:
-    """Split a state into parts of at most `limit` bytes, which form the state when joined.
+    """Split a state into parts of at most `limit` bytes; their concatenation is the state.
 
     Args:
         encoded: The encoded state.
-        limit: Largest size of a part, in bytes.
+        limit: Maximum size of a part, in bytes.
         on_shortened: Called with the name of each data source whose descriptor is reduced to
             its header, and with the size of the descriptor in bytes.
     """
@@ -53,10 +53,10 @@ def split_state(
 
 
 def decode_state(encoded: bytes) -> TracingServiceState:
-    """Decode a state.
+    """Decode a state; malformed descriptors are reduced to their headers.
 
     Raises:
-        DecodeError: It is malformed outside of its descriptors.
+        DecodeError: The state is malformed outside of its descriptors.
     """
     rest = bytearray()
     sources = []
@@ -83,7 +83,7 @@ def _without_details(source: bytes) -> bytes:
 
 
 def _fields(encoded: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield (number, encoded field, content if delimited) of each field."""
+    """Yield (number, encoded field, content if delimited) for each field."""
     at, end = 0, len(encoded)
     while at < end:
         start = at

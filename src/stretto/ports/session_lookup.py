@@ -1,4 +1,4 @@
-"""Finds a session in what a service tells about its state."""
+"""Finds a session in the state of a service."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ CLONE_STATE = "CLONED_READ_ONLY"
 
 
 def session_named(name: str, state: TracingServiceState) -> int:
-    """Returns the id of the session with this unique name; 0 if there is none.
+    """Return the id of the session with this unique name; 0 if there is none.
 
-    Perfetto's service of v48 can't clone a session by its name: consumers look up the id first.
-    A clone has the name of its original, and is skipped.
+    Perfetto's service of v48 can't clone a session by its name, so consumers look up the id first.
+    A clone has the name of its source, and is skipped.
     """
     originals = (each for each in state.tracing_sessions if each.state != CLONE_STATE)
     return next((each.id for each in originals if each.unique_session_name == name), 0)

@@ -1,9 +1,9 @@
-"""Shared memory of the producer, which its writers fill before a service has answered.
+"""Shared memory of the producer, filled by its writers before a service has answered.
 
 StartupMemory(...)      writers fill chunks, which are kept
 offered to the service  by a `ProducerIPCClient`, with InitializeConnection
-`settle`                accepted: chunks are committed. Not shared (network): chunks are sent
-                        inside messages. Refused: their data is lost, and counted as lost.
+`settle`                accepted: chunks are committed; over a network: chunks are sent inside
+                        messages; refused: their data is lost, and counted as lost
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class StartupMemory:
     """A sealed memfd, and the arbiter of its chunks.
 
     Args:
-        size: Bytes; a multiple of `page_size`.
-        page_size: Bytes of a page.
+        size: Size in bytes; a multiple of `page_size`.
+        page_size: Size of a page in bytes.
 
     Raises:
         TransportError: The memory could not be allocated.
@@ -39,10 +39,10 @@ class StartupMemory:
         self._fd = create_sealed_memfd(size)
         self.arbiter = _native.Arbiter.unbound(self._fd, page_size)
         self.on_refused: Callable[[_native.Arbiter], object] = lambda _arbiter: None
-        """Called when a service refuses it: from then on nothing can be written."""
+        """Called when a service refuses the memory: from then on nothing can be written."""
 
     def fileno(self) -> int:
-        """Its descriptor, owned by this object."""
+        """Return the descriptor of the memory, owned by this object."""
         return self._fd
 
     def settle(
@@ -52,16 +52,16 @@ class StartupMemory:
         *,
         scrapable: bool,
     ) -> bool:
-        """Use the memory as the service's reply says.
+        """Use, emulate or disable the memory according to the service's reply.
 
         Args:
-            reply: The service's.
-            commit_channel: The queue to the service, and the ids of the service, CommitData,
-                RegisterTraceWriter and UnregisterTraceWriter.
+            reply: The service's reply to InitializeConnection.
+            commit_channel: The queue to the service, the service id, and the method ids of
+                CommitData, RegisterTraceWriter and UnregisterTraceWriter.
             scrapable: See `_native.Arbiter.emulate`.
 
         Returns:
-            Whether the memory is used; False: the service has refused it.
+            Whether the memory is used; False if the service refused it.
         """
         if reply.use_shmem_emulation:
             self.arbiter.emulate(scrapable)

@@ -1,12 +1,12 @@
 """Packs trace packets into ReadBuffers replies, and joins them again.
 
-    a trace                0a n packet                 Trace.packet, again and again
+    a trace                0a n packet                 repeated Trace.packet
     ReadBuffersResponse    12 m 0a n packet 10 01      slices { data, last_slice_for_packet }
 
-So a whole packet is one slice: its encoding between a length and a mark. A packet too large for
-a frame is sent in several slices, each in its own reply; only the last has the mark. Slices
-of different packets never interleave. Perfetto's service sends each packet in two or more
-slices. Native code handles the packets that are complete in one reply.
+A packet that fits into a frame is one slice, with `last_slice_for_packet`. A larger packet is
+split into several slices, each in its own reply; only the last one has the flag. Slices of
+different packets are not interleaved. Perfetto's service sends each packet in two or more slices.
+Native code handles the packets that are complete in one reply.
 
 Source: docs/formats/ipc.md, "ConsumerPort".
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_REPLY_BYTES = MAX_FRAME_BYTES - 512
-"""Largest size of all slices in a reply, their overhead included."""
+"""Maximum size of all slices in a reply, including their overhead."""
 SLICE_OVERHEAD_BYTES = 16
 MAX_SLICE_BYTES = MAX_REPLY_BYTES - SLICE_OVERHEAD_BYTES
 MAX_PACKET_BYTES = (1 << 28) - 1
-"""Largest packet: its length field has four bytes."""
+"""Maximum size of a packet: its length is a varint of four bytes."""
 
 _DATA, _LAST = 1, 2
 _SLICES = 2
@@ -35,10 +35,10 @@ _LAST_MARK = b"\x10\x01"
 
 
 def pack_slices(trace: bytes) -> Iterator[bytes]:
-    """Yield the encoded ReadBuffersResponses that carry a trace.
+    """Yield encoded ReadBuffersResponses that contain a trace.
 
     Args:
-        trace: Whole packets, each with its `0a` and length.
+        trace: Complete packets, each with its tag `0a` and length.
     """
     start, end = 0, len(trace)
     while start < end:
@@ -60,7 +60,7 @@ def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 class SliceJoiner:
-    """Joins the slices of replies to packets."""
+    """Joins the slices of replies into packets."""
 
     __slots__ = ("_begun", "_in_packet")
 
@@ -69,13 +69,13 @@ class SliceJoiner:
         self._in_packet = False
 
     def add(self, reply: bytes) -> bytes:
-        """Return the packets completed by `reply`, each with its `0a` and length.
+        """Return the packets completed by `reply`, each with its tag `0a` and length.
 
         Args:
             reply: An encoded ReadBuffersResponse.
 
         Raises:
-            DecodeError: It is malformed, or the packet is too large.
+            DecodeError: The reply is malformed, or a packet is too large.
         """
         trace = bytearray()
         at, end = 0, len(reply)
