@@ -1,4 +1,4 @@
-"""TracedStream: each message has its arrow, or none; never another's."""
+"""TracedStream: each message has its own flow or none, never the flow of another message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def installed() -> Iterator[None]:
 
 @asynccontextmanager
 async def connected(limit: int = 1000) -> AsyncIterator[tuple[TracedStream, TracedStream]]:
-    """A client and its server."""
+    """Connect a client and a server over a socket pair."""
     near, far = socket.socketpair()
     client, server = [
         TracedStream(
@@ -44,7 +44,7 @@ async def connected(limit: int = 1000) -> AsyncIterator[tuple[TracedStream, Trac
             await each.writer.wait_closed()
 
 
-def test_asyncio_streams() -> None:
+def test_messages_over_asyncio_streams_have_flows() -> None:
     async def talk() -> list[bytes]:
         near, far = socket.socketpair()
         ends = [await asyncio.open_connection(sock=each) for each in (near, far)]
@@ -71,13 +71,13 @@ def test_asyncio_streams() -> None:
 
 
 async def body(reader: StreamReader) -> bytes:
-    """Of a message with a byte of length before it, in two steps."""
+    """Read a message that follows its length of one byte."""
     size = await reader.readexactly(1)
     return await reader.readexactly(size[0])
 
 
 async def exactly(reader: StreamReader) -> Awaitable[bytes]:
-    """Its second step, for who has done the first."""
+    """Read the length; return the awaitable that reads the message."""
     size = await reader.readexactly(1)
     return reader.readexactly(size[0])
 
@@ -102,7 +102,7 @@ def test_empty_bodies_are_messages(*, at_once: bool) -> None:
     assert flows.stats() == {}
 
 
-def test_the_end_is_no_message() -> None:
+def test_end_of_the_stream_is_no_message() -> None:
     async def talk() -> None:
         async with connected() as (client, server):
             await client.write(b"\0", "m")
@@ -130,7 +130,7 @@ def until(reader: StreamReader) -> Awaitable[bytes]:
 @pytest.mark.parametrize(
     ("read", "error"), [(line, ValueError), (until, asyncio.LimitOverrunError)]
 )
-def test_after_a_line_that_is_too_long_there_is_no_arrow(
+def test_messages_after_a_too_long_line_have_no_flow(
     read: Callable[[StreamReader], Awaitable[bytes]], error: type[Exception]
 ) -> None:
     async def talk() -> None:
@@ -157,8 +157,10 @@ def test_after_a_line_that_is_too_long_there_is_no_arrow(
 
 
 @pytest.mark.parametrize("read", [line, until, body])
-def test_reads_that_time_out(read: Callable[[StreamReader], Awaitable[bytes]]) -> None:
-    """asyncio's own have taken nothing; of others nobody knows."""
+def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
+    read: Callable[[StreamReader], Awaitable[bytes]],
+) -> None:
+    """A cancelled read of asyncio has consumed nothing; another coroutine may have."""
 
     async def talk() -> None:
         async with connected() as (client, server):
@@ -179,7 +181,7 @@ def test_reads_that_time_out(read: Callable[[StreamReader], Awaitable[bytes]]) -
         assert flows.stats() == {}
 
 
-def test_a_write_that_is_cancelled_while_it_drains_has_been_written() -> None:
+def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
     async def talk() -> None:
         async with connected(limit=1 << 20) as (client, server):
             data = bytes(1 << 22) + b"\n"
@@ -198,8 +200,8 @@ def test_a_write_that_is_cancelled_while_it_drains_has_been_written() -> None:
     assert arrows(recorded.events, "small") == [ONE_WAY]
 
 
-def test_a_client_that_is_gone_before_its_first_message_is_read(tmp_path: object) -> None:
-    """Its server's end was made before: so its key is known."""
+def test_messages_read_after_the_client_closed_have_flows(tmp_path: object) -> None:
+    """The server's stream was created before, so its key is known."""
 
     async def talk() -> None:
         made = asyncio.Event()
@@ -234,7 +236,7 @@ def test_a_client_that_is_gone_before_its_first_message_is_read(tmp_path: object
     assert flows.stats() == {}
 
 
-def test_a_client_that_was_gone_before_its_servers_end_was_made() -> None:
+def test_stream_created_after_the_client_closed_has_no_key() -> None:
     async def talk() -> None:
         near, far = socket.socketpair()
         client = TracedStream(
@@ -253,8 +255,8 @@ def test_a_client_that_was_gone_before_its_servers_end_was_made() -> None:
     assert flows.stats() == {"peer gone": 1}
 
 
-async def read_somehow(dice: random.Random, server: TracedStream) -> bytes:
-    """One message, or what is left of it; b"" at the end."""
+async def read_randomly(dice: random.Random, server: TracedStream) -> bytes:
+    """Read one message, or the rest of one; b"" at the end of the stream."""
     reader = server.reader
     if dice.random() < 0.1:
         reading = asyncio.ensure_future(server.read(reader.readline()))
@@ -276,7 +278,7 @@ async def read_somehow(dice: random.Random, server: TracedStream) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_arrow_leads_to_another_message(seed: int) -> None:
+def test_flows_never_connect_different_messages(seed: int) -> None:
     dice = random.Random(seed)
     heard: list[bytes] = []
     too_long = []
@@ -284,7 +286,7 @@ def test_no_arrow_leads_to_another_message(seed: int) -> None:
     async def listen(server: TracedStream) -> None:
         while True:
             try:
-                data = await read_somehow(dice, server)
+                data = await read_randomly(dice, server)
             except ValueError:
                 too_long.append(len(heard))
                 continue

@@ -1,4 +1,4 @@
-"""What is in messages: never recorded unless asked, and never what is sensitive."""
+"""Bodies of messages: recorded only on request, without sensitive fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ message Account {
 """
 
 
-def test_protobuf(tmp_path: Path) -> None:
+def test_protobuf_bodies_are_recorded_without_sensitive_fields(tmp_path: Path) -> None:
     (tmp_path / "account.proto").write_text(ACCOUNT)
     module = load_proto(module_of(tmp_path / "account.proto", "test_account")[1])
     account_type = module.Account
@@ -86,7 +86,7 @@ def test_protobuf(tmp_path: Path) -> None:
     assert SECRET.encode() not in recorded.trace
 
 
-def test_a_body_that_cannot_be_described_is_marked_as_such() -> None:
+def test_body_that_cannot_be_decoded_is_marked() -> None:
     broken = RpcMethod("x", "Broken", 1, "test.bodies", lambda *_: 1 // 0)
     with flows_installed(), record() as recorded:
         hooks = FlowTracer(bodies=True)
@@ -98,6 +98,6 @@ def test_a_body_that_cannot_be_described_is_marked_as_such() -> None:
     assert [e.args["body"] for e in recorded.events if e.kind != END] == ["<not decodable>"]
 
 
-def test_one_name_alone_is_a_mistake() -> None:
+def test_bodies_given_as_a_str_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"bodies takes names of categories: \['bank'\]"):
         install(bodies="bank")

@@ -1,4 +1,4 @@
-"""Channel keys: both ends alone, and each way in which there is none."""
+"""Channel keys: both ends find the same key, and each reason for a missing key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reason(end: socket.socket | None, *, is_server: bool, tcp: bool = False) -> 
 
 
 class TestUnixSockets:
-    def test_both_ends_find_one_key(self, listener: socket.socket) -> None:
+    def test_both_ends_find_the_same_key(self, listener: socket.socket) -> None:
         with connect(listener) as client:
             early = channel_key(client, is_server=False)
             server, _ = listener.accept()
@@ -52,20 +52,20 @@ class TestUnixSockets:
         assert 0 not in keys
 
     @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_SEQPACKET])
-    def test_a_socket_pair(self, kind: int) -> None:
+    def test_socket_pair_has_one_key_per_direction(self, kind: int) -> None:
         near, far = socket.socketpair(socket.AF_UNIX, kind)
         with near, far:
             key = channel_key(near, is_server=False)
             assert channel_key(far, is_server=True) == key
             assert channel_key(near, is_server=True) != key
 
-    def test_a_duplicate_keeps_the_key(self) -> None:
+    def test_duplicate_descriptor_has_the_same_key(self) -> None:
         near, far = socket.socketpair()
         with near, far, near.dup() as again:
             assert channel_key(near, is_server=False) == channel_key(again, is_server=False)
             assert channel_key(near, is_server=True) == channel_key(again, is_server=True)
 
-    def test_the_descriptor_stays_open_and_ours(self) -> None:
+    def test_descriptor_stays_open_and_no_other_is_leaked(self) -> None:
         near, far = socket.socketpair()
         with near, far:
             before = os.listdir("/proc/self/fd")
@@ -74,17 +74,17 @@ class TestUnixSockets:
             near.send(b"x")
             assert far.recv(1) == b"x"
 
-    def test_as_the_server_of_a_connection_not_yet_accepted(self, listener: socket.socket) -> None:
+    def test_key_is_missing_until_the_connection_is_accepted(self, listener: socket.socket) -> None:
         with connect(listener) as client:
             assert reason(client, is_server=True) == ("not accepted", True)
 
-    def test_the_peer_has_gone(self) -> None:
+    def test_key_is_missing_after_the_peer_closed(self) -> None:
         near, far = socket.socketpair()
         with near:
             far.close()
             assert reason(near, is_server=True) == ("peer gone", False)
 
-    def test_no_free_descriptor_is_another_time_one(self) -> None:
+    def test_key_is_found_later_if_no_descriptor_was_free(self) -> None:
         near, far = socket.socketpair()
         full = OSError(errno.EMFILE, "full")
         with near, far:
@@ -94,7 +94,7 @@ class TestUnixSockets:
                 assert reason(near, is_server=True) == ("no free descriptor", True)
             assert channel_key(near, is_server=True)
 
-    def test_netlink_is_forbidden(self) -> None:
+    def test_server_without_netlink_finds_no_key(self) -> None:
         near, far = socket.socketpair()
         real = socket.socket
 
@@ -109,7 +109,9 @@ class TestUnixSockets:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
-def test_a_client_in_another_network_namespace(listener: socket.socket) -> None:
+def test_server_finds_no_key_of_a_client_in_another_network_namespace(
+    listener: socket.socket,
+) -> None:
     if os.system("unshare -n true 2>/dev/null"):
         pytest.skip("network namespaces can't be made here")
     ready, done = os.pipe(), os.pipe()
@@ -143,8 +145,8 @@ def test_a_client_in_another_network_namespace(listener: socket.socket) -> None:
             os.close(fd)
 
 
-class TestOthers:
-    def test_tcp_only_on_request(self) -> None:
+class TestOtherSockets:
+    def test_tcp_sockets_have_a_key_only_on_request(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             client = socket.create_connection(listening.getsockname())
             server, _ = listening.accept()
@@ -153,7 +155,7 @@ class TestOthers:
                 key = channel_key(client, is_server=False, tcp=True)
                 assert channel_key(server, is_server=True, tcp=True) == key
 
-    def test_no_socket_at_all(self, tmp_path: Path) -> None:
+    def test_object_that_is_no_connected_socket_has_no_key(self, tmp_path: Path) -> None:
         assert reason(None, is_server=True) == ("no socket", False)
         closed = socket.socket()
         closed.close()
@@ -161,12 +163,12 @@ class TestOthers:
         with (tmp_path / "file").open("w") as file:
             assert reason(file, is_server=True)[0] == "not a socket"  # type: ignore[arg-type]
 
-    def test_a_kernel_without_cookies(self) -> None:
+    def test_kernel_without_socket_cookies_gives_no_key(self) -> None:
         near, far = socket.socketpair()
         with near, far, mock.patch.object(module, "_SO_COOKIE", 9999):
             assert reason(near, is_server=False) == ("no cookies", False)
 
-    def test_nonces(self) -> None:
+    def test_nonces_are_unique_and_not_0(self) -> None:
         nonces = {nonce() for _ in range(100)}
         assert len(nonces) == 100
         assert all(0 < value < 1 << 64 for value in nonces)
@@ -182,18 +184,18 @@ class TestOthers:
         struct.pack("=IHHII", 1000, 99, 0, 1, 0) + bytes(40),
     ],
 )
-def test_a_senseless_answer_is_an_error(reply: bytes) -> None:
+def test_malformed_netlink_reply_is_an_error(reply: bytes) -> None:
     with pytest.raises(OSError, match="sock_diag"):
         module._parse(reply)
 
 
-def test_attributes_of_no_length_end() -> None:
+def test_netlink_attribute_of_length_0_ends_parsing() -> None:
     head = struct.pack("=IHHII", 1000, 20, 0, 1, 0) + struct.pack("=BBBBIQ", 1, 1, 1, 0, 7, 5)
     assert module._parse(head + bytes(12)) == (5, 0)
     assert module._parse(head + struct.pack("=HHHHI", 4, 9, 8, 2, 77)) == (5, 77)
 
 
-def test_cookies_of_peers() -> None:
+def test_cookie_of_the_peer_is_read() -> None:
     near, far = socket.socketpair()
     with near, far:
         assert peer_cookie(near) == struct.unpack("Q", far.getsockopt(socket.SOL_SOCKET, 57, 8))[0]

@@ -1,4 +1,4 @@
-"""What docs/flows.md says, done."""
+"""The examples and statements in docs/flows.md are true."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[3] / "docs" / "flows.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_the_examples_run() -> None:
+def test_documented_examples_run() -> None:
     assert len(BLOCKS) == 4
     for block in BLOCKS:
         if "grpcio" in block:
@@ -29,7 +29,7 @@ def test_the_examples_run() -> None:
             flows.uninstall()
 
 
-def test_how_the_transport_is_recorded() -> None:
+def test_documented_config_enables_the_transport_category() -> None:
     names: dict[str, Any] = {}
     (block,) = (block for block in BLOCKS if "TracingSession" in block)
     exec(compile(block, "docs/flows.md", "exec"), names)
@@ -41,7 +41,7 @@ def test_how_the_transport_is_recorded() -> None:
     assert not is_category_enabled(wanted, "other", ["slow"])
 
 
-def test_each_reason_is_explained() -> None:
+def test_each_reason_for_a_missing_flow_is_documented() -> None:
     explained = re.findall(
         r"`([a-z ]+)`", "\n".join(re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE))
     )

@@ -1,4 +1,4 @@
-"""Flow ids: vectors, and what each scheme tells apart."""
+"""Flow ids: known values, and the messages that each scheme distinguishes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = 0x1234_5678_9ABC_DEF0
 
 
 def pair(key: int = KEY, *, synchronised: bool = True) -> tuple[AnchoredIds, AnchoredIds]:
-    """A client's end and a server's end of one channel."""
+    """Return the ids of the client's and the server's end of one channel."""
     return (
         AnchoredIds(lambda: key, is_server=False, synchronised=synchronised),
         AnchoredIds(lambda: key, is_server=True, synchronised=synchronised),
@@ -30,7 +30,7 @@ def pair(key: int = KEY, *, synchronised: bool = True) -> tuple[AnchoredIds, Anc
 
 
 class TestMixing:
-    def test_the_stream_is_splitmix64(self) -> None:
+    def test_stream_of_ids_is_splitmix64(self) -> None:
         assert stream(0, 1) == 0xE220A8397B1DCDAF
         numbers = [stream(1234567, index) for index in (1, 2, 3)]
         assert numbers == [6457827717110365317, 3203168211198807973, 9817491932198370423]
@@ -43,35 +43,35 @@ class TestMixing:
             changed = (mix64(KEY) ^ mix64(KEY ^ (1 << bit))).bit_count()
             assert 16 <= changed <= 48
 
-    def test_order_counts_in_a_combined_key(self) -> None:
+    def test_combined_key_depends_on_the_order_of_its_parts(self) -> None:
         assert len({combine(1, 2), combine(2, 1), combine(1, 2, 0), combine(1), combine(2)}) == 5
         assert combine() == 1
 
 
 class TestRfc0035:
-    def test_the_intended_masks(self) -> None:
+    def test_rfc0035_id_contains_channel_ordinal_and_transaction(self) -> None:
         assert rfc0035(0xABCD_1234, 0x5566_7788_99AA_BBCC, 0x1FF) == 0x1234_99AA_BBCC_00FF
 
-    def test_eight_bits_are_always_zero(self) -> None:
+    def test_bits_8_to_15_of_an_rfc0035_id_are_zero(self) -> None:
         draw = random.Random(1)
         ids = [rfc0035(*(draw.getrandbits(64) for _ in range(3))) for _ in range(1000)]
         assert all(not value & 0xFF00 for value in ids)
 
-    def test_the_literal_expression_loses_the_channel(self) -> None:
+    def test_literal_expression_of_rfc0035_omits_the_channel(self) -> None:
         koid, ordinal, txid = 1235, 0x99AA_BBCC, 7
         literal = koid & 0xFFFF << 48 | (ordinal & 0xFFFFFFFF) << 16 | txid & 0xFF
         assert literal == rfc0035(0, ordinal, txid)
         assert literal != rfc0035(koid, ordinal, txid)
 
-    def test_transactions_256_apart_have_one_id(self) -> None:
+    def test_transactions_256_apart_have_the_same_rfc0035_id(self) -> None:
         assert rfc0035(1, 2, 3) == rfc0035(1, 2, 3 + 256)
         assert hashed(1, 2, 3) != hashed(1, 2, 3 + 256)
 
-    def test_one_ways_of_a_method_have_one_id(self) -> None:
+    def test_one_way_messages_of_a_method_have_the_same_rfc0035_id(self) -> None:
         ids = Rfc0035Ids(lambda: KEY)
         assert ids.next(True, ONE_WAY, 0, 9) == ids.next(True, ONE_WAY, 0, 9) == rfc0035(KEY, 9, 0)
 
-    def test_no_key_no_id(self) -> None:
+    def test_rfc0035_id_is_0_without_a_key(self) -> None:
         assert Rfc0035Ids(lambda: 0).next(True, REQUEST, 5, 9) == 0
         forsaken = Rfc0035Ids(lambda: KEY, hashed)
         assert forsaken.next(True, REQUEST, 5, 9) == hashed(KEY, 9, 5)
@@ -80,13 +80,13 @@ class TestRfc0035:
 
 
 class TestCollisions:
-    """Section 0 of the measurements: what isn't told apart, of messages sent."""
+    """The share of messages whose ids are not unique."""
 
     @staticmethod
     def not_unique(ids: list[int]) -> float:
         return 1 - len(set(ids)) / len(ids)
 
-    def test_one_channel_half_one_way(self) -> None:
+    def test_one_way_messages_of_one_channel_collide_only_in_rfc0035(self) -> None:
         draw = random.Random(7)
         txid, by_rfc, anchored = 0, [], []
         ends, _ = pair()
@@ -100,7 +100,7 @@ class TestCollisions:
         assert 0.4 < self.not_unique(by_rfc) < 0.55
         assert self.not_unique(anchored) == 0
 
-    def test_many_channels(self) -> None:
+    def test_requests_of_many_channels_collide_only_in_rfc0035(self) -> None:
         draw = random.Random(8)
         by_rfc, anchored = [], []
         for koid in range(1, 51):
@@ -114,7 +114,7 @@ class TestCollisions:
 
 
 class TestAnchored:
-    def test_vectors(self) -> None:
+    def test_anchored_ids_have_the_documented_values(self) -> None:
         client, server = pair()
         to_server, to_client = combine(KEY, 1), combine(KEY, 2)
         assert client.next(True, ONE_WAY, 0, 9) == stream(to_server, 1)
@@ -125,28 +125,28 @@ class TestAnchored:
         assert server.next(True, REPLY, 5, 9, answer=1) == stream(to_client, 5 << 32 | 1)
         assert (to_server, to_client) == (0x56C7A7A7B8F0B8CE, 0x70195250B8E25D5E)
 
-    def test_three_one_ways_in_flight_are_three_flows(self) -> None:
+    def test_three_one_way_messages_in_flight_have_three_flows(self) -> None:
         client, server = pair()
         sent = [client.next(True, ONE_WAY, 0, 9) for _ in range(3)]
         assert len(set(sent)) == 3
         assert [server.next(False, ONE_WAY, 0, 9) for _ in range(3)] == sent
 
-    def test_methods_dont_matter(self) -> None:
+    def test_anchored_id_does_not_depend_on_the_method(self) -> None:
         client, server = pair()
         assert client.next(True, ONE_WAY, 0, 1) == server.next(False, ONE_WAY, 0, 2)
 
-    def test_transport_assigned_transactions(self) -> None:
+    def test_both_ends_agree_on_transaction_ids_of_the_transport(self) -> None:
         client, server = pair()
         assert client.next(True, REQUEST, 0x8000_0001, 9) == server.next(
             False, REQUEST, 0x8000_0001, 9
         )
 
-    def test_control_messages_count_and_have_no_flow(self) -> None:
+    def test_control_messages_are_counted_and_have_no_flow(self) -> None:
         client, server = pair()
         assert server.next(True, CONTROL, 0, 9) == client.next(False, CONTROL, 0, 9) == 0
         assert server.next(True, EVENT, 0, 9) == client.next(False, EVENT, 0, 9) != 0
 
-    def test_the_key_may_come_late(self) -> None:
+    def test_messages_before_the_key_is_known_are_counted(self) -> None:
         keys = [0, 0]
         client = AnchoredIds(lambda: keys[0], is_server=False)
         server = AnchoredIds(lambda: keys[1], is_server=True)
@@ -155,13 +155,13 @@ class TestAnchored:
         keys[:] = [KEY, KEY]
         assert client.next(True, ONE_WAY, 0, 9) == server.next(False, ONE_WAY, 0, 9) != 0
 
-    def test_an_adopted_end_waits_for_the_next_anchor(self) -> None:
+    def test_adopted_end_has_no_one_way_flows_before_a_transaction(self) -> None:
         client, server = pair(synchronised=False)
         assert client.next(True, ONE_WAY, 0, 9) == 0
         assert client.next(True, REQUEST, 77, 9) == server.next(False, REQUEST, 77, 9) != 0
         assert client.next(True, ONE_WAY, 0, 9) == server.next(False, ONE_WAY, 0, 9) != 0
 
-    def test_after_a_loss_there_are_no_one_ways_until_the_next_anchor(self) -> None:
+    def test_loss_suppresses_one_way_flows_until_the_next_transaction(self) -> None:
         client, server = pair()
         client.next(True, REQUEST, 3, 9)
         client.next(True, ONE_WAY, 0, 9)
@@ -170,20 +170,20 @@ class TestAnchored:
         assert server.next(False, REQUEST, 4, 9) == client.next(True, REQUEST, 4, 9)
         assert server.next(False, ONE_WAY, 0, 9) == client.next(True, ONE_WAY, 0, 9)
 
-    def test_a_sequel_is_no_anchor(self) -> None:
+    def test_later_part_of_a_reply_is_no_anchor(self) -> None:
         client, _ = pair()
         client.lost(outgoing=False)
         assert client.next(False, REPLY, 4, 9, answer=2) == 0
         assert client.next(False, REPLY, 4, 9) != 0
 
-    def test_a_forsaken_channel_is_silent_for_ever(self) -> None:
+    def test_forsaken_channel_has_no_flows(self) -> None:
         client, _ = pair()
         client.forsake()
         assert client.next(True, REQUEST, 3, 9) == 0
         assert client.next(False, REPLY, 3, 9) == 0
         assert client.next(True, ONE_WAY, 0, 9) == 0
 
-    def test_used(self) -> None:
+    def test_ids_are_used_after_a_message_or_an_adoption(self) -> None:
         client, server = pair()
         assert not client.used
         client.next(True, ONE_WAY, 0, 9)
@@ -192,7 +192,7 @@ class TestAnchored:
         assert server.used
         assert pair(synchronised=False)[0].used
 
-    def test_the_count_has_an_end(self) -> None:
+    def test_count_of_one_way_messages_is_limited(self) -> None:
         direction = Direction(synchronised=True)
         direction.advance(5)
         direction.count = MAX_COUNT - 1
@@ -202,7 +202,7 @@ class TestAnchored:
 
 
 class TestNumbered:
-    def test_both_ends_agree_and_answers_differ(self) -> None:
+    def test_both_ends_agree_on_numbered_ids_and_each_answer_has_its_own(self) -> None:
         client, server = NumberedIds(lambda: KEY), NumberedIds(lambda: KEY)
         request = client.next(True, REQUEST, 8, 0)
         assert server.next(False, REQUEST, 8, 0) == request == server.next(True, REPLY, 8, 0)
@@ -211,7 +211,7 @@ class TestNumbered:
         assert len(set(answers)) == 100
 
     @pytest.mark.parametrize("key", [0, KEY])
-    def test_no_key_no_number_no_id(self, key: int) -> None:
+    def test_numbered_id_is_0_without_a_key_or_number(self, key: int) -> None:
         ids = NumberedIds(lambda: key)
         assert (ids.next(True, REQUEST, 8, 0) != 0) == (key != 0)
         assert ids.next(True, REQUEST, 0, 0) == 0

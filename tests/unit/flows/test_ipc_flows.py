@@ -25,7 +25,7 @@ def greeter() -> Iterator[TracedGreeter]:
 
 
 def points(events: list[Event]) -> list[tuple[str, str, str]]:
-    """(role, kind, method) of each message's slice or instant."""
+    """Return (role, kind, method) of each message's slice or instant."""
     return [
         (event.args["role"], event.args["kind"], event.args["method"])
         for event in events
@@ -39,7 +39,7 @@ def flow_of(event: Event) -> int:
 
 
 class TestCalls:
-    def test_a_call_is_four_points_of_one_flow(self, greeter: TracedGreeter) -> None:
+    def test_call_has_four_events_with_the_same_flow(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             greeter.call("Echo", b"12345")
             greeter.run()
@@ -63,7 +63,7 @@ class TestCalls:
         }  # fmt: skip
         assert call.timestamp < handler.timestamp < received.timestamp
 
-    def test_one_ways_in_flight_are_flows_of_their_own(self, greeter: TracedGreeter) -> None:
+    def test_each_one_way_message_has_its_own_flow(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             for _ in range(3):
                 greeter.call("Echo", one_way=True)
@@ -78,7 +78,7 @@ class TestCalls:
         assert len(set(ids)) == 3
         assert all(event.terminating_flows for event in begins[3:])
 
-    def test_answers_in_parts_are_flows_of_their_own(self, greeter: TracedGreeter) -> None:
+    def test_each_part_of_a_reply_has_its_own_flow(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             greeter.call("Count", b"3")
             greeter.run()
@@ -88,7 +88,7 @@ class TestCalls:
         assert len(set(ids)) == 3
         assert ids[0] == flow_of(recorded.events[0])
 
-    def test_late_answers_stand_alone(self, greeter: TracedGreeter) -> None:
+    def test_late_reply_is_an_instant_of_the_same_flow(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             greeter.call("Later")
             greeter.run()
@@ -112,14 +112,14 @@ class TestCalls:
         assert kinds.count("I") == 2
         assert greeter.replies == [None]
 
-    def test_what_has_no_category_is_silent(self, greeter: TracedGreeter) -> None:
+    def test_method_without_a_category_is_not_recorded(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             greeter.call("Hush")
             greeter.run()
         assert recorded.events == []
         assert len(greeter.replies) == 1
 
-    def test_nothing_is_written_while_the_category_is_off(self, greeter: TracedGreeter) -> None:
+    def test_disabled_category_is_not_recorded(self, greeter: TracedGreeter) -> None:
         with record(disabled=["test.greeter"]) as recorded:
             greeter.call("Echo")
             greeter.run()
@@ -133,7 +133,7 @@ def greeter_reply() -> object:
 
 
 class TestKeys:
-    def test_an_agreed_key_needs_no_socket(self) -> None:
+    def test_agreed_flow_key_needs_no_socket(self) -> None:
         with flows_installed():
             greeter = TracedGreeter(flow_key=99, sockets=False)
             with record() as recorded:
@@ -143,7 +143,7 @@ class TestKeys:
             assert greeter.host.channel.key == 99
             assert len({flow_of(event) for event in recorded.events if event.kind != END}) == 1
 
-    def test_no_key_no_arrow_and_it_is_counted(self) -> None:
+    def test_messages_without_a_key_have_no_flow_and_are_counted(self) -> None:
         with flows_installed():
             greeter = TracedGreeter(sockets=False)
             with record() as recorded:
@@ -154,7 +154,7 @@ class TestKeys:
             assert not any(event.flows or event.terminating_flows for event in recorded.events)
             assert flows.stats() == {"no socket": 4}
 
-    def test_a_binding_without_a_key_carries_no_more_bytes(self) -> None:
+    def test_only_a_binding_with_a_key_sends_more_bytes(self) -> None:
         plain = TracedGreeter()
         agreed = TracedGreeter(flow_key=7)
         sizes = [len(g.pair.client_outbox.sent[0].encode()) for g in (plain, agreed)]
@@ -162,7 +162,9 @@ class TestKeys:
         agreed.close()
         assert sizes[1] == sizes[0] + 11
 
-    def test_in_a_child_the_parents_connection_is_silent(self, greeter: TracedGreeter) -> None:
+    def test_forked_child_records_no_flows_on_the_parents_connection(
+        self, greeter: TracedGreeter
+    ) -> None:
         with record():
             greeter.call("Echo")
             greeter.run()
@@ -189,12 +191,12 @@ class TestKeys:
 
 
 class TestInstallation:
-    def test_nothing_is_installed_by_importing(self) -> None:
+    def test_import_installs_no_hooks(self) -> None:
         assert rpc_hooks.hooks is None
         assert not flows.installed()
         assert flows.stats() == {}
 
-    def test_without_hooks_nothing_is_written(self) -> None:
+    def test_calls_without_hooks_are_not_recorded(self) -> None:
         greeter = TracedGreeter()
         with record() as recorded:
             greeter.call("Echo")
@@ -215,7 +217,7 @@ class TestInstallation:
     @pytest.mark.parametrize(
         "options", [{"scheme": "hash"}, {"tcp": True}, {"own_ports": True}, {"bodies": ["a"]}]
     )
-    def test_installing_otherwise_is_an_error(self, options: dict[str, Any]) -> None:
+    def test_installing_with_other_options_is_an_error(self, options: dict[str, Any]) -> None:
         with flows_installed():
             before = rpc_hooks.hooks
             with pytest.raises(
@@ -238,34 +240,34 @@ class TestInstallation:
         assert recorded.events == []
         assert seen == [False, True, False, True, False]
 
-    def test_uninstalling_switches_off(self) -> None:
+    def test_uninstalling_disables_the_switches(self) -> None:
         with record():
             with flows_installed():
                 assert rpc_hooks.switch("test.greeter").enabled
             assert not rpc_hooks.switch("test.greeter").enabled
         assert rpc_hooks.hooks is None
 
-    def test_a_category_that_cant_be_is_counted(self) -> None:
+    def test_invalid_category_name_is_counted(self) -> None:
         with flows_installed():
             assert not rpc_hooks.switch('bad "name"').enabled
             assert flows.stats() == {"bad category": 1}
 
-    def test_a_category_made_during_a_session_is_on_at_once(self) -> None:
+    def test_category_created_during_a_session_is_enabled(self) -> None:
         with flows_installed(), record():
             assert rpc_hooks.switch("test.flows.late").enabled
 
 
-class TestOwnPorts:
+class TestStrettosOwnPorts:
     @pytest.mark.parametrize("own_ports", [False, True])
-    def test_only_on_request(self, *, own_ports: bool) -> None:
+    def test_own_ports_are_traced_only_on_request(self, *, own_ports: bool) -> None:
         with flows_installed(own_ports=own_ports), record(enabled=["stretto.ipc"]):
             assert rpc_hooks.switch("stretto.ipc").enabled == own_ports
 
-    def test_only_by_name(self) -> None:
+    def test_own_ports_are_traced_only_if_their_category_is_enabled_by_name(self) -> None:
         with flows_installed(own_ports=True), record():
             assert not rpc_hooks.switch("stretto.ipc").enabled
 
-    def test_what_carries_the_trace_is_never_traced(self) -> None:
+    def test_methods_that_transport_trace_data_are_not_traced(self) -> None:
         from stretto.ports.consumer_port import CONSUMER_PORT
         from stretto.ports.producer_port import PRODUCER_PORT
 

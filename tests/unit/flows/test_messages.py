@@ -1,4 +1,4 @@
-"""MessageFlows: the n-th sent is the n-th received, or there is no arrow."""
+"""MessageFlows: a flow connects the n-th sent message with the n-th received one, or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def installed() -> Iterator[None]:
 
 
 def ends() -> tuple[MessageFlows, MessageFlows]:
-    """A client and its server, who agree on a key."""
+    """Return the flows of a client and a server with an agreed key."""
     client = MessageFlows(None, category="test.messages", is_server=False, key=3)
     return client, MessageFlows(None, category="test.messages", is_server=True, key=3)
 
@@ -34,14 +34,14 @@ def one_message(sender: MessageFlows, receiver: MessageFlows, name: str = "x") -
         pass
 
 
-def named(events: list[Event]) -> set[int]:
-    """The messages that have a flow, by their place among all: 0, 1, ..."""
+def with_flow(events: list[Event]) -> set[int]:
+    """Return the indices of the messages that have a flow."""
     begins = [event for event in events if event.kind != END]
     return {n for n, event in enumerate(begins) if event.flows or event.terminating_flows}
 
 
 class TestMessages:
-    def test_both_directions(self) -> None:
+    def test_messages_of_both_directions_have_flows(self) -> None:
         near, far = socket.socketpair()
         with near, far, record() as recorded:
             client = MessageFlows(near, category="test.messages", is_server=False)
@@ -55,7 +55,7 @@ class TestMessages:
         assert arrows(recorded.events, "up") == [ONE_WAY] * 3
         assert arrows(recorded.events, "down") == [ONE_WAY] * 3
 
-    def test_counted_before_flows_are_installed(self) -> None:
+    def test_messages_before_the_installation_are_counted(self) -> None:
         flows.uninstall()
         client = MessageFlows(None, category="test.messages", is_server=False, key=3)
         server = MessageFlows(None, category="test.messages", is_server=True, key=3)
@@ -72,48 +72,48 @@ class TestMessages:
         assert arrows(recorded.events, "x") == [ONE_WAY]
 
 
-class TestWhatIsNotKnown:
-    """No wrong arrow, and a reason in the statistics."""
+class TestLostSynchronisation:
+    """Messages that may not match have no flow; the statistics contain the reason."""
 
-    def test_whether_a_message_was_written(self) -> None:
+    def test_failed_send_suppresses_flows_of_its_direction(self) -> None:
         client, server = ends()
         with record() as recorded:
             one_message(client, server)
             with pytest.raises(TimeoutError), client.sending("x"):
-                raise TimeoutError  # of a drain behind the write: the message is on its way
+                raise TimeoutError  # by a drain after the write: the message may have been sent
             with server.handling("x"):
                 pass
             one_message(client, server)
             one_message(server, client)
-        assert named(recorded.events) == {
+        assert with_flow(recorded.events) == {
             0,
             1,
             2,
             4,
             5,
             6,
-        }  # those received by the server match none
+        }  # messages received by the server have no flow
         assert flows.stats() == {"not synchronised": 1}
         assert arrows([recorded.events[n] for n in (0, 2)], "x") == [ONE_WAY]
 
-    def test_who_wrote_first(self) -> None:
+    def test_nested_sends_have_no_flow(self) -> None:
         client, _ = ends()
         with record() as recorded, client.sending("a"), client.sending("b"):
             pass
-        assert named(recorded.events) == set()
+        assert with_flow(recorded.events) == set()
         assert flows.stats() == {"not synchronised": 2}
 
     @pytest.mark.parametrize("outgoing", [False, True])
-    def test_how_many_went_by(self, *, outgoing: bool) -> None:
+    def test_lost_messages_suppress_flows_of_their_direction(self, *, outgoing: bool) -> None:
         client, server = ends()
         server.lost(outgoing=outgoing)
         with record() as recorded:
             one_message(client, server)
             one_message(server, client)
-        assert named(recorded.events) == {0, 1, 2, 3} - {2 if outgoing else 1}
+        assert with_flow(recorded.events) == {0, 1, 2, 3} - {2 if outgoing else 1}
         assert flows.stats() == {"not synchronised": 1}
 
-    def test_an_exception_in_a_handler_harms_nothing(self) -> None:
+    def test_exception_in_a_handler_does_not_break_flows(self) -> None:
         client, server = ends()
         with record() as recorded:
             with client.sending("x"):
@@ -124,7 +124,7 @@ class TestWhatIsNotKnown:
         assert arrows(recorded.events, "x") == [ONE_WAY] * 2
 
 
-def test_sizes_are_shown_where_they_are_known() -> None:
+def test_size_is_recorded_if_known() -> None:
     client, server = ends()
     with record() as recorded:
         with client.sending("x", size=0):
@@ -136,6 +136,6 @@ def test_sizes_are_shown_where_they_are_known() -> None:
     assert "bytes" not in received.args
 
 
-def test_what_is_no_socket() -> None:
+def test_object_that_is_no_socket_is_refused() -> None:
     with pytest.raises(ConfigError, match="'x' is no socket"):
         MessageFlows("x", category="test.messages", is_server=False)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The C forms of what tracing does for each message do what their models in Python do."""
+"""The C code for each message behaves like its models in Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = (REQUEST, ONE_WAY, EVENT, REPLY, CONTROL)
 
 
 def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Calls of ids: mostly messages."""
+    """Yield random calls of ids: method name and arguments."""
     draw = random.Random(seed)
     for _ in range(length):
         chance = draw.random()
@@ -56,7 +56,7 @@ def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any,
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_ids_are_the_models(seed: int) -> None:
+def test_native_ids_equal_those_of_the_model(seed: int) -> None:
     draw = random.Random(seed)
     known = [draw.choice((0, KEY))]
     is_server, synchronised = draw.random() < 0.5, draw.random() < 0.5
@@ -71,29 +71,29 @@ def test_ids_are_the_models(seed: int) -> None:
     )
     for at, (call, arguments) in enumerate(random_steps(seed)):
         if numbered and call == "next" and arguments[1] == CONTROL:
-            continue  # there are none
+            continue  # not numbered
         found, expected = getattr(native, call)(*arguments), getattr(model, call)(*arguments)
         assert call != "next" or found == expected
         if at == 100:
             known[0] = KEY
 
 
-def test_the_count_has_an_end() -> None:
+def test_native_count_of_one_way_messages_has_the_same_limit() -> None:
     ids = FlowIds(lambda: KEY)
     model = AnchoredIds(lambda: KEY, is_server=False)
     assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)
-    assert MAX_COUNT == 0xFFFFFFFF  # counted to in C, too: nobody waits for that here
+    assert MAX_COUNT == 0xFFFFFFFF  # the C tests count up to it
     assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
 
 
-def test_used_and_owner() -> None:
+def test_native_ids_have_an_owner_and_a_used_flag() -> None:
     owner = object()
     assert FlowIds(lambda: 0, owner).owner is owner
     assert not FlowIds(lambda: 0).used
     assert FlowIds(lambda: 0, synchronised=False).used
 
 
-def test_a_key_that_cant_be_had_is_the_callers_problem() -> None:
+def test_exception_of_the_key_function_is_raised() -> None:
     def key() -> int:
         raise KeyError("x")
 
@@ -116,7 +116,7 @@ UNKNOWN = RpcMethod("Service", "", 9)
 
 @contextmanager
 def tracer(*, native: bool) -> Iterator[FlowTracer]:
-    """The installed tracer; all its messages go through Python if it isn't native."""
+    """Yield the installed tracer; if not native, it handles all messages in Python."""
     with flows_installed():
         hooks = rpc_hooks.hooks
         assert isinstance(hooks, FlowTracer)
@@ -125,8 +125,8 @@ def tracer(*, native: bool) -> Iterator[FlowTracer]:
         yield hooks
 
 
-def talk(hooks: FlowTracer, seed: int, *, numbered: bool) -> None:
-    """A random conversation, now and then within a handler."""
+def exchange_messages(hooks: FlowTracer, seed: int, *, numbered: bool) -> None:
+    """Exchange random messages, some of them inside of a handler."""
     draw = random.Random(seed)
     ends = [
         RpcChannel(None, is_server=side, key=KEY, numbered=numbered, adopted=seed % 2 == 0)
@@ -163,11 +163,11 @@ def shown(event: Event) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("numbered", [False, True])
-def test_conversations_look_the_same(seed: int, *, numbered: bool) -> None:
+def test_native_and_python_tracers_record_the_same_events(seed: int, *, numbered: bool) -> None:
     events, stats = [], []
     for native in (False, True):
         with tracer(native=native) as hooks, record() as recorded:
-            talk(hooks, seed, numbered=numbered)
+            exchange_messages(hooks, seed, numbered=numbered)
             stats.append(flows.stats())
         events.append([shown(event) for event in recorded.events])
     assert events[0] == events[1]
@@ -176,7 +176,7 @@ def test_conversations_look_the_same(seed: int, *, numbered: bool) -> None:
 
 
 def ready(hooks: FlowTracer) -> tuple[RpcChannel, RpcChannel]:
-    """Ends of a channel over which each kind of message went once."""
+    """Return the ends of a channel that has transported each kind of message once."""
     ends = [RpcChannel(None, is_server=side, key=KEY) for side in (False, True)]
     for kind in (REQUEST, ONE_WAY, EVENT, REPLY):
         for end in ends:
@@ -185,8 +185,8 @@ def ready(hooks: FlowTracer) -> tuple[RpcChannel, RpcChannel]:
     return ends[0], ends[1]
 
 
-def other_way(hooks: FlowTracer, *, outgoing: bool) -> tuple[list[Any], MessageHook]:
-    """A hook of the tracer's, and what it passes on."""
+def fallback_hook(hooks: FlowTracer, *, outgoing: bool) -> tuple[list[Any], MessageHook]:
+    """Return the arguments that a native hook passes on to Python, and the hook."""
     passed: list[Any] = []
 
     def otherwise(*args: Any) -> None:
@@ -209,23 +209,23 @@ ODD: list[tuple[str, Callable[[RpcChannel], tuple[Any, ...]]]] = [
 
 
 @pytest.mark.parametrize(("what", "make"), ODD, ids=[what for what, _ in ODD])
-def test_what_is_unusual_is_passed_on(what: str, make: Any) -> None:
+def test_unusual_message_is_passed_on_to_python(what: str, make: Any) -> None:
     del what
     with tracer(native=True) as hooks, record():
         METHODS[1].state = None
         client, _ = ready(hooks)
-        passed, hook = other_way(hooks, outgoing=False)
+        passed, hook = fallback_hook(hooks, outgoing=False)
         arguments = make(client)
         assert hook(*arguments) is None
         assert passed == [arguments]
 
 
-def test_what_is_usual_is_not_passed_on() -> None:
+def test_usual_message_is_handled_natively() -> None:
     with tracer(native=True) as hooks, record() as recorded:
         client, server = ready(hooks)
         before = len(METHODS[0].state.sent)  # type: ignore[attr-defined]
-        passed, sent = other_way(hooks, outgoing=True)
-        _, received = other_way(hooks, outgoing=False)
+        passed, sent = fallback_hook(hooks, outgoing=True)
+        _, received = fallback_hook(hooks, outgoing=False)
         span = sent(client, hooks.now(), METHODS[0], REQUEST, 9, 1)
         seen = received(server, METHODS[0], REQUEST, 9, 1)
         with span, seen:
@@ -237,17 +237,17 @@ def test_what_is_usual_is_not_passed_on() -> None:
 
 
 @pytest.mark.parametrize("how", ["forsaken", "lost", "another's", "in an event"])
-def test_what_isnt_known_or_wanted_is_passed_on(how: str) -> None:
+def test_message_in_an_unusual_state_is_passed_on_to_python(how: str) -> None:
     with tracer(native=True) as hooks, record():
         client, _ = ready(hooks)
-        passed, sent = other_way(hooks, outgoing=True)
+        passed, sent = fallback_hook(hooks, outgoing=True)
         message = (client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
         if how == "forsaken":
             client.state.ids.forsake()  # type: ignore[attr-defined]
         elif how == "lost":
             hooks.lost(client, outgoing=True)
         elif how == "another's":
-            passed, sent = other_way(FlowTracer(), outgoing=True)
+            passed, sent = fallback_hook(FlowTracer(), outgoing=True)
         if how == "in an event":
 
             class Sends:
@@ -262,26 +262,26 @@ def test_what_isnt_known_or_wanted_is_passed_on(how: str) -> None:
 
 
 @pytest.mark.parametrize("transport", [False, True])
-def test_what_nobody_wants_is_counted(transport: bool) -> None:
+def test_message_that_is_not_recorded_is_counted(transport: bool) -> None:
     enabled = [TRANSPORT_CATEGORY, "test.native"] if transport else ["test.native"]
     with tracer(native=True) as hooks, record(enabled=enabled, disabled=["*"]) as recorded:
         client, _ = ready(hooks)
         shown_before = hooks.sent(client, hooks.now(), METHODS[0], REQUEST, 5, 1)
         assert shown_before is not None
         flows.disable("test.native")
-        passed, sent = other_way(hooks, outgoing=True)
+        passed, sent = fallback_hook(hooks, outgoing=True)
         for method in (UNKNOWN, METHODS[0]):
             message = (client, hooks.now(), method, ONE_WAY, 0, 1)
             assert sent(*message) is None
             assert passed.pop() == message if transport else not passed
         flows.enable("test.native")
         hooks.sent(client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
-    counted = 1 if transport else 3  # who passes it on doesn't count it
+    counted = 1 if transport else 3  # a message that is passed on isn't counted here
     last = [event for event in recorded.events if event.flows][-1]
     assert last.flows == [stretto.flow_id(combine(KEY, 1), 5 << 32 | counted)]
 
 
-def test_what_the_other_way_raises_is_raised() -> None:
+def test_exception_of_the_python_fallback_is_raised() -> None:
     def fail(*_: object) -> None:
         raise KeyError("x")
 
@@ -294,7 +294,7 @@ def test_what_the_other_way_raises_is_raised() -> None:
         MessageHook(None, fail, incoming, "no category", True)  # type: ignore[arg-type]
 
 
-def test_templates_take_templates() -> None:
+def test_message_templates_accept_only_templates() -> None:
     templates = MessageTemplates(None)
     template = stretto.Category("test.native").template("x")
     templates.put(True, REQUEST, template)
@@ -305,7 +305,7 @@ def test_templates_take_templates() -> None:
             templates.put(True, kind, template)
 
 
-def test_nothing_is_left_of_messages() -> None:
+def test_messages_leak_no_memory() -> None:
     with tracer(native=True) as hooks, record():
         client, server = ready(hooks)
 
@@ -326,7 +326,7 @@ def test_nothing_is_left_of_messages() -> None:
         assert sys.getallocatedblocks() - before < 1000
 
 
-def test_a_tracer_is_let_go() -> None:
+def test_deleted_tracer_is_freed() -> None:
     with record():
         gone = FlowTracer()
         method = RpcMethod("Service", "Ask", 7, "test.native")

@@ -1,4 +1,4 @@
-"""`multiprocessing.Queue` and `JoinableQueue`, traced: the same to their users, and with arrows."""
+"""Traced `multiprocessing.Queue` and `JoinableQueue`: unchanged for users, and with flows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def close(*queues: Any) -> None:
 
 
 def produce(jobs: TracedQueue, told: Any, first: int) -> None:
-    """In another process: put every third number."""
+    """Put every third number, in another process."""
     flows.install()
     with record() as recorded:
         for number in range(first, ITEMS, 3):
@@ -52,7 +52,7 @@ def produce(jobs: TracedQueue, told: Any, first: int) -> None:
 
 
 def consume(jobs: TracedQueue, told: Any) -> None:
-    """In another process: take until there is None."""
+    """Get items until None, in another process."""
     flows.install()
     with record() as recorded:
         items = list(iter(jobs.get, None))
@@ -62,7 +62,7 @@ def consume(jobs: TracedQueue, told: Any) -> None:
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_three_who_put_and_two_who_get(method: str) -> None:
+def test_items_of_three_producers_and_two_consumers_have_flows(method: str) -> None:
     context: Any = multiprocessing.get_context(method)
     jobs, told = TracedQueue(category="test.queue", context=context), context.Queue()
     producers = [context.Process(target=produce, args=(jobs, told, first)) for first in range(3)]
@@ -86,7 +86,7 @@ def test_three_who_put_and_two_who_get(method: str) -> None:
     assert 0 not in put.values()
 
 
-def test_threads_and_a_queue_that_is_often_full() -> None:
+def test_items_of_several_threads_through_a_full_queue_have_flows() -> None:
     jobs = TracedQueue(3, category="test.queue", name="job")
     got: list[int] = []
 
@@ -112,7 +112,7 @@ def test_threads_and_a_queue_that_is_often_full() -> None:
     assert {event.args["method"] for event in recorded.events if event.kind != END} == {"job"}
 
 
-def test_a_joinable_queue() -> None:
+def test_items_of_a_joinable_queue_have_flows() -> None:
     jobs = TracedJoinableQueue(category="test.queue")
     with record() as recorded:
         for number in range(5):
@@ -125,7 +125,9 @@ def test_a_joinable_queue() -> None:
     assert ids(recorded.events, "send") == ids(recorded.events, "receive")
 
 
-def test_items_that_cant_be_pickled_shift_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_item_that_cannot_be_pickled_does_not_affect_flows_of_others(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     jobs = TracedQueue(category="test.queue")
     with record() as recorded:
         for item in ("a", lambda: None, "b"):
@@ -137,7 +139,7 @@ def test_items_that_cant_be_pickled_shift_nothing(capfd: pytest.CaptureFixture[s
     assert "pickle" in capfd.readouterr().err
 
 
-def test_counted_before_flows_are_installed() -> None:
+def test_items_before_the_installation_are_counted() -> None:
     flows.uninstall()
     jobs = TracedQueue(category="test.queue")
     jobs.put(1)
@@ -150,7 +152,7 @@ def test_counted_before_flows_are_installed() -> None:
     assert ids(recorded.events, "send") == ids(recorded.events, "receive") != [0]
 
 
-def test_no_byte_is_added() -> None:
+def test_items_have_no_additional_bytes() -> None:
     jobs: Any = TracedQueue(category="test.queue")
     with record():
         jobs.put({"a": 1})
@@ -158,7 +160,7 @@ def test_no_byte_is_added() -> None:
     close(jobs)
 
 
-def test_full_and_empty_queues_say_so() -> None:
+def test_full_and_empty_queues_raise_and_record_nothing() -> None:
     jobs = TracedQueue(1, category="test.queue")
     with record() as recorded:
         with pytest.raises(queue.Empty):
@@ -173,7 +175,7 @@ def test_full_and_empty_queues_say_so() -> None:
     assert recorded.kinds == "BEBE"
 
 
-def test_an_item_whose_number_was_written_over_has_no_arrow(
+def test_item_whose_number_was_overwritten_has_no_flow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(process_queue, "SIZE", 4)
@@ -189,7 +191,7 @@ def test_an_item_whose_number_was_written_over_has_no_arrow(
     assert received == [0] * 7 + sent[7:]
 
 
-def test_a_queue_that_nobody_has_ends() -> None:
+def test_feeder_thread_of_a_deleted_queue_ends() -> None:
     jobs: Any = TracedQueue(category="test.queue")
     jobs.put(1)
     feeder, gone = jobs._thread, weakref.ref(jobs)

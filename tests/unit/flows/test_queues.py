@@ -1,4 +1,4 @@
-"""Queues and pipes whose users are interrupted: no arrow to another item, and a reason."""
+"""Interrupted users of queues and pipes: no wrong flow, and a reason in the statistics."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ def installed() -> Iterator[None]:
         yield
 
 
-class Way(NamedTuple):
-    """A way for items."""
+class Transport(NamedTuple):
+    """Methods of a queue or pipe."""
 
     put: Callable[[Any], None]
     get: Callable[[], Any]
     close: Callable[[], None]
 
 
-def simple_queue() -> Way:
+def simple_queue() -> Transport:
     queue = TracedSimpleQueue(category="test.queues")
-    return Way(queue.put, queue.get, queue.close)
+    return Transport(queue.put, queue.get, queue.close)
 
 
-def pipe() -> Way:
+def pipe() -> Transport:
     near, far = traced_pipe(category="test.queues")
-    return Way(near.send, far.recv, lambda: (near.close(), far.close()))
+    return Transport(near.send, far.recv, lambda: (near.close(), far.close()))
 
 
-def queue_with_feeder() -> Way:
+def queue_with_feeder() -> Transport:
     queue = TracedQueue(category="test.queues")
 
     def close() -> None:
         queue.close()
         queue.join_thread()
 
-    return Way(queue.put, queue.get, close)
+    return Transport(queue.put, queue.get, close)
 
 
 @contextmanager
 def interrupted_after(what: str) -> Iterator[None]:
-    """Ctrl-C, right after something has been written or read."""
+    """Raise KeyboardInterrupt after each write or read."""
     real = getattr(connections.Connection, what)
 
     def doing(self: Any, *arguments: Any) -> None:
@@ -65,7 +65,7 @@ def interrupted_after(what: str) -> Iterator[None]:
 
 
 def flow_of(events: list[Event], role: str) -> list[int]:
-    """Of each message its flow, or 0."""
+    """Return the flow id of each message, or 0."""
     return [
         (event.flows + event.terminating_flows or [0])[0]
         for event in events
@@ -74,7 +74,7 @@ def flow_of(events: list[Event], role: str) -> list[int]:
 
 
 @pytest.mark.parametrize("make", [simple_queue, pipe, queue_with_feeder])
-def test_who_is_interrupted_may_have_taken_an_item(make: Callable[[], Way]) -> None:
+def test_interrupted_get_suppresses_the_flow_of_later_items(make: Callable[[], Transport]) -> None:
     way = make()
     with record() as recorded:
         way.put("one")
@@ -91,7 +91,7 @@ def test_who_is_interrupted_may_have_taken_an_item(make: Callable[[], Way]) -> N
 
 
 @pytest.mark.parametrize("make", [simple_queue, pipe])
-def test_who_is_interrupted_may_have_put_an_item(make: Callable[[], Way]) -> None:
+def test_interrupted_put_suppresses_the_flow_of_later_items(make: Callable[[], Transport]) -> None:
     way = make()
     with record() as recorded:
         way.put("one")
@@ -106,7 +106,7 @@ def test_who_is_interrupted_may_have_put_an_item(make: Callable[[], Way]) -> Non
     assert flows.stats() == {"not synchronised": 1}
 
 
-def test_who_has_closed_a_queue_says_nothing_about_the_others() -> None:
+def test_use_of_a_closed_queue_does_not_affect_other_users() -> None:
     queue = TracedSimpleQueue(category="test.queues")
     state = queue._counts, queue._category, queue._method.name, queue._key
     other = TracedSimpleQueue(category="test.queues")
@@ -126,7 +126,7 @@ def test_who_has_closed_a_queue_says_nothing_about_the_others() -> None:
     assert sent[0]
 
 
-def test_what_a_sender_does_not_know_is_left_out() -> None:
+def test_sent_item_of_unknown_size_has_no_size() -> None:
     way = queue_with_feeder()
     with record() as recorded:
         way.put("x")

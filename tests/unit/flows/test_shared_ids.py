@@ -1,4 +1,4 @@
-"""Ids after a fork: whose they are, and until when."""
+"""Flow ids after a fork: shared between parent and child until one of them uses the channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY = 99
 
 
 def used_channel() -> tuple[RpcChannel, ChannelState]:
-    """The channel is to be kept: its state doesn't."""
+    """Return a channel and its state; the caller has to keep the channel."""
     channel = RpcChannel(None, is_server=False, key=KEY)
     state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
     state.use()
@@ -37,7 +37,7 @@ def request(state: ChannelState, txid: int) -> int:
     return state.ids.next(True, REQUEST, txid, 9)
 
 
-def test_a_parent_whose_child_says_nothing_goes_on_with_its_next_call() -> None:
+def test_parent_has_flows_again_after_its_next_call_if_the_child_sends_nothing() -> None:
     channel, state = shared(mmap(-1, 1))
     state.after_fork_in_parent()
     assert one_way(state) == 0
@@ -48,7 +48,7 @@ def test_a_parent_whose_child_says_nothing_goes_on_with_its_next_call() -> None:
 
 
 @pytest.mark.parametrize("skips", [False, True])
-def test_a_child_that_says_something_ends_it_for_both(*, skips: bool) -> None:
+def test_message_of_the_child_ends_flows_in_both_processes(*, skips: bool) -> None:
     flags = mmap(-1, 2)
     kept, parent = shared(flags, 1)
     kept_too, child = shared(flags, 1)
@@ -69,7 +69,7 @@ def test_a_child_that_says_something_ends_it_for_both(*, skips: bool) -> None:
     del kept, kept_too, other_kept
 
 
-def test_what_nobody_has_used_is_the_childs_own() -> None:
+def test_child_has_flows_on_a_channel_unused_before_the_fork() -> None:
     channel = RpcChannel(None, is_server=False, key=KEY)
     state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
     assert not state.wants_flag
@@ -77,7 +77,7 @@ def test_what_nobody_has_used_is_the_childs_own() -> None:
     assert one_way(state) != 0
 
 
-def test_the_next_fork_has_the_same_flag() -> None:
+def test_second_fork_uses_the_same_flag() -> None:
     channel, state = shared(mmap(-1, 1))
     ids = state.ids
     state.after_fork_in_parent()

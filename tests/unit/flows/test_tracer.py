@@ -1,4 +1,4 @@
-"""The tracer, with its hooks called by hand."""
+"""FlowTracer, with its hooks called directly."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ends(key: int = 7, *, adopted: bool = False) -> tuple[RpcChannel, RpcChannel
     )
 
 
-def tell(
+def transport(
     hooks: FlowTracer,
     sender: RpcChannel,
     receiver: RpcChannel,
@@ -52,7 +52,7 @@ def tell(
     txid: int = 0,
     method: RpcMethod = PING,
 ) -> None:
-    """One message from end to end."""
+    """Send and receive one message."""
     for span in (
         hooks.sent(sender, hooks.now(), method, kind, txid, 16),
         hooks.received(receiver, method, kind, txid, 16),
@@ -63,20 +63,20 @@ def tell(
 
 
 def flow_pairs(events: list[Event]) -> list[tuple[int, int]]:
-    """Ids of the senders' and receivers' points in turn; 0: none."""
+    """Return pairs of the flow ids of sent and received messages; 0 is no flow."""
     ids = [(e.flows + e.terminating_flows or [0])[0] for e in events if e.kind in (BEGIN, INSTANT)]
     return list(zip(ids[::2], ids[1::2], strict=True))
 
 
 class TestSynchronisation:
-    def test_all_kinds_have_arrows_and_no_two_the_same(self, hooks: FlowTracer) -> None:
+    def test_messages_of_all_kinds_have_different_flows(self, hooks: FlowTracer) -> None:
         client, server = ends()
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY)
-            tell(hooks, client, server, REQUEST, 5)
-            tell(hooks, server, client, EVENT)
-            tell(hooks, server, client, REPLY, 5)
-            tell(hooks, server, client, EVENT)
+            transport(hooks, client, server, ONE_WAY)
+            transport(hooks, client, server, REQUEST, 5)
+            transport(hooks, server, client, EVENT)
+            transport(hooks, server, client, REPLY, 5)
+            transport(hooks, server, client, EVENT)
         pairs = flow_pairs(recorded.events)
         assert all(out == into != 0 for out, into in pairs)
         assert pairs[1] == pairs[3]
@@ -85,15 +85,15 @@ class TestSynchronisation:
 
     def test_messages_before_the_session_are_counted(self, hooks: FlowTracer) -> None:
         client, server = ends()
-        tell(hooks, client, server, ONE_WAY)
+        transport(hooks, client, server, ONE_WAY)
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY)
+            transport(hooks, client, server, ONE_WAY)
         ((out, into),) = flow_pairs(recorded.events)
         second = stream(combine(7, TO_SERVER), 2)
         assert out == into == second
 
     @pytest.mark.parametrize("how", ["older than the hooks", "adopted", "hooks were away"])
-    def test_one_ways_wait_for_an_anchor(self, how: str) -> None:
+    def test_one_way_messages_have_no_flow_before_a_transaction(self, how: str) -> None:
         if how == "older than the hooks":
             client, server = ends()
         with flows_installed():
@@ -105,22 +105,24 @@ class TestSynchronisation:
             hooks = rpc_hooks.hooks
             assert isinstance(hooks, FlowTracer)
             with record() as recorded:
-                tell(hooks, client, server, ONE_WAY)
-                tell(hooks, client, server, REQUEST, 9)
-                tell(hooks, client, server, ONE_WAY)
+                transport(hooks, client, server, ONE_WAY)
+                transport(hooks, client, server, REQUEST, 9)
+                transport(hooks, client, server, ONE_WAY)
             (suppressed, *rest) = flow_pairs(recorded.events)
             assert suppressed == (0, 0)
             assert all(out == into != 0 for out, into in rest)
             assert flows.stats() == {"not synchronised": 2}
 
-    def test_a_loss_silences_one_direction_of_one_end(self, hooks: FlowTracer) -> None:
+    def test_loss_suppresses_flows_of_one_direction_until_a_transaction(
+        self, hooks: FlowTracer
+    ) -> None:
         client, server = ends()
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY)
+            transport(hooks, client, server, ONE_WAY)
             hooks.lost(server, outgoing=False)
-            tell(hooks, client, server, ONE_WAY)
-            tell(hooks, server, client, EVENT)
-            tell(hooks, client, server, REQUEST, 3)
+            transport(hooks, client, server, ONE_WAY)
+            transport(hooks, server, client, EVENT)
+            transport(hooks, client, server, REQUEST, 3)
         first, lost, event, healed = flow_pairs(recorded.events)
         assert first[0] == first[1] != 0
         assert lost[0] != 0
@@ -129,43 +131,43 @@ class TestSynchronisation:
         assert healed[0] == healed[1] != 0
         assert flows.stats() == {"not synchronised": 1}
 
-    def test_a_fork_silences_what_a_child_may_have_shifted(self, hooks: FlowTracer) -> None:
+    def test_fork_suppresses_one_way_flows_until_a_transaction(self, hooks: FlowTracer) -> None:
         client, server = ends()
         fresh = ends(8)
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY)
+            transport(hooks, client, server, ONE_WAY)
             child = os.fork()
             if child == 0:
                 os._exit(0)
             os.waitpid(child, 0)
-            tell(hooks, client, server, ONE_WAY)
-            tell(hooks, server, client, EVENT)
-            tell(hooks, client, server, REQUEST, 3)
-            tell(hooks, client, server, ONE_WAY)
-            tell(hooks, *fresh, ONE_WAY)
+            transport(hooks, client, server, ONE_WAY)
+            transport(hooks, server, client, EVENT)
+            transport(hooks, client, server, REQUEST, 3)
+            transport(hooks, client, server, ONE_WAY)
+            transport(hooks, *fresh, ONE_WAY)
         before, one_way, event, *healed = flow_pairs(recorded.events)
         assert before[0] == before[1] != 0
         assert one_way == event == (0, 0)
         assert all(out == into != 0 for out, into in healed)
         assert flows.stats() == {"not synchronised": 4}
 
-    def test_the_channel_isnt_kept_alive(self, hooks: FlowTracer) -> None:
+    def test_tracer_keeps_no_reference_to_channels(self, hooks: FlowTracer) -> None:
         client, server = ends()
-        tell(hooks, client, server, ONE_WAY)
+        transport(hooks, client, server, ONE_WAY)
         assert len(hooks._states) == 2
         del client, server
         assert len(hooks._states) == 0
 
 
-class TestWhatIsWritten:
-    def test_control_messages_are_counted_and_not_shown(self, hooks: FlowTracer) -> None:
+class TestRecordedEvents:
+    def test_control_messages_are_counted_and_not_recorded(self, hooks: FlowTracer) -> None:
         client, server = ends()
         with record() as recorded:
-            tell(hooks, server, client, CONTROL)
-            tell(hooks, server, client, EVENT)
+            transport(hooks, server, client, CONTROL)
+            transport(hooks, server, client, EVENT)
         assert [event.args.get("kind") for event in recorded.events][::2] == ["event", "event"]
 
-    def test_a_call_spans_its_wait(self, hooks: FlowTracer) -> None:
+    def test_slice_of_a_call_includes_its_wait(self, hooks: FlowTracer) -> None:
         client, _ = ends()
         with record() as recorded:
             stamp = hooks.now()
@@ -177,7 +179,7 @@ class TestWhatIsWritten:
         assert recorded.events[0].timestamp == stamp
         assert recorded.events[0].args["handles"] == 2
 
-    def test_an_exception_ends_the_slice(self, hooks: FlowTracer) -> None:
+    def test_exception_ends_the_slice_of_a_message(self, hooks: FlowTracer) -> None:
         _, server = ends()
         with record() as recorded:
             seen = hooks.received(server, PING, REQUEST, 4)
@@ -186,7 +188,9 @@ class TestWhatIsWritten:
                 raise ValueError("x")
         assert recorded.kinds == "BE"
 
-    def test_a_category_switched_on_meanwhile_leaves_no_end_alone(self, hooks: FlowTracer) -> None:
+    def test_end_of_a_slice_begun_in_an_earlier_session_is_not_recorded(
+        self, hooks: FlowTracer
+    ) -> None:
         client, _ = ends()
         with record():
             call = hooks.sent(client, hooks.now(), PING, REQUEST, 4)
@@ -197,16 +201,16 @@ class TestWhatIsWritten:
         assert recorded.events == []
 
     @pytest.mark.parametrize("both", [False, True])
-    def test_the_transport_category_shows_every_message(
+    def test_transport_category_records_every_message(
         self, hooks: FlowTracer, *, both: bool
     ) -> None:
         client, server = ends()
         unknown = RpcMethod("", "", 0x77)
         enabled = [TRANSPORT_CATEGORY, "test.tracer"] if both else [TRANSPORT_CATEGORY]
         with record(enabled=enabled, disabled=["*"]) as recorded:
-            tell(hooks, client, server, ONE_WAY, method=unknown)
-            tell(hooks, client, server, REQUEST, 8, method=PLAIN)
-            tell(hooks, client, server, ONE_WAY, method=PING)
+            transport(hooks, client, server, ONE_WAY, method=unknown)
+            transport(hooks, client, server, REQUEST, 8, method=PLAIN)
+            transport(hooks, client, server, ONE_WAY, method=PING)
         pairs = flow_pairs(recorded.events)
         assert all(out == into != 0 for out, into in pairs)
         assert len(set(pairs)) == 3
@@ -214,49 +218,49 @@ class TestWhatIsWritten:
         assert recorded.events[0].args["ordinal"] == 0x77
         assert recorded.kinds == ("IIIIBEBE" if both else "IIIIII")
 
-    def test_the_transport_category_is_off_by_default(self, hooks: FlowTracer) -> None:
+    def test_transport_category_is_disabled_by_default(self, hooks: FlowTracer) -> None:
         client, server = ends()
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY, method=PLAIN)
+            transport(hooks, client, server, ONE_WAY, method=PLAIN)
         assert recorded.events == []
 
-    def test_what_is_sent_while_tracing_isnt_traced(self, hooks: FlowTracer) -> None:
+    def test_message_sent_during_an_event_is_not_recorded(self, hooks: FlowTracer) -> None:
         client, server = ends()
 
         class Meddler:
-            """An argument whose text is asked for in the middle of an event."""
+            """An argument whose conversion to str sends a message."""
 
             def __str__(self) -> str:
-                tell(hooks, client, server, ONE_WAY)
+                transport(hooks, client, server, ONE_WAY)
                 return "meddler"
 
         inner = RpcMethod("Pinger", "Inner", 1, "test.tracer")
         inner.service = Meddler()  # type: ignore[assignment]
         with record() as recorded:
-            tell(hooks, client, server, ONE_WAY, method=inner)
+            transport(hooks, client, server, ONE_WAY, method=inner)
         assert len([event for event in recorded.events if event.kind == BEGIN]) == 2
         assert flows.stats() == {}
 
 
 class TestIncoming:
-    """What is sent while a message is handled names it."""
+    """Messages sent by a handler contain the id of the handled message."""
 
-    def test_handlers_may_stand_in_one_another(self, hooks: FlowTracer) -> None:
+    def test_handlers_can_be_nested(self, hooks: FlowTracer) -> None:
         outer_client, outer_server = ends(5)
         inner_client, inner_server = ends(6)
         with record() as recorded:
             outer = hooks.received(outer_server, PING, REQUEST, 4)
             assert outer is not None
             with outer:
-                tell(hooks, inner_client, inner_server, ONE_WAY)
-                tell(hooks, outer_server, outer_client, REPLY, 4)
+                transport(hooks, inner_client, inner_server, ONE_WAY)
+                transport(hooks, outer_server, outer_client, REPLY, 4)
             assert flows.incoming() == 0
-            tell(hooks, inner_client, inner_server, ONE_WAY)
+            transport(hooks, inner_client, inner_server, ONE_WAY)
         first = recorded.events[0].flows[0]
         found = [e.args.get("incoming", 0) % (1 << 64) for e in recorded.events if e.kind in (1, 3)]
         assert found == [0, first, 0, 0, 0, 0, 0]
 
-    def test_an_end_elsewhere_harms_nothing(self, hooks: FlowTracer) -> None:
+    def test_handler_that_ends_in_another_context_resets_nothing(self, hooks: FlowTracer) -> None:
         _, server = ends()
         with record() as recorded:
             seen = hooks.received(server, PING, REQUEST, 4)
@@ -266,7 +270,7 @@ class TestIncoming:
         assert recorded.kinds == "BE"
         assert flows.incoming() == 0
 
-    def test_without_a_session_nothing_is_incoming(self, hooks: FlowTracer) -> None:
+    def test_incoming_id_is_0_without_a_session(self, hooks: FlowTracer) -> None:
         _, server = ends()
         assert hooks.received(server, PING, REQUEST, 4) is None
         assert flows.incoming() == 0
@@ -274,12 +278,12 @@ class TestIncoming:
 
 class TestSchemes:
     @pytest.mark.parametrize("scheme", ["hash", "rfc0035"])
-    def test_both_ends_agree(self, scheme: str) -> None:
+    def test_both_ends_agree_on_the_id_of_each_scheme(self, scheme: str) -> None:
         with flows_installed(scheme), record() as recorded:
             hooks = rpc_hooks.hooks
             assert isinstance(hooks, FlowTracer)
             client, server = ends()
-            tell(hooks, client, server, REQUEST, 8)
+            transport(hooks, client, server, REQUEST, 8)
         ((out, into),) = flow_pairs(recorded.events)
         assert out == into != 0
         if scheme == "rfc0035":

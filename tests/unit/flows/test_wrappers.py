@@ -1,4 +1,4 @@
-"""Wrappers of other transports: what arrives is unchanged, and each message has its arrow."""
+"""Wrappers of other transports: messages are unchanged, and each has its flow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def installed() -> Iterator[None]:
 
 
 def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
-    """In another process."""
+    """Get five items and return them with their flows, in another process."""
     flows.install()
     with record() as recorded:
         items = [queue.get() for _ in range(5)]
@@ -53,7 +53,7 @@ def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
 class TestQueues:
     @pytest.mark.parametrize("method", ["spawn", "fork"])
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-    def test_through_a_process(self, method: str) -> None:
+    def test_items_sent_to_another_process_have_flows(self, method: str) -> None:
         context = multiprocessing.get_context(method)
         queue = TracedSimpleQueue(category="test.queues", context=context)
         near, far = traced_pipe(category="test.queues", context=context)
@@ -74,7 +74,7 @@ class TestQueues:
         assert received == sent
         assert child.exitcode == 0
 
-    def test_many_who_put_and_get(self) -> None:
+    def test_items_of_several_threads_have_flows(self) -> None:
         queue = TracedSimpleQueue(category="test.queues", name="job")
         got: list[int] = []
 
@@ -96,7 +96,7 @@ class TestQueues:
         assert sorted(got) == list(range(200))
         assert arrows(recorded.events, "job") == [ONE_WAY] * 200
 
-    def test_a_pipe(self) -> None:
+    def test_messages_of_a_pipe_have_flows(self) -> None:
         near, far = traced_pipe(category="test.queues")
         with record() as recorded:
             near.send([1])
@@ -112,19 +112,19 @@ class TestQueues:
         assert arrows(recorded.events, "message") == [ONE_WAY] * 2
 
 
-class TestKeys:
-    def test_of_a_traceparent(self) -> None:
+class TestRequestKeys:
+    def test_key_depends_on_trace_and_span_of_a_traceparent(self) -> None:
         key = key_of({"traceparent": PARENT})
         assert key
         assert key == key_of({"traceparent": PARENT[:-2] + "00"})
         assert key != key_of({"traceparent": PARENT.replace("b7ad", "b7ae")})
         assert key != key_of({"traceparent": PARENT.replace("0af7", "0af8")})
 
-    def test_of_a_later_version(self) -> None:
+    def test_traceparent_of_a_later_version_is_accepted(self) -> None:
         later = PARENT.replace("00-", "01-", 1)
         assert key_of({"traceparent": later + "-more"}) == key_of({"traceparent": f" {PARENT} "})
 
-    def test_of_spans_that_are_counted_or_take_the_number_of_their_trace(self) -> None:
+    def test_keys_of_small_trace_and_span_numbers_are_unique(self) -> None:
         pairs = [(trace, span) for trace in range(1, 40) for span in {*range(1, 40), trace}]
         texts = [f"00-{trace:032x}-{span:016x}-00" for trace, span in pairs]
         keys = {key_of({"traceparent": text}) for text in texts}
@@ -148,17 +148,17 @@ class TestKeys:
             f"00-{'1' * 32}-{'0' * 16}-01",
         ],
     )
-    def test_of_what_is_none(self, text: str) -> None:
+    def test_invalid_traceparent_has_key_0(self, text: str) -> None:
         assert key_of({"traceparent": text}) == 0
 
-    def test_of_our_own_header(self) -> None:
+    def test_x_stretto_flow_precedes_traceparent(self) -> None:
         text, key = new_flow()
         assert key_of({"x-stretto-flow": text, "traceparent": PARENT}) == key
         for bad in ("nonsense", text[1:], text + "0", "0x" + text[2:], "+" + text[1:]):
             assert key_of({"x-stretto-flow": bad}) == 0
 
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-    def test_of_new_flows_here_and_in_a_child(self) -> None:
+    def test_new_flows_of_parent_and_child_are_unique(self) -> None:
         ours, theirs = os.pipe()
         if not (child := os.fork()):
             os.write(theirs, "".join(new_flow()[0] for _ in range(100)).encode())
@@ -179,7 +179,7 @@ class TestExchange:
             category="test.x", service="s", method=str(key), key=key, is_server=is_server
         )
 
-    def test_what_a_handler_asks_for_names_what_it_handles(self) -> None:
+    def test_call_made_by_a_handler_contains_the_id_of_the_handled_call(self) -> None:
         keys = (7, (1 << 64) - 1)
         with record() as recorded:
             for key in keys:
@@ -195,7 +195,7 @@ class TestExchange:
         assert named == [None, 7, None, None, None, -1, None, None, None]
         assert [e.args["bytes"] for e in recorded.events if "bytes" in e.args] == [9, 9]
 
-    def test_an_exchange_that_was_begun_untraced_stays_so(self) -> None:
+    def test_exchange_begun_without_a_session_is_not_recorded(self) -> None:
         with self.end(1, is_server=True) as early, record() as recorded:
             early.reply()
             assert flows.incoming() == 0
@@ -203,12 +203,12 @@ class TestExchange:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers through the WSGI middleware's neighbour: by hand."""
+    """An HTTP handler that records its exchanges itself."""
 
     protocol_version = "HTTP/1.1"
     heard: list[dict[str, str]]
     may_answer_late = threading.Event()
-    """Answers to the path `/late` wait for it."""
+    """Set when the path `/late` may be answered."""
 
     def do_GET(self) -> None:
         if self.path == "/late":
@@ -226,11 +226,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"ok")
 
     def log_message(self, *_: object) -> None:
-        """Silence."""
+        """Print nothing."""
 
 
 class Server(HTTPServer):
-    """Some clients hang up without reading."""
+    """A server that ignores connection errors: some clients close without reading."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -250,7 +250,7 @@ def port() -> Iterator[int]:
 
 
 class TestHttpClient:
-    def test_with_a_traceparent(self, port: int) -> None:
+    def test_request_with_a_traceparent_has_a_flow(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port)
             connection.request("GET", "/a", headers={"traceparent": PARENT})
@@ -259,7 +259,7 @@ class TestHttpClient:
         assert arrows(recorded.events, "GET /a") == [CALL]
         assert "x-stretto-flow" not in Handler.heard[0]
 
-    def test_with_a_header_of_our_own(self, port: int) -> None:
+    def test_request_with_the_added_header_has_a_flow(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
             for _ in range(2):
@@ -269,7 +269,7 @@ class TestHttpClient:
         assert arrows(recorded.events, "GET /b") == [CALL] * 2
         assert len({heard["x-stretto-flow"] for heard in Handler.heard}) == 2
 
-    def test_without_either_there_is_no_arrow(self, port: int) -> None:
+    def test_request_without_a_header_has_no_flow(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port)
             connection.request("GET", "/c")
@@ -278,7 +278,7 @@ class TestHttpClient:
         assert not any(event.flows or event.terminating_flows for event in recorded.events)
         assert flows.stats() == {"no header": 4}
 
-    def test_a_request_without_an_answer_ends(self, port: int) -> None:
+    def test_slices_of_unanswered_requests_end(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, timeout=30)
             connection.putrequest("GET", "/d")
@@ -289,7 +289,7 @@ class TestHttpClient:
                 refused.request("GET", "/e")
         assert recorded.kinds.count("E") == recorded.kinds.count("B")
 
-    def test_a_connection_that_is_forgotten_leaves_nothing_open(self, port: int) -> None:
+    def test_unfinished_request_leaves_no_slice_open(self, port: int) -> None:
         with record() as recorded:
             forgotten = TracedHTTPConnection("127.0.0.1", port, add_header=True)
             forgotten.request("GET", "/f")
@@ -298,7 +298,7 @@ class TestHttpClient:
         assert [e.kind for e in ours] == [BEGIN, END, INSTANT]
         forgotten.close()
 
-    def test_a_response_may_be_asked_for_too_early(self, port: int) -> None:
+    def test_early_getresponse_raises_and_does_not_break_flows(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, add_header=True, timeout=30)
             connection.request("GET", "/h")
@@ -307,8 +307,8 @@ class TestHttpClient:
             connection.request("GET", "/late")
             with pytest.raises(ResponseNotReady):
                 connection.getresponse()
-            # Each response has a buffer of its own: this one would swallow a second answer that
-            # is there already, and then nobody could read it.
+            # Each response has its own buffer, which would swallow a second answer that has arrived
+            # already; so the second answer is released only now.
             assert first.read() == b"ok"
             Handler.may_answer_late.set()
             assert connection.getresponse().read() == b"ok"
@@ -316,7 +316,7 @@ class TestHttpClient:
         assert arrows(recorded.events, "GET /h") == [CALL]
         assert arrows(recorded.events, "GET /late") == [CALL]
 
-    def test_a_second_request_at_once_is_refused_and_harms_nothing(self, port: int) -> None:
+    def test_refused_second_request_does_not_break_flows(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
             connection.request("GET", "/g")
@@ -330,7 +330,7 @@ class TestHttpClient:
 
 
 class TestHttpCall:
-    """Around any client; here urllib, and in a thread beside a loop."""
+    """`http_call` around a client without tracing of its own: urllib."""
 
     def get(self, port: int, path: str, headers: dict[str, str], *, add_header: bool) -> bytes:
         url = f"http://127.0.0.1:{port}{path}?secret=1"
@@ -340,7 +340,7 @@ class TestHttpCall:
         ):
             return bytes(response.read())
 
-    def test_with_a_traceparent(self, port: int) -> None:
+    def test_call_with_a_traceparent_has_a_flow(self, port: int) -> None:
         headers = {"Traceparent": PARENT}
         with record() as recorded:
             assert self.get(port, "/a", headers, add_header=True) == b"ok"
@@ -351,7 +351,7 @@ class TestHttpCall:
             len({(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END}) == 1
         )
 
-    def test_in_a_loop_with_a_header_of_our_own(self, port: int) -> None:
+    def test_concurrent_calls_with_the_added_header_have_flows(self, port: int) -> None:
         async def main() -> None:
             async def one(number: int) -> None:
                 headers: dict[str, str] = {}
@@ -368,19 +368,19 @@ class TestHttpCall:
         for number in range(5):
             assert arrows(recorded.events, f"GET /{number}") == [CALL]
 
-    def test_while_nobody_wants_to_know_nothing_is_added(self, port: int) -> None:
+    def test_no_header_is_added_without_a_session(self, port: int) -> None:
         headers: dict[str, str] = {}
         assert self.get(port, "/b", headers, add_header=True) == b"ok"
         assert headers == {}
 
-    def test_what_fails_has_no_reply(self) -> None:
+    def test_failed_call_has_no_reply_event(self) -> None:
         with record() as recorded, pytest.raises(OSError, match="refused"):
             self.get(1, "", {}, add_header=True)
         assert recorded.kinds == "BE"
         assert recorded.events[0].name == "GET /"
 
 
-def test_asgi() -> None:
+def test_asgi_requests_are_slices_with_flows() -> None:
     async def app(scope: Any, _receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -406,7 +406,7 @@ def test_asgi() -> None:
     assert arrows(recorded.events, "GET /x") == [CALL[1:3]]
 
 
-def test_interleaved_handlers_stand_on_tracks_of_their_own() -> None:
+def test_interleaved_asgi_handlers_have_their_own_tracks() -> None:
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -423,7 +423,7 @@ def test_interleaved_handlers_stand_on_tracks_of_their_own() -> None:
 
         tasks = [asyncio.create_task(one(number)) for number in range(3)]
         await asyncio.sleep(0)
-        for gate in gates:  # the first one in is the first one out: not nested
+        for gate in gates:  # ends in the order of the starts: not nested
             gate.set()
             await asyncio.sleep(0)
         await asyncio.gather(*tasks)
@@ -439,7 +439,7 @@ def test_interleaved_handlers_stand_on_tracks_of_their_own() -> None:
 
 
 class TestWsgi:
-    """What a server gets, and what is in the trace."""
+    """The WSGI middleware: bodies for the server, and recorded events."""
 
     @staticmethod
     def serve(app: Any, body_to: Any = list, **extra: Any) -> tuple[list[Event], Any]:
@@ -452,14 +452,14 @@ class TestWsgi:
                 body.close()
         return recorded.events, got
 
-    def test_a_body_that_is_there(self) -> None:
+    def test_list_body_is_returned_unchanged_and_recorded(self) -> None:
         body = [b"hi"]
         events, got = self.serve(lambda *_: body, lambda body: body)
         assert got is body
         assert arrows(events, "GET /y") == [CALL[1:3]]
         assert [e.kind for e in events] == [BEGIN, INSTANT, END]
 
-    def test_an_application_that_crashes(self) -> None:
+    def test_slice_of_a_crashing_application_ends(self) -> None:
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> list[bytes]:
             raise ZeroDivisionError
 
@@ -470,8 +470,8 @@ class TestWsgi:
         assert arrows(recorded.events, "GET /y") == [CALL[1:2]]
         assert recorded.kinds == "BE"
 
-    def test_a_generator(self) -> None:
-        """Its work is within slices, the reply goes out with its first piece, and it is closed."""
+    def test_generator_body_is_recorded_in_slices_and_closed(self) -> None:
+        """The reply is recorded with the first piece that isn't empty."""
 
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
             try:
@@ -493,7 +493,7 @@ class TestWsgi:
         assert flows.incoming() == 0
 
     @pytest.mark.parametrize("taken", [0, 1])
-    def test_a_body_that_is_not_read_to_its_end(self, taken: int) -> None:
+    def test_body_closed_before_its_end_leaves_no_slice_open(self, taken: int) -> None:
         closed = []
 
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
@@ -509,7 +509,7 @@ class TestWsgi:
         assert [e.kind for e in events].count(BEGIN) == [e.kind for e in events].count(END)
         assert arrows(events, "GET /y") == [CALL[1 : 2 + taken]]
 
-    def test_an_object_that_makes_pieces(self) -> None:
+    def test_iterable_application_object_is_recorded(self) -> None:
         class App:
             def __init__(self, *_: object) -> None:
                 pass
@@ -521,7 +521,7 @@ class TestWsgi:
         assert got == [b"piece"]
         assert arrows(events, "GET /y") == [CALL[1:3]]
 
-    def test_a_generator_that_crashes(self) -> None:
+    def test_crashing_generator_leaves_no_slice_open(self) -> None:
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
             yield b"one"
             raise ZeroDivisionError
@@ -533,11 +533,11 @@ class TestWsgi:
         events, _ = self.serve(app, take)
         assert [e.kind for e in events].count(BEGIN) == [e.kind for e in events].count(END)
 
-    def test_servers_see_their_file_wrappers(self) -> None:
+    def test_file_wrapper_is_returned_unchanged(self) -> None:
         file = FileWrapper(io.BytesIO(b"data"))
         _, got = self.serve(lambda *_: file, lambda b: b, **{"wsgi.file_wrapper": FileWrapper})
         assert got is file
 
 
 def start_response(*_: Any, **__: Any) -> Any:
-    """Of a server."""
+    """Accept the status and headers, like a server."""

@@ -14,7 +14,7 @@ NEVER_MS = 3_600_000
 
 
 class Rings:
-    """What an alarm calls; answers what it is told to, once."""
+    """An alarm callback that counts its calls and returns the given delays."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -52,7 +52,7 @@ def before() -> set[str]:
 def test_alarm_calls_once_on_its_own_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(1)
     rings.wait_for(1)
-    alarm.suspend()  # waits for its thread
+    alarm.suspend()  # joins the thread
     expect_new_tasks(before, 0)
     assert rings.threads[0] != threading.get_ident()
     assert len(rings.threads) == 1

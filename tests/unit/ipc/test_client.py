@@ -1,4 +1,4 @@
-"""The client's machine against the host's (the reference's client_impl cases)."""
+"""The client's protocol against the host's (cases of Perfetto's client_impl tests)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Replies = list[tuple[bytes | None, bool]]
 
 
 class Conversation:
-    """A client, a host, and the tasks between them."""
+    """A client and a host, connected in memory on one task runner."""
 
     def __init__(self) -> None:
         self.runner = FakeTaskRunner()
@@ -92,7 +92,7 @@ class TestInvoke:
     def test_streamed_replies_arrive_in_order(self, talk: Conversation) -> None:
         assert talk.call("CountTo", b"3") == [(b"1", True), (b"2", True), (b"3", False)]
 
-    def test_request_without_callback_wants_no_reply(self, talk: Conversation) -> None:
+    def test_request_without_callback_requests_no_reply(self, talk: Conversation) -> None:
         proxy = talk.bind()
         assert proxy is not None
         talk.pair.host_outbox.sent.clear()
@@ -149,7 +149,7 @@ class TestInvoke:
             with pytest.raises(LocalProtocolError, match="at most 131020"):
                 proxy.invoke("Later", Raw(bytes(size)))
 
-    def test_a_callback_may_invoke(self, talk: Conversation) -> None:
+    def test_callback_may_invoke_a_method(self, talk: Conversation) -> None:
         proxy = talk.bind()
         assert proxy is not None
         replies: list[bytes] = []
@@ -165,7 +165,7 @@ class TestInvoke:
         assert replies == [b"hello hello you"]
 
 
-class TestStrangeReplies:
+class TestUnexpectedReplies:
     def reply(self, talk: Conversation, request_id: int, data: bytes = b"") -> None:
         reply = IPCFrame.InvokeMethodReply(success=True, reply_proto=data)
         frame = IPCFrame(request_id=request_id, msg_invoke_method_reply=reply)
@@ -210,7 +210,7 @@ class TestDescriptors:
         assert replies == [(b"through a pipe", False)]
         os.close(write_fd)
 
-    def test_received_descriptor_is_given_once(self, talk: Conversation) -> None:
+    def test_received_descriptor_is_returned_once(self, talk: Conversation) -> None:
         read_fd, write_fd = os.pipe()
         talk.greeter.fd_to_give = read_fd
         os.write(write_fd, b"through a pipe")

@@ -1,4 +1,4 @@
-"""The drivers: machines over real sockets, on virtual time."""
+"""Connections and listeners over real sockets, with a fake clock."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def hello(data: bytes = b"you", request_id: int = 1) -> bytes:
 
 
 def drain(far: UnixSocket) -> bytes:
-    """All that is there; ends with the peer, or when there is no more now."""
+    """Receive all data that is available now."""
     data, buffer = b"", memoryview(bytearray(1 << 20))
     while (received := far.recv_into(buffer)) is not None and received[0]:
         data += buffer[: received[0]]
@@ -203,7 +203,7 @@ class TestEnd:
 
 
 class TestFastPath:
-    def test_fast_path_and_machine_handle_frames_in_order(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_and_handlers_process_frames_in_order(self, runner: FakeTaskRunner) -> None:
         fast = encode_frame(IPCFrame(request_id=99))
         seen: list[bytes] = []
 
@@ -242,10 +242,10 @@ class TestTurns:
     """A connection that has received much handles it in turns with the others."""
 
     FRAMES = 3 * BYTES_PER_TURN // BYTES_OF_A_FRAME
-    """More than one turn, less than the socket takes at once."""
+    """More frames than one turn handles, and fewer than the socket's buffer holds."""
 
     def busy_hosts(self, runner: FakeTaskRunner, order: list[bytes]) -> list[HostEnd]:
-        """Three connections with much to do, which note their calls in `order`."""
+        """Return three connections with many received frames; their calls are added to `order`."""
         turns = Turns(runner)
         hosts = [HostEnd(runner, turns=turns) for _ in range(3)]
         for number, host in enumerate(hosts):
@@ -263,7 +263,7 @@ class TestTurns:
         bystander.far.send(hello(b"bystander"))
         runner.run_until_idle()
         frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
-        # Between two callbacks of descriptors, one connection that has waited gets a turn, too.
+        # Between two descriptor callbacks, one waiting connection gets a turn, too.
         assert order.index(b"bystander") <= 2 * len(hosts) * frames_per_turn
         assert len(order) == len(hosts) * self.FRAMES + 1
         close_all([*hosts, bystander])
@@ -308,7 +308,7 @@ class TestTurns:
         assert first_of_second < order.index(b"0 %d" % (self.FRAMES - 1))
         close_all(hosts)
 
-    def test_frames_of_a_peer_that_hung_up_are_all_handled(self, runner: FakeTaskRunner) -> None:
+    def test_all_frames_of_a_disconnected_peer_are_handled(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         host.far.send(hello(b"a") * self.FRAMES)
         host.far.close()
@@ -335,7 +335,7 @@ class TestTurns:
         host.far.close()
 
     def test_descriptor_arrives_with_its_frame(self, runner: FakeTaskRunner) -> None:
-        """What was received before it is handled before it is received."""
+        """Earlier frames are handled before the descriptor's frame is received."""
         host = HostEnd(runner)
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")
@@ -366,7 +366,7 @@ class TestTurns:
         assert host.greeter.calls == []
         close_all([host])
 
-    def test_huge_length_behind_a_turn_ends_the_connection(self, runner: FakeTaskRunner) -> None:
+    def test_huge_length_after_a_turn_ends_the_connection(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         frames = BYTES_PER_TURN // BYTES_OF_A_FRAME + 1
         host.far.send(hello() * frames + b"\xff\xff\xff\x7f")
@@ -417,7 +417,7 @@ class TestListener:
             assert not runner.watched
             runner.advance(RETRY_MS)
         assert not runner.watched
-        assert said == [os.strerror(errno.EMFILE)]  # once
+        assert said == [os.strerror(errno.EMFILE)]  # reported once
         runner.advance(RETRY_MS)
         assert len(accepted) == 1
         listener.close()
@@ -426,9 +426,9 @@ class TestListener:
 
 
 class TestBugs:
-    """An exception while one frame is handled: the frames behind it don't wait."""
+    """An exception in a handler does not delay later frames."""
 
-    def test_frames_behind_one_that_fails_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
+    def test_frames_after_a_failed_one_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         host.far.send(invoke("Fail", 1) + hello(b"a", 2) + invoke("Fail", 3) + hello(b"b", 4))
         errors = 0
@@ -442,7 +442,7 @@ class TestBugs:
         host.connection.close()
         host.far.close()
 
-    def test_a_fast_path_that_fails_leaves_its_frames_to_the_machine(
+    def test_frames_of_a_failed_fast_path_are_handled_normally(
         self, runner: FakeTaskRunner
     ) -> None:
         def fail(_data: memoryview, _most: int, _consume: Consume) -> None:

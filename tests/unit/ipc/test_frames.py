@@ -1,4 +1,4 @@
-"""Cutting frames out of bytes (the reference's buffered_frame_deserializer cases)."""
+"""Splitting bytes into frames (cases of Perfetto's buffered_frame_deserializer tests)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestReader:
             feed(reader, stream[position:])
             assert seen + take_all(reader) == frames
 
-    def test_zero_sized_receive(self) -> None:
+    def test_receive_of_no_bytes_yields_no_frame(self) -> None:
         reader = FrameReader()
         reader.received(0)
         assert reader.next_payload() is None

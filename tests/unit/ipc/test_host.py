@@ -1,4 +1,4 @@
-"""The host's machine, frame by frame (the reference's host_impl cases)."""
+"""The host's protocol, frame by frame (cases of Perfetto's host_impl tests)."""
 
 from __future__ import annotations
 
@@ -199,14 +199,14 @@ class TestLog:
 
 
 class TestBugs:
-    def test_a_handler_that_fails_rejects_its_request(self, host: Host) -> None:
+    def test_request_of_a_failed_handler_is_rejected(self, host: Host) -> None:
         with pytest.raises(ZeroDivisionError):
             host.invoke("Fail")
         assert [frame.msg_invoke_method_reply for frame in host.outbox.sent] == [REJECTED]
 
 
 class TestRefused:
-    def test_a_full_outbox_ends_the_connection(self, host: Host) -> None:
+    def test_full_outbox_ends_the_connection(self, host: Host) -> None:
         host.outbox.accepting = False
         host.invoke("SayHello")
         assert host.refused == 1

@@ -1,4 +1,4 @@
-"""Streams go as fast as the client reads, and cost no more than its queue."""
+"""Streams of replies follow the client's speed, with a bounded queue."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
 class FakeConnection:
-    """Has as many bytes waiting as a test says."""
+    """A connection whose number of queued bytes is set by the test."""
 
     def __init__(self) -> None:
         self.pending_bytes = 0
 
 
 class FakeDeferred:
-    """Writes down its answers."""
+    """A deferred reply that records its answers."""
 
     def __init__(self, *, pending: bool = True) -> None:
         self.pending = pending
@@ -35,7 +35,7 @@ class FakeDeferred:
 
 
 class World:
-    """One connection."""
+    """The reply streams of one connection."""
 
     def __init__(self) -> None:
         self.runner = FakeTaskRunner()
@@ -61,7 +61,7 @@ def world() -> World:
 
 def test_all_parts_are_sent_and_an_empty_last_one(world: World) -> None:
     deferred = world.add(world.parts(2))
-    assert deferred.answers == []  # a task, never at once
+    assert deferred.answers == []  # sent by a task
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 
@@ -107,7 +107,7 @@ def test_request_without_reply_makes_no_parts(world: World) -> None:
     assert world.made == []
 
 
-def test_a_stream_that_fails_is_rejected_and_the_next_one_goes_on(world: World) -> None:
+def test_failed_stream_is_rejected_and_the_next_one_is_sent(world: World) -> None:
     def failing() -> Iterator[Raw]:
         yield Raw(b"one")
         raise ConfigError("no more")

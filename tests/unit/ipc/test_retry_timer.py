@@ -18,7 +18,7 @@ DEADLINE = 30.0
 
 
 class Attempts:
-    """What a timer calls; fails until it is told to succeed."""
+    """A timer callback that counts its calls and returns `success`."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -60,7 +60,7 @@ def timer(attempts: Attempts) -> Iterator[RetryTimer]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The pauses that timers are set to; they don't take place."""
+    """Record the pauses of timers, and let the timers expire at once."""
     set_timer, seen = _native.set_timer_fd, []
 
     def set_now(fd: int, ms: int) -> None:
@@ -125,12 +125,12 @@ def test_pauses_start_anew_after_reset(
     assert pauses == [0, 100, 100]
 
 
-def test_a_start_during_the_attempt_that_succeeds_is_not_lost() -> None:
+def test_start_during_a_successful_attempt_is_not_lost() -> None:
     counts = []
 
     def attempt() -> bool:
         counts.append(1)
-        if len(counts) == 1:  # what it made breaks, on a thread of its own, before it returns
+        if len(counts) == 1:  # another thread starts the timer before this attempt returns
             other = threading.Thread(target=timer.start)
             other.start()
             others.append(other)
@@ -217,7 +217,7 @@ def test_abandoned_timer_does_not_affect_the_parents(timer: RetryTimer, attempts
     timer.suspend()
     pid = os.fork()
     if pid == 0:
-        before = tasks()  # forking may have made some, of things that other tests left
+        before = tasks()  # objects of earlier tests may start threads at a fork
         timer.abandon()
         timer.start()
         timer.resume()

@@ -1,4 +1,4 @@
-"""Both ends of a unix socket, on one runner."""
+"""Server and client of a unix socket on one task runner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def runner() -> Iterator[ipc.SelectorTaskRunner]:
 
 
 class Shop:
-    """A server, and what happens at it."""
+    """A server that records disconnected clients."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner, path: str, **options: Any) -> None:
         self.left = 0
@@ -41,7 +41,7 @@ class Shop:
 
 
 def bound(runner: ipc.SelectorTaskRunner, client: ipc.ClientConnection, service: Any) -> Any:
-    """The proxy of a service, or None."""
+    """Return the proxy of a service, or None."""
     proxies: list[Any] = []
     client.bind(service, proxies.append)
     runner.run_until(lambda: proxies != [], 30_000)
@@ -60,7 +60,7 @@ def wait(runner: ipc.SelectorTaskRunner, predicate: Callable[[], bool]) -> None:
     assert predicate()
 
 
-def test_a_call_is_answered(runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path) -> None:
+def test_call_is_answered(runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path) -> None:
     client = ipc.connect(f"{tmp_path}/shop", runner)
     proxy = bound(runner, client, SHOP)
     replies: list[Any] = []
@@ -71,7 +71,7 @@ def test_a_call_is_answered(runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path
     client.close()
 
 
-def test_an_unknown_service_is_bound_as_none(
+def test_unknown_service_is_bound_as_none(
     runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path
 ) -> None:
     client = ipc.connect(f"{tmp_path}/shop", runner)
@@ -79,7 +79,7 @@ def test_an_unknown_service_is_bound_as_none(
     client.close()
 
 
-def test_each_end_hears_of_the_disconnection_of_the_other(
+def test_each_end_is_notified_of_the_disconnection(
     runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path
 ) -> None:
     ended: list[int] = []
@@ -97,7 +97,7 @@ def test_each_end_hears_of_the_disconnection_of_the_other(
     assert (shop.server.client_count, shop.left) == (0, 2)
 
 
-def test_a_closed_server_removes_its_file(
+def test_closed_server_removes_its_socket_file(
     runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path
 ) -> None:
     shop.server.close()
@@ -106,7 +106,7 @@ def test_a_closed_server_removes_its_file(
         ipc.connect(f"{tmp_path}/shop", runner)
 
 
-def test_the_file_has_the_permissions_that_were_asked_for(
+def test_socket_file_has_the_given_permissions(
     runner: ipc.SelectorTaskRunner, tmp_path: Path
 ) -> None:
     for mode in (0o600, 0o666):
@@ -115,7 +115,7 @@ def test_the_file_has_the_permissions_that_were_asked_for(
         made.server.close()
 
 
-def test_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     for name in ipc.__all__:
         assert getattr(ipc, name) is not None
     with pytest.raises(AttributeError, match="nothing"):

@@ -1,4 +1,4 @@
-"""What a connection took is given back when it ends, and not when the collector comes by."""
+"""Objects of a connection are freed when it ends, without the garbage collector."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS = (
 
 
 def count() -> dict[str, int]:
-    """How many there are of what a connection is made of."""
+    """Count the objects of each class that a connection consists of."""
     found = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS)]
     return {name: found.count(name) for name in sorted(found)}
 
@@ -62,8 +62,10 @@ def setup() -> Iterator[Setup]:
     gc.enable()
 
 
-def talk(setup: Setup, host: ProducerIPCService | ConsumerIPCService, *frames: bytes) -> UnixSocket:
-    """Connect, and send frames."""
+def send_frames(
+    setup: Setup, host: ProducerIPCService | ConsumerIPCService, *frames: bytes
+) -> UnixSocket:
+    """Connect to the host and send it frames; return the client's socket."""
     far, near = UnixSocket.pair()
     host.add_connection(near)
     for frame in frames:
@@ -77,7 +79,7 @@ def test_objects_of_a_closed_producer_connection_are_freed(setup: Setup) -> None
     consumer = setup.enable(make_config("ds"))
     before = count()
     source = DataSourceDescriptor(name="ds")
-    far = talk(
+    far = send_frames(
         setup,
         host,
         request(PRODUCER_PORT, "InitializeConnection", ipc.InitializeConnectionRequest()),
@@ -98,7 +100,7 @@ def test_objects_of_a_closed_producer_connection_are_freed(setup: Setup) -> None
 def test_objects_of_a_closed_consumer_connection_are_freed(setup: Setup) -> None:
     host = ConsumerIPCService(setup.runner, setup.service.connect_consumer)
     before = count()
-    far = talk(
+    far = send_frames(
         setup,
         host,
         request(
@@ -111,6 +113,7 @@ def test_objects_of_a_closed_consumer_connection_are_freed(setup: Setup) -> None
     far.close()
     setup.run()
     assert not setup.service.sessions
-    gc.collect()  # Consumers are few, and a session's buffers are freed already.
+    # Cycles are accepted here: consumers are few, and the session's buffers are freed.
+    gc.collect()
     assert count() == before
     host.close()

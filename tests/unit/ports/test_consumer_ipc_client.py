@@ -1,4 +1,4 @@
-"""ConsumerPort, the consumer's side: the same calls and answers as without a socket."""
+"""ConsumerPort, the consumer's side: the same calls and replies as without a socket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class World(Setup):
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Stands in for the service's, for MockConsumer."""
+        """Connect a consumer over a socket pair, in place of the service's method."""
         far, near = UnixSocket.pair()
         self.host.add_connection(near)
         return ConsumerIPCClient(far, consumer, self.runner)
@@ -51,7 +51,7 @@ class World(Setup):
         return self.consumers[-1]
 
     def record(self, consumer: MockConsumer, *names: str, **fields: Any) -> None:
-        """Record packets of these texts."""
+        """Record packets with these texts."""
         producer = self.producer("ds", shm_size_hint=16 << 20)
         self.enable(make_config("ds", **fields), consumer)
         self.write(producer, *names)
@@ -145,7 +145,7 @@ class TestSession:
     ) -> None:
         path = tmp_path / "trace"
         producer = world.producer("ds")
-        with path.open("wb") as file:  # closed before the service is bound
+        with path.open("wb") as file:  # the client duplicates the descriptor
             consumer.enable(make_config("ds", write_into_file=True), file.fileno())
         world.run()
         world.write(producer, "one")
@@ -188,7 +188,7 @@ class TestSession:
         assert texts(world.read(cloner)) == ["one"]
 
 
-class TestQuestions:
+class TestQueries:
     def test_trace_stats_are_returned(self, world: World, consumer: MockConsumer) -> None:
         stats: list[bytes | None] = []
         consumer.endpoint.get_trace_stats(stats.append)
@@ -247,7 +247,7 @@ class TestEnd:
         assert not consumer.connected
         assert not client_of(consumer).connected
         assert client_of(consumer).error == ""
-        assert consumer.flushes == []  # never after the end
+        assert consumer.flushes == []  # no answer after the disconnection
         assert not world.service.sessions
 
     def test_disconnection_by_the_service_is_reported(
@@ -260,7 +260,7 @@ class TestEnd:
         assert not consumer.connected
         assert "disconnected" in client_of(consumer).error
         assert consumer.flushes == []
-        consumer.flush()  # harmless, and not answered
+        consumer.flush()  # ignored
         world.run()
 
     def test_refused_connection_is_reported(self, world: World) -> None:
@@ -282,13 +282,13 @@ class TestEnd:
         )
         consumer = MockConsumer(service)
         with (tmp_path / "trace").open("wb") as file:
-            consumer.enable(TraceConfig(), file.fileno())  # waits, with a descriptor
+            consumer.enable(TraceConfig(), file.fileno())  # queued with a descriptor until the bind
         before = len(os.listdir("/proc/self/fd"))
         client_of(consumer).abandon()
         assert len(os.listdir("/proc/self/fd")) == before - 2
-        assert len(childs_runner.watched) == 1  # its selector is the parent's, too
+        assert len(childs_runner.watched) == 1  # the selector is shared with the parent
         near.recv_into(memoryview(bytearray(100)))  # the bind
-        assert near.recv_into(memoryview(bytearray(100))) is None  # no end
+        assert near.recv_into(memoryview(bytearray(100))) is None  # no end of the stream
         os.close(parents_copy)
         near.close()
 
@@ -308,7 +308,7 @@ class TestEnd:
 
 
 class OtherService:
-    """A service with methods of its own, for consumers of another age."""
+    """A service of another version, with its own methods."""
 
     def __init__(self, descriptor: ServiceDescriptor, handlers: dict[str, Any]) -> None:
         self.runner = FakeTaskRunner()
@@ -344,8 +344,8 @@ def other() -> Iterator[Callable[..., OtherService]]:
         service.close()
 
 
-class TestOtherAges:
-    def test_methods_unknown_to_the_service_count_as_refused(self, other: Any) -> None:
+class TestOtherVersions:
+    def test_requests_of_methods_unknown_to_the_service_fail(self, other: Any) -> None:
         service = other(["EnableTracing", "ReadBuffers"])
         consumer, answers = service.consumer, list[Any]()
         assert consumer.connected
@@ -358,7 +358,11 @@ class TestOtherAges:
         service.client.attach("key", answers.append)
         service.client.detach("key", answers.append)
         service.client.start_tracing()
-        assert (consumer.events, consumer.flushes, answers) == ([], [], [])  # answers are tasks
+        assert (consumer.events, consumer.flushes, answers) == (
+            [],
+            [],
+            [],
+        )  # callbacks run as tasks
         service.runner.run_until_idle()
         assert consumer.events == [ObservableEvents()]
         assert consumer.flushes == [False]

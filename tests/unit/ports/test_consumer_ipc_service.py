@@ -61,7 +61,7 @@ class World(Setup):
         return replies
 
     def record(self, remote: RemoteConsumer, *names: str, **fields: Any) -> Replies:
-        """Record packets of these texts; the reply to EnableTracing is still to come."""
+        """Record packets with these texts; return the pending reply to EnableTracing."""
         producer = self.producer("ds", shm_size_hint=16 << 20)
         enabled = self.call(remote, "EnableTracing", trace_config=make_config("ds", **fields))
         if names:
@@ -81,7 +81,7 @@ def world() -> Iterator[World]:
     world = World()
     yield world
     world.close()
-    gc.collect()  # queues of connections, and what a failed test has held
+    gc.collect()  # closes descriptors of connections and of failed tests
     assert len(os.listdir("/proc/self/fd")) <= len(before) + 1
 
 
@@ -91,7 +91,7 @@ def remote(world: World) -> RemoteConsumer:
 
 
 def trace_of(replies: Replies) -> list[str]:
-    """The texts in the packets that ReadBuffers brought."""
+    """Return the texts in the packets of a reply to ReadBuffers."""
     assert not replies.has_more
     joiner = SliceJoiner()
     return texts(decode_packets(b"".join(joiner.add(reply) for reply in replies)))
@@ -239,7 +239,7 @@ class TestSession:
         read_fd, write_fd = os.pipe()
         world.call(remote, "EnableTracing", fd=write_fd, trace_config=make_config("ds"))
         os.close(write_fd)
-        assert os.read(read_fd, 1) == b""  # nobody holds it any more
+        assert os.read(read_fd, 1) == b""  # all copies are closed
         os.close(read_fd)
 
 
@@ -282,7 +282,7 @@ class TestReadBuffers:
 class TestBackPressure:
     @pytest.fixture
     def slow(self, world: World) -> Iterator[tuple[UnixSocket, World]]:
-        """A consumer that has asked for 8 MiB, and hasn't read any of it."""
+        """Return the socket of a consumer that has requested 8 MiB and reads nothing."""
         producer = world.producer("ds", shm_size_hint=16 << 20)
         far, near = UnixSocket.pair()
         queue = PlainQueue(far)
@@ -336,7 +336,7 @@ class TestDetach:
         remote.close()
         world.run()
         assert world.session().started
-        assert enabled == [None]  # by our own hanging up
+        assert enabled == [None]  # rejected by the disconnection
 
         heir = world.join()
         (config,) = world.call(heir, "Attach", key="k")
@@ -403,7 +403,7 @@ class TestClone:
         assert [reply.success for (reply,) in replies] == [True, False, False]
 
 
-class TestQuestions:
+class TestQueries:
     def test_stats_are_those_of_the_session(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote, "one")
         (reply,) = world.call(remote, "GetTraceStats")
@@ -456,7 +456,7 @@ class TestQuestions:
         assert [source.ds_descriptor.name for source in state.data_sources] == names  # type: ignore[union-attr]
         assert state.supports_tracing_sessions
 
-    def test_a_descriptor_larger_than_a_frame_is_listed_by_its_header(
+    def test_descriptor_larger_than_a_frame_is_listed_by_its_header(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         large = DataSourceDescriptor(name="large", id=7, no_flush=True).encode()

@@ -1,4 +1,4 @@
-"""Encoded messages in parts, and parts of encoded messages."""
+"""Splitting of encoded messages into parts, and extraction of fields."""
 
 from __future__ import annotations
 

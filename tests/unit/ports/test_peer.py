@@ -1,4 +1,4 @@
-"""Who a peer is: by the kernel, by its own word, by the address it came to."""
+"""Identity of a peer: from the kernel, from its own message, or from its address."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_unix_peer_has_the_credentials_of_the_kernel() -> None:
     other.close()
 
 
-def test_first_identity_of_a_remote_peer_counts() -> None:
+def test_only_the_first_identity_of_a_remote_peer_is_used() -> None:
     peer = Peer(address="192.0.2.1:10")
     assert (peer.uid, peer.pid, peer.machine_id, peer.is_remote) == (0, 0, 0, True)
     peer.introduce(identity())

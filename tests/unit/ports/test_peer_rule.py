@@ -1,4 +1,4 @@
-"""Who may be a consumer."""
+"""The rule that decides which peers may connect as consumers."""
 
 from __future__ import annotations
 

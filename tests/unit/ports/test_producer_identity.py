@@ -28,7 +28,7 @@ def test_repr_contains_name_uid_and_pid() -> None:
         (9, True, False, False),
     ],
 )
-def test_producer_is_remote_if_it_can_share_no_memory(
+def test_producer_is_remote_if_it_cannot_share_memory(
     *, machine_id: int, in_process: bool, shm_emulation: bool, is_remote: bool
 ) -> None:
     identity = ProducerIdentity(

@@ -1,4 +1,4 @@
-"""ProducerPort, the service's side: every request, every command, and who may do what."""
+"""ProducerPort, the service's side: requests, commands and permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PEER = Peer(uid=1000, pid=4321)
 
 
 class FakeCore:
-    """Counts what the native core would handle."""
+    """A stand-in for the native core that records commits."""
 
     def __init__(self) -> None:
         self.commits: list[bytes] = []
@@ -45,7 +45,7 @@ class FakeCore:
 
 
 class FakeEndpoint:
-    """Writes down what the service is asked."""
+    """An endpoint that records the calls of the hosted producer."""
 
     def __init__(self, log: list[Any]) -> None:
         self.core = FakeCore()
@@ -228,7 +228,9 @@ class TestMemoryOfTheProducer:
         assert talk.log[0][2] >= 0
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_commits_count_before_the_command_stream_exists(self, talk: Talk, memory: int) -> None:
+    def test_commits_are_handled_before_the_command_stream_exists(
+        self, talk: Talk, memory: int
+    ) -> None:
         self.offer(talk, memory)
         assert handled(talk, b"frames") == 6
 
@@ -302,7 +304,7 @@ class TestRequests:
 
 
 def handled(talk: Talk, data: bytes) -> int:
-    """How many bytes the fast path takes."""
+    """Return how many bytes the fast path consumes."""
     consumed: list[int] = []
     talk.hosted.commit_frames(memoryview(data), 1 << 20, consumed.append)
     return sum(consumed)
@@ -403,7 +405,7 @@ class TestCommands:
         os.close(talk.client.take_fd())
         assert len(os.listdir("/proc/self/fd")) == before
 
-    def test_a_config_for_many_instances_is_encoded_once(
+    def test_config_of_many_instances_is_encoded_once(
         self, talk: Talk, stream: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         encoded = []

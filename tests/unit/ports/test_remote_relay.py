@@ -1,4 +1,4 @@
-"""RelayPort, the service's side."""
+"""RelayPort, on the service's side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
 class Endpoint:
-    """Writes down what the service is told."""
+    """An endpoint that records the calls of the hosted relay."""
 
     def __init__(self, log: list[Any], machine: int) -> None:
         self.log = log
@@ -38,7 +38,7 @@ class Endpoint:
 
 
 class Talk:
-    """A relay's client and its hosted relay, which is the socket's only service here."""
+    """A relay's client and its hosted relay, connected in memory."""
 
     def __init__(self) -> None:
         self.log: list[Any] = []

@@ -1,4 +1,4 @@
-"""Data sources on their way through the service: bytes in, the same bytes out."""
+"""Descriptors of data sources pass through the service unchanged, byte for byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.service_setup import Setup
 
 UNKNOWN = bytes_field(1000, b"of a later version")
 NO_MESSAGE = bytes_field(6, b"\xff")
-"""track_event_descriptor, malformed."""
+"""A malformed track_event_descriptor field."""
 FLAGS = (
     "will_notify_on_stop",
     "will_notify_on_start",
@@ -55,14 +55,14 @@ def test_malformed_descriptors_are_refused(descriptor: bytes) -> None:
 
 
 def test_descriptors_are_passed_on_unchanged(setup: Setup) -> None:
-    # Not as our encoder would write it: unknown fields first, an overlong length.
+    # Unlike our encoder: unknown fields come first, and a length is overlong.
     descriptor = UNKNOWN + b"\x0a\x82\x00ds" + NO_MESSAGE
     endpoint = setup.producer().endpoint
     endpoint.register_encoded_data_source(descriptor)
     assert bytes_field(1, descriptor) in setup.consumer().endpoint.encoded_service_state()
 
 
-def test_a_malformed_detail_hides_no_other_data_source(setup: Setup) -> None:
+def test_data_source_with_malformed_details_is_listed_with_the_others(setup: Setup) -> None:
     endpoint = setup.producer("good").endpoint
     endpoint.register_encoded_data_source(b"\x0a\x03bad" + NO_MESSAGE)
     states: list[TracingServiceState] = []

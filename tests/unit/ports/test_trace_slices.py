@@ -1,4 +1,4 @@
-"""Trace bytes become slices, and slices become trace bytes, whatever their sizes."""
+"""Traces of any sizes are packed into slices and joined again."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TestForeignEncodings:
     def test_packets_in_two_slices_are_joined_without_python(
         self, monkeypatch: pytest.MonkeyPatch, mark: bytes
     ) -> None:
-        """Perfetto's service appends a slice of its own to every packet."""
+        """Perfetto's service appends its own slice to every packet."""
 
         def refuse(encoded: bytes) -> None:
             raise AssertionError("a slice went through Python")
