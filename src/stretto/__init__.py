@@ -14,8 +14,8 @@ Open the file at https://ui.perfetto.dev. To record a whole program without chan
 
     stretto.connect()
 
-Importing this module starts nothing and connects to nothing. Where the native parts are
-missing every call does nothing, correctly; `available()` says so.
+Importing this module starts nothing and connects to nothing. On platforms without the native
+part every call is accepted and has no effect; then `available()` returns False.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stretto.base.errors import StrettoError
 from stretto.base.version import VERSION
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the pure side has the same names, and looser types
+if TYPE_CHECKING:  # the module without the native part has the same names with looser types
     from stretto.client.api import (
         Category,
         Flow,
@@ -127,11 +127,11 @@ _MODULES = {
     "recording": "stretto.client.recording",
     "setup_startup_tracing": "stretto.client.connection",
 }
-"""The names that need more than events, and the modules that define them."""
+"""Names beyond events, with the modules that define them; loaded on first use."""
 
 
 def __getattr__(name: str) -> object:
-    """Load a name of `_MODULES` when it is first used."""
+    """Load a name of `_MODULES` at its first use."""
     if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
     from importlib import import_module

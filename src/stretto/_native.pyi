@@ -1,11 +1,10 @@
 """Types of the native data path (native/bind over native/core).
 
-Every class here owns native memory; none of them knows sockets, sessions or
-configuration.  Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as
-in `stretto.base.ids`.
+Every class here owns native memory; none of them deals with sockets' addresses, sessions or
+configs. Sizes are bytes, times nanoseconds of CLOCK_BOOTTIME, ids as in `stretto.base.ids`.
 
-It is long because an extension module has one stub, and this one has all types of
-the data path: a section for each part of `native/bind`.
+The file is long because an extension module has one stub. It has a section for each part of
+`native/bind`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,11 +26,11 @@ DISCARD: Final = 2
 
 @final
 class BufferTable:
-    """Trace buffers of one service, by global buffer id."""
+    """The trace buffers of one service, by global buffer id."""
 
     def __init__(self) -> None: ...
     def create(self, buffer_id: int, size: int, policy: int, fd: int = -1) -> None:
-        """Make a buffer; `fd` >= 0 keeps it in that file (for recovery).
+        """Create a buffer; `fd` >= 0 keeps it in that file (for recovery).
 
         Raises ValueError (id in use, size 0), MemoryError, OSError.
         """
@@ -40,44 +39,43 @@ class BufferTable:
         self, buffer_id: int, producer_id: int, uid: int, pid: int, machine_id: int = 0
     ) -> None: ...
     def stats(self, buffer_id: int, /) -> dict[str, int]:
-        """`st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
+        """Return `st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
     def writer_stats(
         self, buffer_id: int, /
     ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-        """Who has written into a buffer, in order of appearance.
+        """Return the writers of a buffer, in the order of their first chunks.
 
-        Each as (producer id, writer id, counts, sums): its complete chunks by the size
-        of their payload, in 11 buckets whose upper bounds are 8, 32, 128, 512, 1024,
-        2048, 4096, 8192, 12288, 16384 bytes and none; and the sums of those sizes.
+        Each as (producer id, writer id, counts, sums). `counts` has the number of complete chunks
+        by payload size, in 11 buckets with the upper bounds 8, 32, 128, 512, 1024, 2048, 4096,
+        8192, 12288, 16384 bytes and infinity; `sums` has the total payload of each bucket.
         """
     def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None:
-        """Write to `eventfd` whenever more than that is unread.
+        """Write to `eventfd` whenever more than `unread_bytes` bytes are unread.
 
         The descriptor stays the caller's; set -1 before closing it.
         """
     def clone(self, source_id: int, clone_id: int) -> None:
         """Copy a buffer, read position included. Raises ValueError, MemoryError."""
     def exchange(self, buffer_id: int, other_id: int) -> None:
-        """Have two buffers swap what they hold; writers notice nothing."""
+        """Swap the contents of two buffers; writers are not affected."""
     def recover(self, buffer_id: int, fd: int) -> None:
-        """Adopt the ring that a process left in a file. Raises ValueError."""
+        """Use the ring that another process has left in a file. Raises ValueError."""
 
 @final
 class Readback:
-    """What a session remembers while its buffers are read."""
+    """The reading state of a session: its sequence ids and packet counters."""
 
     def __init__(self, table: BufferTable, machine_id: int = 0) -> None: ...
     def begin(self, buffer_id: int, /) -> None:
         """Start a read pass over a buffer."""
     def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
-        """Packets of the pass as trace bytes (`0a`, length, packet, repeated).
+        """Return packets of the pass as trace bytes (`0a`, length, packet, repeated).
 
-        Stops at about `limit` bytes; the flag says that the pass has more.
-        Releases the GIL.
+        Stops at about `limit` bytes; the flag says that the pass has more. Releases the GIL.
         """
     def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
     def copy(self) -> Readback:
-        """The same, to go on with copies of the buffers."""
+        """Return a copy, to continue with clones of the buffers."""
     @property
     def packets(self) -> int: ...
     @property
@@ -96,24 +94,24 @@ class MessageFilter:
         """Load a bytecode, and an overlay unless it is empty.
 
         Args:
-            string_filter: is given each string to be rewritten, and its semantic type;
-                returns as many bytes, or None to leave it as it is.
+            string_filter: called with each string to be rewritten, and its semantic type; returns a
+                string of the same length, or None to keep it.
 
-        Raises ValueError: it says what is wrong with the bytecode.
+        Raises ValueError: the message says what is wrong with the bytecode.
         """
     def set_root(self, path: Sequence[int], /) -> None:
         """Filter messages that are reached from message 0 through these fields.
 
-        Raises ValueError if one of them is no nested message.
+        Raises ValueError if one of the fields isn't a nested message.
         """
     def query(self, message: int, field: int) -> tuple[str, int] | None:
-        """The rule for a field of a message, by numbers; None if it is denied.
+        """Return the rule for a field of a message, by numbers; None if it is denied.
 
-        ("simple", 0), ("nested", number of the message) or ("string", semantic type).
+        The rule is ("simple", 0), ("nested", number of the message) or ("string", semantic type).
         """
     @property
     def messages(self) -> int:
-        """How many messages the bytecode describes."""
+        """The number of messages that the bytecode describes."""
     def filter(self, data: bytes | bytearray | memoryview, /) -> bytes | None:
         """Filter one message; None if it is malformed."""
     def filter_trace(
@@ -121,23 +119,23 @@ class MessageFilter:
     ) -> tuple[bytes, int, int, int, int]:
         """Filter each packet of a trace.
 
-        Returns the trace; how many packets there were, and malformed ones; the bytes of
+        Returns the trace; the numbers of packets and of malformed packets; the total size of the
         packets, without their frames, before and after.
 
-        A malformed packet becomes an empty one. Raises ValueError if the trace isn't a
-        row of whole packets, and what the string filter raises.
+        A malformed packet becomes an empty one. Raises ValueError if the trace isn't a sequence of
+        whole packets, and any exception of the string filter.
         """
 
 @final
 class ProducerEndpointCore:
-    """Service side of one producer's data path (core/producer_endpoint.h)."""
+    """The service's side of one producer's data path (core/producer_endpoint.h)."""
 
     def __init__(self, table: BufferTable, producer_id: int) -> None: ...
     def attach_fd(self, fd: int, size: int, page_size: int) -> None:
         """Map the producer's shared memory, once (the descriptor stays the caller's).
 
-        Raises ValueError unless it is a memfd of that size at least, sealed
-        against shrinking, and the geometry is Perfetto's.
+        Raises ValueError unless it is a memfd of at least that size, sealed against shrinking, with
+        a page size and layout that Perfetto allows.
         """
     def allow_buffer(self, buffer_id: int, allow: bool) -> None: ...
     def register_writer(self, writer_id: int, buffer_id: int) -> None: ...
@@ -150,14 +148,14 @@ class ProducerEndpointCore:
     def commit_frames(
         self, data: bytes | bytearray | memoryview, service_id: int, method_id: int
     ) -> tuple[int, int, int]:
-        """Handle the leading run of CommitData frames without a reply in a stream.
+        """Handle the CommitData frames at the start of a stream that want no reply.
 
-        Stops at the first frame that is anything else (another method, a reply
-        wanted, incomplete). Returns (bytes consumed, frames, highest flush id).
+        Stops at the first frame that is anything else (another method, with a reply, incomplete).
+        Returns (bytes consumed, frames, highest flush id).
         """
     def scrape(self, buffer_ids: Iterable[int], /) -> None: ...
     def adopt_writers(self, buffer_id: int, /) -> None:
-        """The producer has died: scrape the writers that it never registered into this buffer."""
+        """Scrape the unregistered writers of a producer that has died, into this buffer."""
     def stats(self) -> dict[str, int]: ...
 
 # --- producer side ----------------------------------------------------------
@@ -168,11 +166,11 @@ STALL_THEN_DROP: Final = 2
 
 @final
 class SendQueue:
-    """Every byte that leaves over one connected socket (core/send_queue.h)."""
+    """The queue of all bytes that are sent over one connected socket (core/send_queue.h)."""
 
     def __init__(self, fd: int, limit: int = ...) -> None: ...
     def push(self, frame: bytes | bytearray | memoryview, fd: int = -1) -> bool:
-        """Send a frame, header included; False: full or broken, nothing was queued.
+        """Send a frame with its header; False: full or broken, nothing was queued.
 
         Raises ValueError for a frame above 131072 bytes.
         """
@@ -187,27 +185,28 @@ class SendQueue:
         """Send an InvokeMethod frame; returns its request id, 0 if refused."""
     def next_request_id(self) -> int: ...
     def drain(self) -> None:
-        """Send what the socket takes now."""
+        """Send as many bytes as the socket accepts now."""
     @property
     def pending(self) -> int:
-        """Bytes that wait."""
+        """The number of queued bytes."""
     @property
     def broken(self) -> bool:
-        """The connection is gone, or is the parent process's."""
+        """Whether the connection is closed, or belongs to the parent process."""
     @property
     def frames_refused(self) -> int:
-        """Attempts that found the queue full or broken (commits try again)."""
+        """The number of frames refused because the queue was full or broken (commits are
+        retried).
+        """
 
 @final
 class IpcThread:
-    """A native thread that polls a descriptor, a socket mostly (core/io_thread.h).
+    """A native thread that polls a descriptor, usually a socket (core/io_thread.h).
 
-    It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with
-    the GIL when there is input or the peer has gone; once that returns False or
-    raises, it reads no more. All signals are blocked in it. `stop()` joins it
-    (never from within the callback) and may be followed by another `start()`; it
-    must be stopped before a fork. Without a queue the thread ends where it would
-    read no more, and is `running` until `stop()` has joined it.
+    It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with the GIL when there
+    is input or the peer has disconnected. If that returns False or raises, the thread stops
+    reading. All signals are blocked in the thread. `stop()` joins it (never from within the
+    callback) and may be followed by another `start()`; it must be stopped before a fork. A thread
+    without a queue ends when it stops reading, and is `running` until `stop()` has joined it.
     """
 
     def __init__(
@@ -220,11 +219,11 @@ class IpcThread:
 
 @final
 class Arbiter:
-    """Shared memory of one producer, and the way its chunks take to the service."""
+    """The shared memory of one producer, and the transport of its chunks to the service."""
 
     @classmethod
     def in_process(cls, endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
-        """Private memory; completed chunks are copied by the writing thread."""
+        """Return an arbiter with private memory; the writing thread copies completed chunks."""
     @classmethod
     def over_ipc(
         cls,
@@ -238,10 +237,10 @@ class Arbiter:
         patch_directly: bool = ...,
         batch_bytes: int = ...,
     ) -> Arbiter:
-        """Memory from the service; completed chunks go out as CommitData.
+        """Return an arbiter with memory from the service; completed chunks are sent as CommitData.
 
-        `patch_directly`: chunks that haven't left yet are patched in place, which the service
-        has to know of.
+        `patch_directly`: chunks that haven't been sent yet are patched in place. The service has to
+        be informed of this.
         """
     @classmethod
     def emulated(
@@ -255,15 +254,17 @@ class Arbiter:
         unregister_trace_writer: int,
         scrapable: bool,
     ) -> Arbiter:
-        """Private memory; completed chunks go out inside of CommitData.
+        """Return an arbiter with private memory; completed chunks are sent inside of CommitData.
 
-        `scrapable`: before a flush is acknowledged, what is being written goes out, too.
+        `scrapable`: incomplete chunks are also sent before a flush is acknowledged.
         """
     @classmethod
     def unbound(cls, fd: int, page_size: int) -> Arbiter:
-        """Memory of our own, before there is a service: chunks wait in it until `bind`."""
+        """Return an arbiter with its own memory, before there is a service: chunks stay until
+        `bind`.
+        """
     def emulate(self, scrapable: bool, /) -> None:
-        """Before `bind`: the memory can't be shared; see `emulated`."""
+        """Send chunks inside of CommitData, as in `emulated`. Call it before `bind`."""
     def bind(
         self,
         queue: SendQueue,
@@ -273,42 +274,42 @@ class Arbiter:
         unregister_trace_writer: int,
         patch_directly: bool = ...,
     ) -> None:
-        """Give an unbound arbiter its service; see `over_ipc`.
+        """Connect an unbound arbiter to its service; see `over_ipc`.
 
-        What targets a reservation (its number << 16) waits for it to be bound, too.
+        Chunks whose target is a reservation (its number << 16) stay until that is bound, too.
         """
     def bind_startup_target_buffer(self, reservation: int, target_buffer: int) -> None:
-        """Have what targets a reservation go into a buffer, or (0) be discarded.
+        """Send the chunks of a reservation to a buffer, or discard them (`target_buffer` 0).
 
-        Once: a second call changes nothing.
+        Only the first call for a reservation has an effect.
         """
     def flush(self) -> None:
-        """Send what is batched."""
+        """Send the batched commits."""
     def notify_flush_complete(self, request_id: int, /) -> None:
-        """Acknowledge a flush behind all chunks returned so far.
+        """Acknowledge a flush after all chunks returned so far.
 
-        In process it does nothing: there the endpoint object is told.
+        No effect in process: there the flush is acknowledged through the endpoint object.
         """
     def open_buffer(self, target_buffer: int, /) -> bool:
-        """Keep a chunk for what dying writers of this buffer have lost (core/loss_marks.h).
+        """Reserve a chunk for the losses of exiting writers of this buffer (core/loss_marks.h).
 
-        False: without it.
+        Returns False if no chunk is free.
         """
     def close_buffer(self, target_buffer: int, /) -> None:
-        """Give the chunk back, behind all writers of this buffer."""
+        """Return the reserved chunk, after all writers of this buffer."""
     def disable(self) -> None:
-        """Hand out no more chunks: the service is gone, or this is a fork's child."""
+        """Provide no more chunks: the service is gone, or this is a fork's child."""
     @property
     def live_writers(self) -> int: ...
     @property
     def size(self) -> int: ...
     @property
     def lost_commits(self) -> int:
-        """Chunks that the service could not be told of (a scrape finds them)."""
+        """The number of chunks whose commit could not be sent (a scrape finds them)."""
 
 @final
 class TraceWriter:
-    """A sequence of packets by one thread into one buffer (core/trace_writer.h)."""
+    """A sequence of packets, written by one thread into one buffer (core/trace_writer.h)."""
 
     def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = ...) -> None: ...
     def write(self, packet: bytes | bytearray | memoryview, /) -> bool:
@@ -334,9 +335,9 @@ class _Writable(Protocol):
 _WriterMethod: TypeAlias = tuple[str, int, str, bool, Callable[..., Any]]
 
 class MessageWriter:
-    """A message that is being written; the methods here know field numbers only.
+    """A message that is being written, by field numbers.
 
-    See `stretto.protozero.writer`, which adds the classes that know names.
+    `stretto.protozero.writer` adds the classes with methods by field names.
     """
 
     def __init__(
@@ -345,7 +346,7 @@ class MessageWriter:
         """Start a root message in a destination, by default memory of its own.
 
         Raises:
-            TypeError: nothing can be written there.
+            TypeError: `destination` can't be written to.
             LocalProtocolError: the trace writer is closed or has a packet open.
         """
     def append_varint(self, number: int, value: int, /) -> None:
@@ -355,17 +356,19 @@ class MessageWriter:
     def append_fixed64(self, number: int, value: int, /) -> None:
         """Append the low 64 bits of an integer."""
     def append_bytes(self, number: int, data: bytes | bytearray | memoryview | str, /) -> None:
-        """Append bytes, a string, or a message that is encoded already."""
+        """Append bytes, a string, or an encoded message."""
     def append_raw(self, data: bytes | bytearray | memoryview, /) -> None:
-        """Append fields that are encoded already, tags included."""
+        """Append encoded fields, tags included."""
     def nested(self, number: int, writer: type[_W], /) -> _W:
-        """Open a nested message; it ends with its `with` block, or when this one goes on."""
+        """Open a nested message; it ends with its `with` block, or at the next field of
+        this one.
+        """
     def finalize(self) -> None:
-        """End this message and those inside it. Doing so again does nothing.
+        """End this message and those inside it. Idempotent.
 
         Raises:
             LocalProtocolError: it doesn't fit into its destination.
-            Exception: what the destination's `write` raised.
+            Exception: any exception of the destination's `write`.
         """
     def finish(self) -> bytes:
         """End a root message and return it.
@@ -375,9 +378,9 @@ class MessageWriter:
         """
     @property
     def size(self) -> int | None:
-        """Bytes so far, without those of an open nested message.
+        """The number of bytes so far, without those of an open nested message.
 
-        None if another message has taken the place.
+        None if the destination has a newer message.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exc_info: object) -> None: ...
@@ -390,43 +393,43 @@ def make_writer_class(
     """Make a subclass of MessageWriter that can't be changed or subclassed.
 
     Args:
-        name: of the class.
+        name: the name of the class.
         methods: rows (method, field number, kind, whether packed, helper), at most
-            MAX_WRITER_METHODS. The helper normalizes a value that isn't of the
-            kind's own type, or raises; that of a message takes nothing and gives
-            the class of its writer.
-        namespace: what the class has besides; `__slots__` must be empty.
+            MAX_WRITER_METHODS. For a message field, the helper takes no argument and returns the
+            class of the nested writer. For others it converts a value that isn't of the kind's own
+            type, or raises.
+        namespace: further members of the class; `__slots__` must be empty.
     """
 
 def raise_on_writer_misuse(raises: bool, /) -> bool:
-    """Say whether writing to an ended message raises; returns whether it did.
+    """Set whether writing to an ended message raises; return the previous setting.
 
-    At first it does under `python -X dev`.
+    The default is True under `python -X dev`, else False.
     """
 
 def writer_misuse_count() -> int:
-    """How often ended messages were written to, since the process began."""
+    """Return how often ended messages were written to, since the process began."""
 
 @final
 class DecodedField:
-    """A field as it stands on the wire.
+    """A field in its encoded form.
 
-    The `as_` methods read it as one type or another. They cut integers to
-    their width, and give 0 or nothing if the wire type can't hold such a value:
-    a peer may send any type in any field.
+    The `as_` methods interpret it as a type. They truncate integers to their width, and return 0 or
+    an empty value if the wire type can't encode such a value: a peer may send any type in any
+    field.
     """
 
     @property
     def number(self) -> int: ...
     @property
     def wire_type(self) -> int:
-        """VARINT, FIXED64, DELIMITED or FIXED32 of `stretto.protozero.wire`."""
+        """The wire type: VARINT, FIXED64, DELIMITED or FIXED32 of `stretto.protozero.wire`."""
     @property
     def value(self) -> int:
-        """Unsigned; 0 for a delimited field."""
+        """The value as an unsigned integer; 0 for a delimited field."""
     @property
     def data(self) -> memoryview:
-        """The bytes of a delimited field, a view of the input; else empty."""
+        """The bytes of a delimited field, as a view of the input; empty for other fields."""
     def as_uint64(self) -> int: ...
     def as_int64(self) -> int: ...
     def as_uint32(self) -> int: ...
@@ -438,48 +441,48 @@ class DecodedField:
     def as_double(self) -> float: ...
     def as_bytes(self) -> bytes: ...
     def as_string(self) -> str:
-        """The bytes as UTF-8, others as surrogate escapes."""
+        """Decode the bytes as UTF-8; invalid bytes become surrogate escapes."""
     def as_message(self) -> Decoder: ...
     def packed_varints(self) -> Iterator[int]:
-        """The elements of a packed field; raises DecodeError after the last whole one."""
+        """Iterate over a packed field's elements; raises DecodeError after the last whole one."""
     def packed_fixed32(self) -> Iterator[int]:
-        """As `packed_varints`."""
+        """Like `packed_varints`, for 32-bit elements."""
     def packed_fixed64(self) -> Iterator[int]:
-        """As `packed_varints`."""
+        """Like `packed_varints`, for 64-bit elements."""
 
 @final
 class Decoder:
-    """Iterates the fields of one message, once (see `stretto.protozero.decoder`)."""
+    """An iterator over the fields of one message (see `stretto.protozero.decoder`)."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> DecodedField: ...
     def find(self, number: int, /) -> DecodedField | None:
-        """The first field with this number, from the start of the message."""
+        """Return the first field with this number, searching from the start of the message."""
     @property
     def bytes_left(self) -> int:
-        """Bytes that were not read; after iterating, more than 0 means malformed."""
+        """The number of bytes that were not read; after iterating, more than 0 means malformed."""
     @property
     def error(self) -> DecodeError | None:
-        """Why iteration stops before the end."""
+        """The reason why iteration stopped before the end; None if it did not."""
 
 class IndexedMessage:
-    """A message with its fields by number (see `stretto.protozero.typed_decoder`)."""
+    """A message whose fields are indexed by number (see `stretto.protozero.typed_decoder`)."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None: ...
     def __iter__(self) -> Decoder:
-        """All fields, as they stand on the wire."""
+        """Iterate over all fields, in their encoded form."""
     def _last(self, number: int, /) -> DecodedField | None:
-        """The last field of a number."""
+        """Return the last field with this number."""
     def _all(self, number: int, /) -> list[DecodedField]:
-        """The fields of a number, in the order of the wire."""
+        """Return all fields with this number, in the order of the message."""
     @property
     def bytes_left(self) -> int:
-        """Bytes that couldn't be parsed: more than 0 means malformed from there on."""
+        """The number of bytes that couldn't be parsed; more than 0: malformed from there on."""
 
 @final
 class DecoderField:
-    """An attribute of generated decoders: a singular field."""
+    """The descriptor of a singular field in generated decoders."""
 
     def __init__(
         self,
@@ -488,7 +491,7 @@ class DecoderField:
         fallback: object,
         helper: Callable[[], type[IndexedMessage]] | None,
     ) -> None:
-        """Describe the field; of a message the helper gives the decoder."""
+        """Describe the field; for a message field, `helper` returns its decoder class."""
     def __get__(self, decoder: IndexedMessage | None, _owner: type | None = None) -> Any: ...
     @property
     def number(self) -> int: ...
@@ -502,25 +505,25 @@ def merge_known_fields(
     depth: int,
     /,
 ) -> int:
-    """Put the fields of `data[start:end]` into a message's values, as `Message` keeps them.
+    """Parse the fields of `data[start:end]` into a message's values, in the form of `Message`.
 
-    Returns the position of the first field that isn't handled: one that is not in the plan
-    (see `Layout.read_plan`) or malformed, whose value has to be merged, or that nests too deep.
+    Returns the position of the first field that isn't handled: a field that is not in the plan (see
+    `Layout.read_plan`), is malformed, has to be merged, or is nested too deep.
     """
 
 def close_decoder_class(made: _I, /) -> _I:
-    """Make a new subclass of IndexedMessage fast and unchangeable; returns it."""
+    """Optimize a new subclass of IndexedMessage, and make it immutable; return it."""
 
 @final
 class Selector:
-    """Some fields of a message as a tuple (see `stretto.protozero.selector`)."""
+    """Extracts some fields of a message as a tuple (see `stretto.protozero.selector`)."""
 
     def __init__(self, columns: int, tree: list[Any]) -> None: ...
     def __call__(self, data: bytes | bytearray | memoryview) -> tuple[Any, ...]: ...
 
 @final
 class Tokenizer(Generic[_M]):
-    """Splits a stream of messages in pieces (see `stretto.protozero.tokenizer`)."""
+    """Splits a stream into messages, block by block (see `stretto.protozero.tokenizer`)."""
 
     def __init__(
         self,
@@ -532,40 +535,40 @@ class Tokenizer(Generic[_M]):
         """Start a stream.
 
         Args:
-            make: what a message's bytes become; a Selector sees them without a copy.
-            marker: after damage, reading goes on behind these bytes.
-            field: the number of the repeated field that the messages are.
-            max_size: of a message, in bytes; a longer one is damage.
+            make: converts a message's bytes to an item; a Selector gets them without a copy.
+            marker: after damage, reading continues behind these bytes.
+            field: the number of the repeated field that holds the messages.
+            max_size: the largest size of a message, in bytes; a longer one counts as damage.
         """
     def append(self, data: bytes | bytearray | memoryview, /) -> Self:
-        """Give it the next piece; returns itself.
+        """Add the next block; returns the tokenizer.
 
-        Raises LocalProtocolError: messages of the last piece were not read, or
-        the stream has ended.
+        Raises LocalProtocolError: messages of the last block were not read, or the stream has
+        ended.
         """
     def end(self) -> Self:
-        """Say that no more is to come; returns itself, for what is recovered only now."""
+        """End the stream; returns the tokenizer, as further messages may be recovered now."""
     def count(self) -> int:
-        """Go through the messages that are there, and count them."""
+        """Skip the available messages, and return their number."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> _M: ...
     @property
     def bytes_left(self) -> int:
-        """Bytes that belong to no whole message yet."""
+        """The number of bytes at the end that don't form a whole message yet."""
     @property
     def bytes_skipped(self) -> int:
-        """Bytes lost to damage."""
+        """The number of bytes lost by damage."""
     @property
     def errors(self) -> int:
-        """How often the stream was damaged."""
+        """The number of damaged places."""
 
 # --- track events -----------------------------------------------------------
 
 MAX_INSTANCES: Final = 8
-"""Sessions that can record track events at once."""
+"""The number of sessions that can record track events at the same time."""
 
 class _Slice:
-    """A context manager: the slice begins at `__enter__` and ends at `__exit__`."""
+    """A context manager for a slice that begins at `__enter__` and ends at `__exit__`."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc_info: object) -> None: ...
@@ -574,21 +577,22 @@ _Flows: TypeAlias = Flow | int | Sequence[Flow | int]
 
 @final
 class Category:
-    """A named group of events; one object per name, for ever.
+    """A named group of events; one object per name, for the lifetime of the process.
 
-    Arguments of events may have any value: int, float, bool, str, list, dict and the like as they
-    are, others as their repr. An int that 64 bits with a sign don't hold appears as its digits:
-    readers would show it as a negative number. Keys of `args` appear as their str.
+    Arguments of events may have any value: int, float, bool, str, list and dict are recorded as
+    such, others as their repr. An int outside of the signed 64-bit range is recorded as a string of
+    its digits: readers would show it as a negative number. Keys of `args` are recorded as their
+    str.
     """
 
     def __new__(
         cls, name: str, description: str | None = None, tags: Sequence[str] | None = None
     ) -> Category:
-        """Make or find a category.
+        """Return the category of this name; create it if it doesn't exist.
 
         Args:
             name: without quotes, asterisks and spaces.
-            tags: at most four; `slow` and `debug` switch it off by default.
+            tags: at most four; `slow` and `debug` disable the category by default.
 
         Raises ValueError, TypeError.
         """
@@ -600,7 +604,7 @@ class Category:
     def tags(self) -> tuple[str, ...]: ...
     @property
     def enabled(self) -> bool:
-        """Whether any session records it now."""
+        """Whether any session records this category now."""
     def slice(
         self,
         name: str,
@@ -616,11 +620,11 @@ class Category:
         """Return a context manager that records the time spent in its block as a slice.
 
         Args:
-            name: of the slice.
+            name: the name of the slice.
             track: its row; by default that of the thread, or of the asyncio task.
             flow: flows that go through the beginning of the slice, as `Flow` or by id.
             terminating_flow: flows that end there.
-            timestamp: of the beginning, in nanoseconds of `stretto.now()`; by default now.
+            timestamp: the time of the beginning, in nanoseconds of `stretto.now()`; by default now.
             args: arguments whose names are also parameters of this method.
             arguments: further arguments of the slice.
         """
@@ -650,7 +654,7 @@ class Category:
         """Record a value of a counter.
 
         Args:
-            name: of the counter, which has a row of its own.
+            name: the name of the counter, which has its own row.
             value: an int or a float.
             track: the row below which the counter appears; by default the process.
             timestamp: in nanoseconds of `stretto.now()`; by default now.
@@ -669,8 +673,8 @@ class Category:
     ) -> None:
         """Begin a slice that `end` ends. The parameters are those of `slice`.
 
-        Beginnings and ends nest on each track. On a track of its own a slice may end on another
-        thread than it began.
+        Beginnings and ends nest on each track. With `track`, a slice may begin and end on different
+        threads.
         """
     def end(
         self,
@@ -689,32 +693,34 @@ class Category:
     def template(
         self, name: str, /, *names: str, args: Mapping[str, Any] = ..., **constants: Any
     ) -> EventTemplate:
-        """Prepare events that are recorded often, and differ in a few values only.
+        """Prepare events that are recorded often and differ only in a few values.
 
         Args:
-            name: of the events.
-            names: of the arguments that differ, at most six; their values are given to each event.
-            args: further constants, whose names collide.
-            constants: arguments that are the same for all; int, float, bool and str as they are,
-                others as their str is now.
+            name: the name of the events.
+            names: names of the arguments that differ, at most six; their values are passed for each
+                event.
+            args: further constants, whose names are also parameters of this method.
+            constants: arguments that are the same for all events; int, float, bool and str are
+                recorded as such, others as their current str.
 
         Raises TypeError, ValueError.
         """
     def traced(self, target: _T) -> _T:
         """Decorate a function, method or class: every call becomes a slice."""
     def empty(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: the measure of a disabled event."""
+        """Do nothing: a baseline for measuring the cost of a disabled event."""
     def empty_slice(self, *args: Any, **kwargs: Any) -> _Slice: ...
     def set_slot(self, slot: int, enabled: bool) -> None: ...
 
 @final
 class EventTemplate:
-    """Events of a category that are known but for a few values.
+    """Prepared events of a category, whose arguments differ only in a few values.
 
-    What is recorded is what the category's own methods would record, for less than half of the
-    time. Values come in the order of `names`; those that are None, or not given, are left out.
+    They are recorded as by the category's own methods, in less than half of the time. Values are
+    passed in the order of `names`; values that are None or missing are left out.
 
-    None is recorded while its thread records another event: what it tells of may be part of that.
+    While a thread records an event, templates record nothing on this thread: the call may have been
+    caused by recording that event.
     """
 
     def slice(
@@ -726,10 +732,10 @@ class EventTemplate:
         timestamp: int | None = None,
         within: tuple[ContextVar[Any], Any] = ...,
     ) -> _Slice:
-        """A context manager that records the time spent in its block.
+        """Return a context manager that records the time spent in its block.
 
         Args:
-            within: a context variable, and what it is in the block.
+            within: a context variable, and its value inside the block.
         """
     def instant(
         self,
@@ -748,7 +754,7 @@ class EventTemplate:
         timestamp: int | None = None,
         within: tuple[ContextVar[Any], Any] = ...,
     ) -> _Slice:
-        """A context manager that records an instant when it is entered."""
+        """Return a context manager that records an instant when it is entered."""
 
 @final
 class Track:
@@ -774,21 +780,23 @@ class Flow:
     def id(self) -> int: ...
 
 def flow_id(key: int, index: int, /) -> int:
-    """The id of the index-th message between two processes that both know the key.
+    """Return the id of the index-th message between two processes that have the same key.
 
-    64 bits, different for each of 2^64 indexes; both compute it alone.
+    It has 64 bits, and differs for each of 2^64 indexes. Both processes compute it without
+    communication.
     """
 
 def in_event() -> bool:
-    """Whether the calling thread is recording an event: then it was called by an argument's
-    repr, say. For what is used while tracing, and is traced itself."""
+    """Whether the calling thread is recording an event, and was called from it: from the repr of an
+    argument, for example. Useful for code that is used by tracing and traced itself.
+    """
 
 @final
 class FlowIds:
-    """Counts the messages of one end of a channel, and names them (see `stretto.flows.ids`)."""
+    """Counts the messages of one end of a channel, and computes their ids (`stretto.flows.ids`)."""
 
     used: bool
-    """Messages went through, or may have."""
+    """Whether messages were sent or received, or may have been."""
 
     def __init__(
         self,
@@ -804,37 +812,37 @@ class FlowIds:
     def next(
         self, outgoing: bool, kind: int, txid: int, ordinal: int = 0, answer: int = 0, /
     ) -> int:
-        """Count a message; its id, or 0."""
+        """Count a message; return its id, or 0."""
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0, /) -> None:
         """Count a message that needs no id."""
     def lost(self, outgoing: bool, /) -> None:
-        """Messages went uncounted."""
+        """Record that an unknown number of messages was not counted."""
     def forsake(self) -> None:
-        """Never give an id again."""
+        """Return 0 for every message from now on."""
 
 class MessageTemplates:
-    """How a method's messages are shown, for a MessageHook.
+    """The event templates of a method's messages, for a MessageHook.
 
     Args:
-        owner: That of the hook.
+        owner: the owner of the hook.
     """
 
     def __init__(self, owner: object) -> None: ...
     @property
     def owner(self) -> object: ...
     def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
-        """The template of a kind, of the values txid, bytes, handles, body, incoming."""
+        """Set the template of a kind, with the values txid, bytes, handles, body, incoming."""
 
 @final
 class MessageHook:
-    """`sent` or `received` of `stretto.base.rpc_hooks`, for most messages.
+    """The fast path of `sent` or `received` of `stretto.base.rpc_hooks`.
 
     Args:
-        owner: Whose channels' and methods' states these are.
-        otherwise: Does the same for every message, and gets those that are unusual.
-        incoming: Holds the flow of the message that is being handled.
-        transport: Shows, if it is on, messages whose method's own category isn't.
-        outgoing: It is `sent`.
+        owner: the owner of the channels' and methods' states.
+        otherwise: the general implementation, called for unusual messages.
+        incoming: the context variable with the flow of the message being handled.
+        transport: the category that shows messages whose own category is disabled.
+        outgoing: whether this is `sent`.
     """
 
     def __init__(
@@ -850,19 +858,19 @@ class MessageHook:
 EMPTY_SLICE: Final[_Slice]
 
 def thread_track() -> Track:
-    """The track of the calling thread."""
+    """Return the track of the calling thread."""
 
 def process_track() -> Track:
-    """The track of this process."""
+    """Return the track of this process."""
 
 def fixed_track(uuid: int, descriptor: bytes, parent: Track | None = None) -> Track:
-    """A track whose TrackDescriptor is encoded already."""
+    """Return a track with an encoded TrackDescriptor."""
 
 def categories() -> list[Category]: ...
 def set_new_category_hook(hook: Callable[[Category], object] | None) -> None: ...
 def disable_all_categories() -> None: ...
 def set_traced(trace: Callable[[Category, Any], Any]) -> None:
-    """What `Category.traced` calls."""
+    """Set the implementation of `Category.traced`."""
 
 def set_process(uuid: int, descriptor: bytes) -> None: ...
 def set_hooks(
@@ -870,7 +878,7 @@ def set_hooks(
     current_track: Callable[[], Track | None],
 ) -> None: ...
 def set_current_task(function: Callable[[], object]) -> None:
-    """What asyncio has: then the hook `current_track` is called for new tasks only."""
+    """Set `asyncio.current_task`: then the hook `current_track` is called for new tasks only."""
 
 def start_instance(
     slot: int,
@@ -883,31 +891,32 @@ def stop_instance(slot: int) -> None: ...
 def clear_instance(slot: int) -> None: ...
 def flush_instance(slot: int) -> None: ...
 def instance_counts(slot: int) -> tuple[int, int]:
-    """(events written, events lost) since the slot was started."""
+    """Return (events written, events lost) since the slot was started."""
 
 def argument_errors() -> int:
-    """Arguments that could not be converted, or were wrong, since the process began."""
+    """Return the number of arguments that could not be recorded since the process began."""
 
 def raise_on_event_misuse(raises: bool, /) -> bool:
-    """Say whether wrong arguments of events raise; returns whether they did.
+    """Set whether wrong arguments of events raise; return the previous setting.
 
-    At first they do under `python -X dev`, and only while somebody records. Else they are
-    counted and left out: the event says so in an annotation named "...".
+    The default is True under `python -X dev`, else False. Arguments are only checked while a
+    session records. Without raising, wrong arguments are counted and left out: the event gets an
+    annotation named "..." that says so.
     """
 
 def after_fork_in_child() -> None: ...
 
-# --- odds and ends ----------------------------------------------------------
+# --- helpers ----------------------------------------------------------------
 
 def read_tsc() -> int | None:
-    """The processor's time stamp counter, or None where there is none."""
+    """Return the processor's time stamp counter; None if there is none."""
 
 def boottime_ns() -> int: ...
 def request_key(pairs: Sequence[tuple[object, object]] | None, /) -> int:
-    """The 64 bits that the headers of a request name it by; 0: none.
+    """Return the 64-bit key of a request from its headers; 0: none.
 
-    Looks at `x-stretto-flow`, then `traceparent`, of a tuple or list of (name, value), names in
-    lower case; all else is passed over.
+    Uses `x-stretto-flow`, else `traceparent`, in a tuple or list of (name, value) with lower-case
+    names; all other headers are ignored.
     """
 
 def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -> tuple[bytes, int]:
@@ -918,43 +927,47 @@ def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -
     """
 
 def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[bytes, int]:
-    """Decode a ReadBuffersResponse from `start` on, as far as its slices are whole packets.
+    """Decode a ReadBuffersResponse from `start` on, as long as its slices are whole packets.
 
     Returns trace bytes, and the position of the first field that is something else.
     """
 
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
-    """Count the packets of a trace; (packets, bytes parsed)."""
+    """Count the packets of a trace; return (packets, bytes parsed)."""
 
 def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, list[bytes]]:
-    """Count what a trace holds: (track events, drops, bytes parsed, its TrackDescriptors).
+    """Return the contents of a trace: (track events, drops, bytes parsed, its TrackDescriptors).
 
-    A drop is a place where events are missing because shared memory was full. Stops at
-    whatever is no whole packet.
+    A drop is a place where events are missing because shared memory was full. Scanning stops at the
+    first byte that doesn't belong to a whole packet.
     """
 
 def timer_fd() -> int:
-    """A timer as a descriptor, which is the caller's: readable once its time has come."""
+    """Return a timer as a descriptor, owned by the caller; it is readable when the time
+    has come.
+    """
 
 def set_timer_fd(fd: int, ms: int, /) -> None:
-    """Have the time of a `timer_fd` come in so many ms from now, once; it isn't readable before.
+    """Set a `timer_fd` to become readable once, in `ms` milliseconds; it isn't readable before.
 
-    Raises OSError if it is no timer (any more).
+    Raises OSError if `fd` isn't a timer.
     """
 
 def call_untraced(function: Callable[..., _T], /, *args: Any) -> _T:
     """Return `function(*args)`; function tracing records none of the calls in it."""
 
 def open_watch() -> int:
-    """A descriptor that is readable when a watched file was opened (inotify); the caller's."""
+    """Return an inotify descriptor, owned by the caller: readable when a watched file was
+    opened.
+    """
 
 def watch_opens(watch: int, path: str) -> None:
-    """Have an `open_watch` watch one more file, whoever opens it, to execute it as well."""
+    """Add a file to an `open_watch`. Opening it for reading, writing or execution counts."""
 
 def add_pending_call(function: Callable[[], Any], /) -> None:
-    """Have the main thread call it at its next safe moment.
+    """Call a function on the main thread at its next safe point.
 
-    For work that must not be done inside a hook, such as starting a thread after
-    a fork. What it raises goes to `sys.unraisablehook`. Raises RuntimeError when
-    too many calls are pending, and outside the main interpreter.
+    Used for work that must not be done inside a hook, such as starting a thread after a fork. An
+    exception of the function is reported by `sys.unraisablehook`. Raises RuntimeError when too many
+    calls are pending, and outside the main interpreter.
     """

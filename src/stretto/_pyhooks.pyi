@@ -18,14 +18,15 @@ def start(
 ) -> bool:
     """Record every call as a slice of the category, on the calling thread's track.
 
-    All threads are followed, those that run already and those to come.
+    All threads are traced, existing and future ones.
 
     Args:
-        accepts: asked once for each code object, with the name of the module whose code
-            runs; None traces everything. What it raises counts as yes.
-        min_duration_ns: shorter calls leave nothing.
+        accepts: called once for each code object, with the name of the module whose code runs;
+            returns whether to trace it. An exception counts as True. None traces everything.
+        min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are only counted.
-        c_functions: also functions and methods written in C, called from accepted code.
+        c_functions: whether to record functions and methods written in C, too, if they are called
+            from accepted code.
 
     Returns:
         False in a sub-interpreter, where nothing happens.
@@ -43,27 +44,27 @@ def running() -> bool:
     """Whether calls are recorded now."""
 
 def stats() -> dict[str, int]:
-    """What left no slice since the last start, and why.
+    """Return the numbers of calls that were not recorded since the last start, by reason.
 
-    `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was never
-    seen, closed with their caller. `threads_replaced`, `threads_occupied`: threads that
-    could not be followed because the program set a profiler of its own, during or before.
+    `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was never seen,
+    closed with their caller. `threads_replaced`, `threads_occupied`: threads that could not be
+    traced because the program set its own profiler, during the recording or before.
     """
 
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /
 ) -> Callable[[str, dict[str, int]], None]:
-    """A callable for `gc.callbacks`: each run of the collector is a slice of the category."""
+    """Return a callable for `gc.callbacks`: each garbage collection becomes a slice."""
 
 @final
 class Around:
-    """A function that observers are told of, without a Python frame in between.
+    """A function that calls observers before and after, without a Python frame in between.
 
-    Calling it calls `before(*args, **kwargs)`, then `function`, then `after(token, result)` with
-    what the two returned (None for a function that raised), unless the token is None. The
-    outcome is the function's; what the observers raise is dropped, but for what a signal handler
-    of the program raises in them: that is raised again after the call. It binds like a function and
-    has the function's attributes.
+    Calling it calls `before(*args, **kwargs)`, which returns a token; then `function`; then
+    `after(token, result)` unless the token is None. `result` is None if the function raised. The
+    result or exception is the function's. Exceptions of the observers are dropped, except those
+    raised by the program's signal handlers while an observer runs: these are raised again after the
+    call. The object binds like a function and has the function's attributes.
     """
 
     def __init__(

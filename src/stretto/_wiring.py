@@ -1,7 +1,7 @@
-"""Connects the client to its backends, when a name of `stretto` first needs one.
+"""Connects the client to its backends, at the first use of a name of `stretto` that needs one.
 
-Importing this module has no effect; `install` does the work. The backends themselves are
-imported when they are first used.
+Importing this module has no effect: `install` registers the backends. The backends themselves are
+imported at their first use.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def install() -> None:
-    """Make the backends, data source and categories of this process known to the client.
+    """Register the backends, data source and categories of this process in the client.
 
-    May be called again, and by several threads at once: each step has its effect once.
+    May be called repeatedly, and by several threads at once: each step has its effect once.
     """
     factories.backends[IN_PROCESS] = _in_process_backend
     factories.session_backends[IN_PROCESS] = _in_process_sessions
@@ -51,7 +51,8 @@ def _in_process_sessions() -> SessionBackend:
     from stretto.backends.in_process import InProcessBackend
 
     backend = tracing.backend(IN_PROCESS)
-    assert isinstance(backend, InProcessBackend)  # of the factory above
+    assert isinstance(backend, InProcessBackend)  # made by the factory above
+
     return backend
 
 

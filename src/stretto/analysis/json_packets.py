@@ -90,7 +90,7 @@ class _Parser:
             if more and len(self._text) <= 2 * _READ_CHARS:
                 continue
             if _TAIL.fullmatch(self._text) is None:
-                raise ConfigError(f"this JSON breaks off, or is wrong, behind {number} packets")
+                raise ConfigError(f"this JSON is incomplete or malformed after {number} packets")
             return False
 
     def _packet_text(self) -> str:
@@ -101,7 +101,7 @@ class _Parser:
             size += len(pieces[-1])
             self._text, self._at = self._file.read(_READ_CHARS), 0
             if not self._text or size > _MAX_PACKET_CHARS:
-                raise ConfigError("this JSON breaks off within a packet, or has one without end")
+                raise ConfigError("this JSON ends within a packet, or a packet is too large")
         pieces.append(self._text[self._at : end])
         self._at = end
         return "".join(pieces)

@@ -60,7 +60,7 @@ def parse_packets(
         else:
             yield from scanner.feed("\n")
             if unknown is not None:
-                unknown["fields that are known by number only"] += 1
+                unknown["fields known by number only"] += 1
     scanner.end()
 
 

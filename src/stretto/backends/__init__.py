@@ -1,1 +1,1 @@
-"""Backends: they wire the client to a tracing service, in this process or in another one."""
+"""Backends: they connect the client to a tracing service, in this process or in another one."""

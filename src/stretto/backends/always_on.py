@@ -1,16 +1,16 @@
-"""The system backend of `stretto.connect()`: a producer until the process ends.
+"""The backend of `stretto.connect()`: a producer of the machine's service until the process ends.
 
     retrying ---a service accepts---> connected, sessions start and stop
        ^                                 |
-       +--------disconnected-------------+          close(): ends both
+       +--------disconnected-------------+          close() ends both states
 
-A missing or failing service neither blocks the program nor raises in it. While connected the
-IPC thread sleeps in the kernel; otherwise a timer retries with growing pauses. After a fork
-the child has its own connection, or retries by itself.
+A missing or failing service neither blocks the program nor raises an exception in it. While
+connected, the IPC thread sleeps in the kernel; otherwise a timer retries with growing pauses. After
+a fork, the child gets its own connection, or retries on its own.
 
-Startup tracing (`client.startup_tracing`) writes into memory of this process, which the next
-connection offers to its service. A connection that has no memory yet is replaced for this: it
-has transported no data.
+Startup tracing (`client.startup_tracing`) writes into memory of this process. The next connection
+offers that memory to its service. If a connection without memory exists, it is replaced: it has
+transported no data.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ WAIT_PERIOD_S = 0.002
 
 
 def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnection:
-    """Connect this process to a service for as long as it lives, unless a recorder has done so.
+    """Connect this process to a service until the process ends, unless a recorder has connected it.
 
     Args:
         address: The producer socket of the service: a path, or `@name`.
         prepare: Called with a new connection before the first attempt to connect.
 
     Returns:
-        The new connection, or the recorder's: two would record everything twice.
+        The new connection, or the existing one of a recorder: with both, everything would be
+        recorded twice.
     """
     before = tracing.connected(SYSTEM)
     if isinstance(before, SystemBackend):
         if before.lasting:
             return before
-        before.close()  # it belongs to a session that this process has started
+        before.close()  # the connection of a session that this process has started
         tracing.forget(SYSTEM)
     backend = AlwaysOnBackend(address, process_name(), prepare)
     tracing.connect(SYSTEM, backend)
@@ -94,12 +95,12 @@ class AlwaysOnBackend:
         self._closed = False
         self._joined = False
         self.problem = ""
-        """Why there is no connection."""
+        """Why there is no connection; "" if there is one."""
 
     # --- client.backend.Backend ---
 
     def connect_producer(self, producer: ProducerConnection) -> None:
-        """Start to connect; returns at once."""
+        """Start connecting; return at once."""
         self._producer = producer
         producer.on_gone = self._on_gone
         fork.before.append(self._suspend)
@@ -111,13 +112,13 @@ class AlwaysOnBackend:
             self._timer.start()
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run `function` here: requests may be sent from any thread."""
+        """Run `function` on the calling thread: requests may be sent from any thread."""
         return function()
 
     def post(self, function: Callable[[], object]) -> None:
         """Run `function` once the service has handled earlier requests.
 
-        The many categories of a starting program then cause one message instead of many.
+        So the many categories of a starting program cause one message instead of many.
         """
         client = self._client
         if client is not None and client.connected:
@@ -127,11 +128,11 @@ class AlwaysOnBackend:
 
     @property
     def connected(self) -> bool:
-        """Whether the service knows this process."""
+        """Whether this process is connected to the service."""
         return self._client is not None and self._client.connected
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until new sessions record this process, or `problem` says why they don't."""
+        """Wait until new sessions record this process, or `problem` is set."""
         end = monotonic() + timeout_s
         while not self._joined and not self.problem and monotonic() < end:
             sleep(WAIT_PERIOD_S)
@@ -149,8 +150,8 @@ class AlwaysOnBackend:
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
-            client.suspend()  # otherwise it could start a data source while this thread ends it
-            producer.stop()  # first: when disconnected, the service reads the memory a last time
+            client.suspend()  # otherwise its thread could start a data source that is ending
+            producer.stop()  # before disconnect(): then the service reads the memory a last time
             client.disconnect()
             producer.on_disconnect()
 

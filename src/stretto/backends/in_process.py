@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10  # room for the 1,022 packets of a chunk and their names
+PAGE_SIZE = 32 << 10  # room for the 1,022 packets that a chunk can have, with their interned names
 FILE_STEP_BYTES = 16 << 20
-"""A step may wait 5 ms for the GIL, in which a tight loop writes 2 MB."""
+"""The bytes written per step: a step may wait 5 ms for the GIL, while events fill 2 MB."""
 
 
 class InProcessBackend:
-    """A service, and the thread that runs it."""
+    """A tracing service, and the thread that runs it."""
 
     def __init__(self) -> None:
         self._thread = RunnerThread()
@@ -71,7 +71,7 @@ class InProcessBackend:
         return self._service.connect_consumer(consumer, uid=os.getuid())
 
     def prepare(self) -> None:
-        """No effect: this process is a producer of the service already."""
+        """Do nothing: this process is a producer of the service already."""
 
     def call(self, function: Callable[[], T]) -> T:
         return self._thread.call(function)

@@ -1,12 +1,12 @@
-"""`stretto.recording(children=True)`: a `stretto record` process that records this one.
+"""`stretto.recording(children=True)`: a `stretto record` process that records this process.
 
     this process --starts--> stretto record --starts--> waiting program
          |   |                   service                  prints the workspace's variables,
          |   +----producer---------^                      ends when it reads a line
          +--starts--> children ----^
 
-The recorder records as it always does, but its own program only waits. This process connects to
-it as a producer, and every Python that it starts meanwhile finds it by the environment.
+The recorder runs as usual, but its own program only waits. This process connects to it as a
+producer. Every Python process started meanwhile finds the recorder by the environment.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ for name in {VARIABLES!r}:
 sys.stdin.readline()
 """
 MAX_MESSAGE_BYTES = 1 << 16
-"""The size of a pipe: more can't wait in it."""
+"""The capacity of a pipe."""
 
 
 class RecorderProcess:
     """A recorder process, from its start to the written trace.
 
     Args:
-        path: where the trace goes.
-        options: of `stretto record`.
+        path: The output file.
+        options: Options of `stretto record`.
 
     Raises:
-        TransportError: it did not start; the message is its own.
-        SessionError: this process is recorded with its children already.
+        TransportError: The recorder did not start; the message is its own.
+        SessionError: This process and its children are already being recorded.
     """
 
     def __init__(self, path: str, options: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ class RecorderProcess:
         """End the recording, and wait until the trace is written.
 
         Raises:
-            TransportError: it could not be written; the message says why.
+            TransportError: The trace could not be written; the message says why.
         """
         fork.after_in_child.remove(self._connect_child)
         self._backend.close()
@@ -107,9 +107,9 @@ class RecorderProcess:
     def _wait(self) -> str:
         """End the waiting program, wait for the recorder, and return its messages.
 
-        Neither depends on the end of a pipe: a process that was forked by native code, or by
-        another thread while the recorder was started, may hold the other ends of these pipes for
-        as long as it lives.
+        The recorder's exit is waited for, never the end of a pipe: a process that was forked by
+        native code, or by another thread while the recorder was started, may hold the pipes open as
+        long as it runs.
         """
         stdin, stderr = self._process.stdin, self._process.stderr
         assert stdin is not None
@@ -139,7 +139,7 @@ class RecorderProcess:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    pass  # the line of `_wait` was not written, as the recorder was killed
+                    pass  # the recorder was killed before it read the line of `_wait`
 
 
 def _start(path: str, options: Sequence[str]) -> Popen[str]:

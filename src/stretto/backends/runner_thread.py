@@ -1,7 +1,4 @@
-"""A helper thread that runs a task runner.
-
-It is stopped before a fork and started again afterwards.
-"""
+"""A helper thread that runs a task runner. It is stopped before a fork and restarted afterwards."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class RunnerThread:
         self.start()
         result = _Result()
         self.runner.post(lambda: result.run(function))
-        # A fork may stop the thread meanwhile, and this thread may have to start it again.
+        # A fork may stop the runner's thread meanwhile; then this thread may have to restart it.
         while not result.done.acquire(timeout=RESTART_PERIOD_S):
             self.start()
         if result.error is not None:
@@ -88,7 +85,7 @@ class RunnerThread:
             self._stopped.release()
 
     def _run_once(self) -> bool:
-        """Run until `quit` (True) or an exception of a task, which is reported (False)."""
+        """Run until `quit`, and return True; if a task raises, report it and return False."""
         quits: list[bool] = []
 
         def run() -> None:
@@ -108,7 +105,7 @@ class RunnerThread:
         wait_for_thread_exit(self._native_id)
 
     def abandon(self) -> None:
-        """In the child of a fork: close the runner, whose thread runs in the parent."""
+        """Close the runner in the child of a fork: its thread runs only in the parent."""
         fork.before.remove(self.stop)
         fork.after_in_parent.remove(self.start)
         self.runner.close()

@@ -37,9 +37,9 @@ class SystemBackend:
         address: The producer socket: a path, or `@name`.
         name: The name of this process as a producer.
         deadline_ms: Limit for connecting, and again for the handshake, in ms.
-        dial: Makes the connection; by default `address` is connected to.
-        lasting: Whether it stays until the process ends; `stretto.connect()` then uses it
-            instead of its own connection.
+        dial: Opens the connection; None: connect to `address`.
+        lasting: Whether the connection is kept until the process ends. `stretto.connect()` then
+            uses it instead of its own connection.
     """
 
     problem = ""
@@ -87,7 +87,7 @@ class SystemBackend:
         return ProducerIPCClient.connect(self._address, producer, self._hints, self._deadline_ms)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run `function` here: requests may be sent from any thread."""
+        """Run `function` on the calling thread: requests may be sent from any thread."""
         return function()
 
     def post(self, function: Callable[[], object]) -> None:
@@ -95,7 +95,7 @@ class SystemBackend:
 
     @property
     def connected(self) -> bool:
-        """Whether the service knows this process."""
+        """Whether this process is connected to the service."""
         return self._client is not None and self._client.connected
 
     def setup_startup_tracing(
@@ -104,14 +104,15 @@ class SystemBackend:
         configs: Sequence[DataSourceConfig],
         timeout_ms: float,
     ) -> None:
-        """Set nothing up: a recorder's session records this process from its start."""
+        """Do nothing: a recorder's session records this process from its start."""
 
     def close(self) -> None:
         """Stop recording and disconnect. Recorded data stays in the service.
 
-        The IPC thread stops first: a data source that it starts while this thread ends it would
-        never stop. Data sources end before the disconnection: the service then reads the shared
-        memory a last time, and disconnecting calls functions that may be recorded themselves.
+        The IPC thread stops first: otherwise it could start a data source while this thread ends
+        it, and the data source would never stop. Data sources end before the disconnection: then
+        the service reads the shared memory a last time. Disconnecting also calls functions that may
+        be recorded themselves.
         """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:

@@ -2,8 +2,9 @@
 
     program's threads --call--> [thread: task runner, one ConsumerIPCClient a session] <--> service
 
-The sessions record this process, too: unless `stretto.connect()` has made it a producer, it
-becomes one with its first session. After a fork the connections belong to the parent.
+The sessions record this process, too: with its first session the process becomes a producer of the
+service, unless it already is one by `stretto.connect()`. After a fork the connections belong to the
+parent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 class SystemSessions:
-    """Connects to the consumer socket of the machine's service."""
+    """The connections to the consumer socket of the machine's service."""
 
     def __init__(self) -> None:
         self._thread = RunnerThread()
@@ -44,7 +45,7 @@ class SystemSessions:
         """
         joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:
-            joined.close()  # its service has ended; another one may run
+            joined.close()  # its service has ended; another one may have started
             tracing.forget(SYSTEM)
             joined = None
         if isinstance(joined, AlwaysOnBackend):

@@ -1,2 +1,3 @@
-"""What every other package stands on: errors, ids, clocks, the task runner, sockets with
-descriptors, memory, and the order of things at fork and exit."""
+"""The lowest layer: errors, ids, clocks, the task runner, sockets, shared memory, and regular
+expressions.
+"""

@@ -1,4 +1,4 @@
-"""Sets of characters, as regular expressions name them."""
+"""Sets of characters in regular expressions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from typing import Final
 
     Range = tuple[str, str]
-    """First and last character."""
+    """The first and the last character."""
 
 LARGEST: Final = chr(0x10FFFF)
 
 
 class CharacterSet:
-    """A set of characters: single ones and ranges, or all but those."""
+    """A set of characters, given by ranges; `negated`: all characters outside of these ranges."""
 
     __slots__ = ("_negated", "_ranges", "_singles")
 
@@ -31,7 +31,7 @@ class CharacterSet:
 
 
 def complement(ranges: Iterable[Range]) -> list[Range]:
-    """The ranges of all other characters."""
+    """Return the ranges of all other characters."""
     out: list[Range] = []
     at = 0
     for first, last in sorted(ranges):
@@ -56,7 +56,7 @@ CLASS_ESCAPES: Final[dict[str, list[Range]]] = {
     "w": _WORD,
     "W": complement(_WORD),
 }
-"""What a letter after a backslash stands for."""
+"""The ranges of each class escape, by the letter after the backslash."""
 
 POSIX_CLASSES: Final[dict[str, list[Range]]] = {
     "alnum": [*_DIGIT, *_ALPHA],
@@ -74,9 +74,9 @@ POSIX_CLASSES: Final[dict[str, list[Range]]] = {
     "word": _WORD,
     "xdigit": [*_DIGIT, ("A", "F"), ("a", "f")],
 }
-"""What a name between `[:` and `:]` stands for, inside of a set."""
+"""The ranges of each POSIX class, by its name between `[:` and `:]`."""
 
 WORD: Final = CharacterSet(_WORD)
-"""Characters of a word, for `\\b`."""
+"""The word characters that `\\b` refers to."""
 ANY: Final = CharacterSet([("\n", "\n")], negated=True)
-"""What `.` stands for."""
+"""The characters that `.` matches: all but the newline."""

@@ -1,4 +1,4 @@
-"""Clocks: the trace clock, and the six that a clock snapshot relates to it."""
+"""The trace clock, and the other clocks of a clock snapshot."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOOTTIME = 6
-"""Id of the default trace clock (clock_snapshot.proto)."""
+"""The id of the default trace clock (clock_snapshot.proto)."""
 
 TSC = 9
-"""Id of the time stamp counter of x86-64: counts, not nanoseconds."""
+"""The id of x86-64's time stamp counter; its values are counts, not nanoseconds."""
 
 SNAPSHOT_CLOCKS = (
     (BOOTTIME, time.CLOCK_BOOTTIME),
@@ -31,16 +31,16 @@ class Clock(Protocol):
     def boottime_ns(self) -> int: ...
     def walltime_ns(self) -> int: ...
     def snapshot(self) -> list[tuple[int, int]]:
-        """(clock id, nanoseconds) of all clocks, read as close together as possible."""
+        """Return (clock id, nanoseconds) of all clocks, read as close together as possible."""
 
 
 class SystemClock:
     """The machine's clocks.
 
     Args:
-        read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`); snapshots
-            then relate it to the clocks, which places events with raw counts (perf, etw)
-            on the time line.
+        read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`). Snapshots then
+            include the counter, so that events with counter values (perf, etw) can be placed on the
+            timeline.
     """
 
     __slots__ = ("_read_tsc",)

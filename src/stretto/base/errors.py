@@ -1,14 +1,14 @@
-"""Every exception that Stretto raises, under one root.
+"""All exceptions that Stretto raises, below one root class.
 
-A message says what was wrong and what to do about it. Lost trace data never raises
-an exception: it is counted, and marked in the trace.
+A message says what was wrong and what to do about it. Lost trace data never raises an exception: it
+is counted, and marked in the trace.
 """
 
 from __future__ import annotations
 
 
 class StrettoError(Exception):
-    """Root of all errors of this package."""
+    """The root of all errors of this package."""
 
 
 class ConfigError(StrettoError, ValueError):
@@ -24,23 +24,23 @@ class TransportError(StrettoError, OSError):
 
 
 class ProtocolError(StrettoError):
-    """A conversation broke the rules."""
+    """A peer or this side violated a protocol."""
 
 
 class LocalProtocolError(ProtocolError):
-    """This side broke them: a bug, or an API used out of order."""
+    """This side violated a protocol: a bug, or calls in the wrong order."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer broke them."""
+    """The peer violated a protocol."""
 
 
 class DecodeError(StrettoError, ValueError):
-    """Bytes are malformed; the message carries the offset."""
+    """Bytes are malformed; the message contains the offset."""
 
 
 class CommandError(StrettoError):
-    """A command of the command line ends with `exit_code` (only `cli` raises it)."""
+    """A verb of the command line failed with `exit_code`. Only `cli` raises it."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)

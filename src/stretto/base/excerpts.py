@@ -3,9 +3,9 @@
     Order(items=[Item(...), ...], card="4111...")
         ->  {"items": [{"name": "hat", "price": 12}, "... 97 more"], "card": "<sensitive>"}
 
-A message may hold sixty thousand numbers, or itself a thousand levels deep: an excerpt never takes
-more than `MAX_VALUES` values, and says where it left something out. What a value's members are,
-and which of them must be hidden, is defined by its package (`Parts`).
+A value may be arbitrarily large and deep: an excerpt has at most `MAX_VALUES` values, and marks
+each omission. The package that defines the value's type provides its members, and hides sensitive
+ones (`Parts`).
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     Parts = Callable[[Any], Iterable[tuple[str, Any]] | str | None]
-    """The members of a value with their names, a text that stands for it, or None: it is plain."""
+    """Returns the named members of a value, or a text to show instead; None for a plain value."""
 
 SENSITIVE = "<sensitive>"
 CUT = "..."
 
 MAX_VALUES = 256
-"""In all."""
+"""The largest number of values in an excerpt."""
 MAX_ELEMENTS = 32
-"""Of one list."""
+"""The largest number of elements of a list or dict."""
 MAX_DEPTH = 8
 MAX_TEXT = 256
-"""Characters of a string, and bytes of bytes."""
+"""The largest number of characters of a string, and of bytes of a bytes value."""
 
 
 def excerpt(value: Any, parts: Parts) -> Any:
-    """An excerpt of a value: dicts, lists, texts and numbers.
+    """Return an excerpt of a value: dicts, lists, texts and numbers.
 
     Args:
-        value: Anything.
-        parts: Tells the members of what isn't plain.
+        value: Any value.
+        parts: Returns the members of a value that isn't plain.
     """
     return _Excerpt(parts).of(value, MAX_DEPTH)
 
 
 class _Excerpt:
-    """One excerpt on its way."""
+    """Builds one excerpt, and counts its values."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

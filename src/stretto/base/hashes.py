@@ -1,4 +1,4 @@
-"""FNV-1a with 64 bits, by which Perfetto derives ids from names."""
+"""The 64-bit FNV-1a hash, from which Perfetto derives ids of names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Identifiers, each with its scope.
 
-They are plain ints at run time; the names keep one from being passed for another.
-Source: docs/formats/shared_memory.md, "Identifiers".
+They are plain ints at run time. The separate types let the type checker find mixed-up ids. Source:
+docs/formats/shared_memory.md, "Identifiers".
 """
 
 from __future__ import annotations

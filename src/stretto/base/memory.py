@@ -1,11 +1,10 @@
-"""Shared memory that no peer can shrink later.
+"""Shared memory with a fixed size.
 
-A mapping of a file that is truncated later raises SIGBUS on access: so memory
-that crosses a process border is a memfd whose size is sealed, and memory that
-comes from a peer is taken only if it is.
+If a mapped file is truncated, access to it raises SIGBUS. So memory that is sent to another process
+is a memfd whose size is sealed, and memory from a peer is accepted only if its size is sealed.
 
-The kernel takes a memfd for a file, and RLIMIT_FSIZE (`ulimit -f`) for its limit. That is
-meant for files on a disk: where we may, we lift it while we make memory.
+The kernel applies RLIMIT_FSIZE (`ulimit -f`) to memfds, too. The limit is meant for files on disks,
+so it is raised, where permitted, while memory is allocated.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ MAX_SHM_BYTES = 32 * 1024 * 1024
 Source: docs/formats/shared_memory.md, "Buffer geometry".
 """
 MAX_BLOCK_BYTES = 65536
-"""The largest pages that common kernels have; what is larger is reserved from a pool."""
+"""The largest regular page size of common kernels; larger pages come from a reserved pool."""
 
 
 def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
-    """Make zeroed memory of a fixed size.
+    """Allocate zeroed shared memory of a fixed size.
 
     Args:
         size_bytes: At least 1.
         name: Shown in /proc/self/maps and /proc/self/fd.
 
     Returns:
-        The descriptor (close-on-exec); it is the caller's.
+        The descriptor (close-on-exec), owned by the caller.
 
     Raises:
-        TransportError: The kernel has no memfd, or no memory.
+        TransportError: The kernel doesn't support memfds, or has no memory.
     """
     if size_bytes < 1:
         raise TransportError(f"shared memory of {size_bytes} bytes: ask for at least 1")
@@ -59,7 +58,7 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
 
 
 def memfd_size_limit(size_bytes: int) -> int:
-    """The size, up to `size_bytes`, that RLIMIT_FSIZE's hard limit allows for a memfd."""
+    """Return `size_bytes`, or RLIMIT_FSIZE's hard limit for a memfd if that is less."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     return size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
 
@@ -95,11 +94,11 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
     """Return the size of a peer's shared memory, after checking that it can't change.
 
     Args:
-        fd: Its descriptor, which stays the caller's.
-        max_bytes: Largest accepted size.
+        fd: The descriptor of the memory; it remains open, and the caller's.
+        max_bytes: The largest accepted size.
 
     Raises:
-        TransportError: Not a memfd, not sealed, in huge pages, empty or too large.
+        TransportError: It isn't a memfd, isn't sealed, is in huge pages, is empty or too large.
     """
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)

@@ -1,6 +1,7 @@
-"""TCP and vsock: connections to other machines, or to another system on this one.
+"""TCP and vsock: connections to other machines, or to a virtual machine on this one.
 
-They carry no descriptors, so no memory is shared over them, and the peer's identity is unverified.
+They can't transfer descriptors, so there is no shared memory over them. The peer's identity is
+unverified.
 
 Source: docs/formats/ipc.md, "Frames", "Addresses".
 """
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     Target = tuple[socket.AddressFamily, Any]
-    """An address family, and the socket module's form of an address."""
+    """An address family, and an address in the socket module's form."""
 
 
 def resolve(address: str) -> list[Target]:
-    """Where an address leads, the best first. Asks the resolver, which may take a while.
+    """Return the targets of an address, the preferred one first. A DNS look-up may take long.
 
     Raises:
-        TransportError: Not of this kind, or unknown.
+        TransportError: It isn't a network address, or its host is unknown.
     """
     if vsock := parse_vsock(address):
         return [(socket.AF_VSOCK, vsock)]
@@ -64,10 +65,10 @@ class NetworkSocket(StreamSocket):
 
         Args:
             address: `host:port`, `[IPv6]:port` or `vsock://cid:port`.
-            timeout_ms: For all that the host name stands for.
+            timeout_ms: The limit for all addresses of the host together, in ms.
 
         Raises:
-            TransportError: Nobody listens there, or it takes too long.
+            TransportError: Connecting failed, or the time-out has passed.
         """
         deadline = time.monotonic() + timeout_ms / 1000
         error: OSError = OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
@@ -82,7 +83,7 @@ class NetworkSocket(StreamSocket):
 
     @property
     def local_name(self) -> str:
-        """This end's address, as `ip:port`, `[ip6]:port` or `vsock://cid:port`."""
+        """The local address, as `ip:port`, `[ip6]:port` or `vsock://cid:port`."""
         return _name(self._socket)
 
 
@@ -90,8 +91,8 @@ class NetworkListener(StreamListener):
     """A TCP or vsock socket that accepts connections.
 
     Args:
-        address: `host:port`, `[IPv6]:port` or `vsock://cid:port`. Port 0: any free one, which
-            `bound_address` tells.
+        address: `host:port`, `[IPv6]:port` or `vsock://cid:port`. Port 0 stands for any free port:
+            see `bound_address`.
 
     Raises:
         TransportError: The address can't be used.
@@ -116,7 +117,7 @@ class NetworkListener(StreamListener):
 
     @property
     def bound_address(self) -> str:
-        """Where it listens, in numbers."""
+        """The address of the listening socket, as numbers."""
         return _name(self._socket)
 
     def _connection(self, end: socket.socket) -> NetworkSocket:
@@ -124,10 +125,10 @@ class NetworkListener(StreamListener):
 
 
 def _connected(family: socket.AddressFamily, target: Any, deadline: float) -> socket.socket:
-    """A connected socket.
+    """Return a connected socket.
 
     Raises:
-        OSError: It failed, or the deadline (by the monotonic clock, in seconds) has passed.
+        OSError: Connecting failed, or the deadline (monotonic clock, in seconds) has passed.
     """
     end = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:

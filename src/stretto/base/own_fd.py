@@ -1,8 +1,8 @@
 """Descriptors whose file is checked before use, as the program may have closed them.
 
-Daemons close all descriptors, and a file opened later may get the number of one of Stretto's:
-that file must not be read, written or closed here. So a descriptor is stored with its inode.
-(`native/core/own_fd.h` does the same on the native side.)
+Daemons close all descriptors, and a file that is opened later may get the number of one of
+Stretto's descriptors: that file must not be read, written or closed here. So a descriptor is stored
+with its inode. (`native/core/own_fd.h` is the native implementation.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 
 class OwnFd:
-    """A descriptor number, and the identity of its file when this object was made.
+    """A descriptor number, with the identity of its file at the time of construction.
 
     Args:
         fd: The descriptor; not owned. If it isn't open, `is_ours` is always False.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class PeerCredentials:
-    """The process that connected, as the kernel names it.
+    """The pid, uid and gids of the process that connected, as reported by the kernel.
 
     Attributes:
-        groups: Ids of its groups besides `gid`.
+        groups: Its supplementary group ids.
     """
 
     __slots__ = ("gid", "groups", "pid", "uid")

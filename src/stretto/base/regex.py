@@ -1,12 +1,12 @@
-r"""Regular expressions of configs: compiled once, matched in time linear in the text.
+"""Regular expressions of configs: compiled once, matched in time linear in the text.
 
-Whoever writes a config chooses the expression, and a hostile producer the text. `re` tries
-alternatives one after the other, which takes exponential time for some pairs. Here all of
-them advance together, as in RE2::
+The expression is chosen by the author of a config, the text by a producer, which may be hostile.
+`re` tries alternatives one after the other, which takes exponential time for some pairs. Here all
+alternatives advance together, as in RE2::
 
-    pattern --parse--> tree --emit--> program --full_match--> sets of places in the program
+    pattern --parse--> tree --emit--> program --full_match--> sets of program positions
 
-A set that a character leads to is remembered, so that most characters cost one look-up.
+The set that follows a set and a character is cached, so that most characters cost one look-up.
 Syntax: `regex_syntax`.
 """
 
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
     from stretto.base.regex_syntax import Node
 
     Instruction: TypeAlias = tuple["CharacterSet | str | None", tuple[int, ...]]
-    """A set: read one of it. A kind of place: be there. None: nothing. Then go on at any
-    of these."""
+    """A condition, and the positions to continue at. The condition is a set of characters, one of
+    which is consumed; or a kind of place, which is checked; or None, which always holds."""
     State: TypeAlias = tuple[frozenset[int], str]
-    """Where in the program we are, and the character before: "" at the beginning."""
+    """The current program positions, and the character before; "" at the start of the text."""
 
 MAX_PROGRAM: Final = 2000
-"""Instructions of one expression."""
+"""The largest number of instructions of one expression."""
 MAX_TEXT: Final = 256
-"""Characters. Longer texts match no expression."""
+"""The largest number of characters of a text. Longer texts match no expression."""
 MAX_KNOWN_STEPS: Final = 2000
-"""Steps that are remembered; then all are forgotten."""
+"""The largest number of cached steps; a full cache is emptied."""
 
 _MATCH: Final = 0
-"""Where every program ends."""
+"""The last instruction of every program."""
 
 
 class Regex:
-    """A regular expression.
+    """A compiled regular expression.
 
     Args:
         pattern: In the syntax of `regex_syntax`.
 
     Raises:
-        ConfigError: It is malformed, too large, or uses what isn't supported.
+        ConfigError: The pattern is malformed, too large, or uses unsupported syntax.
 
     Attributes:
-        size: Instructions of its program.
+        size: The number of instructions of its program.
     """
 
     __slots__ = ("_known", "_program", "_start")
@@ -78,7 +78,7 @@ class Regex:
         return len(self._program)
 
     def full_match(self, text: str) -> bool:
-        """Whether the whole text matches; False for one of more than MAX_TEXT characters."""
+        """Whether the whole text matches; False for a text longer than MAX_TEXT characters."""
         if len(text) > MAX_TEXT:
             return False
         state: State = (frozenset((self._start,)), "")
@@ -100,13 +100,13 @@ class Regex:
             condition, targets = program[at]
             if isinstance(condition, CharacterSet) and character in condition:
                 following.update(targets)
-        # Of the character before only this counts: fewer states are to be remembered.
+        # `\b` depends only on whether this is a word character: so there are fewer states.
         new = frozenset(following), "a" if character in WORD else " "
         self._known[state, character] = new
         return new
 
     def _reach(self, state: State, following: str) -> set[int]:
-        """All places that can be reached without reading a character."""
+        """Return all positions that can be reached without consuming a character."""
         places, before = state
         reached = set(places)
         waiting = list(places)
@@ -124,7 +124,7 @@ class Regex:
 
 
 def _holds(kind: str, before: str, following: str) -> bool:
-    """Whether we are at a place of this kind, between two characters; "" is the text's end."""
+    """Whether a condition on the place holds between two characters; "" is an end of the text."""
     if kind == BEGIN:
         return not before
     if kind == END:
@@ -134,7 +134,7 @@ def _holds(kind: str, before: str, following: str) -> bool:
 
 
 def _size(node: Node) -> int:
-    """Instructions that a tree takes; counts in braces multiply, so they come first."""
+    """Return the number of instructions of a tree, computed first as repeat counts multiply."""
     if isinstance(node, Sequence):
         return sum(map(_size, node.parts))
     if isinstance(node, Choice):
@@ -148,7 +148,7 @@ def _size(node: Node) -> int:
 
 
 def _emit(node: Node, program: list[Instruction], after: int) -> int:
-    """Append a tree's instructions, which go on at `after`; return where they begin."""
+    """Append a tree's instructions, which continue at `after`; return their start."""
     if isinstance(node, Sequence):
         for part in reversed(node.parts):
             after = _emit(part, program, after)

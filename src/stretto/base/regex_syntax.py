@@ -1,4 +1,4 @@
-r"""The syntax of regular expressions, and the trees that they are read into.
+r"""The syntax of regular expressions, and their syntax trees.
 
 ::
 
@@ -7,8 +7,8 @@ r"""The syntax of regular expressions, and the trees that they are read into.
     \d \w \s \D \W \S   of ASCII               *? +? ?? {2,9}? mean the same in a full match
     [[:alpha:]]         POSIX classes          ^  $  \b  \B    places in the text
 
-It is what RE2, PCRE2 and ECMAScript have in common. All else is refused: flags, and what no
-matcher of linear time knows, back references (`\1`) and looking around (`(?=a)`). Nesting
+This is the common syntax of RE2, PCRE2 and ECMAScript. Everything else is refused: flags, and
+back references (`\1`) and lookaround (`(?=a)`), which can't be matched in linear time. Nesting
 and repeat counts are bounded.
 """
 
@@ -60,7 +60,7 @@ class Place:
 
 
 class Sequence:
-    """One after the other."""
+    """Nodes that match one after the other."""
 
     __slots__ = ("parts",)
 
@@ -69,7 +69,7 @@ class Sequence:
 
 
 class Choice:
-    """Any of several."""
+    """Alternatives, one of which matches."""
 
     __slots__ = ("parts",)
 
@@ -78,7 +78,7 @@ class Choice:
 
 
 class Repeat:
-    """Several times: at least `least`, at most `most`, None for any number."""
+    """A repetition, at least `least` and at most `most` times; None: no limit."""
 
     __slots__ = ("least", "most", "part")
 
@@ -89,10 +89,10 @@ class Repeat:
 
 
 def parse(pattern: str) -> Node:
-    """Read a regular expression.
+    """Parse a regular expression.
 
     Raises:
-        ConfigError: It is malformed, or uses what isn't supported; names the offset.
+        ConfigError: It is malformed, or uses unsupported syntax; the message names the offset.
     """
     parser = _Parser(pattern)
     node = parser.choice(0)
@@ -146,7 +146,7 @@ class _Parser:
             parts.append(self._repeated(self._atom(depth)))
         return parts[0] if len(parts) == 1 else Sequence(parts)
 
-    # Repetition
+    # --- repetition
 
     def _repeated(self, part: Node) -> Node:
         counts = self._counts()
@@ -175,7 +175,7 @@ class _Parser:
             raise self.error("a count whose maximum is below its minimum before")
         return least, most
 
-    # Single parts
+    # --- atoms
 
     def _atom(self, depth: int) -> Node:
         if self._sees("("):
@@ -230,7 +230,7 @@ class _Parser:
             raise self.error(f"the escape '\\{character}' isn't supported,")
         return character
 
-    # Sets
+    # --- sets
 
     def _set(self) -> CharacterSet:
         negated = self._take("^")

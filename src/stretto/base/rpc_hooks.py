@@ -1,15 +1,15 @@
 """The interface between RPC transports and a tracer of their messages.
 
-A transport (`stretto.ipc`, `stretto_fidl.transport`, yours) calls the hooks in `hooks` for its
-messages. A tracer (`stretto.flows`) sets them. Neither imports the other: both import this module
-alone. `hooks` is None until a tracer is installed, and a transport then pays one comparison for a
-message.
+A transport (`stretto.ipc`, `stretto_fidl.transport`, or your own) calls the hooks in `hooks` for
+its messages. A tracer (`stretto.flows`) sets them. Neither imports the other: both import only
+this module. Until a tracer is installed, `hooks` is None, and a message costs the transport one
+comparison.
 
-Objects and their life
+Objects and their lifetime
 
-    RpcMethod    one for each method, made once by generated code or by the transport; kept for ever
+    RpcMethod    one for each method, made once by generated code or by the transport; never deleted
     TraceSwitch  one for each category; `enabled` while a tracer is installed that records it
-    RpcChannel   one for each end of a connection; made with the end, forgotten with it
+    RpcChannel   one for each end of a connection; made and deleted with the end
     MessageSpan  made by a hook for one message; entered once and left once
 
 Calls
@@ -35,14 +35,14 @@ What a transport must do
 - Call `sent` under the lock that orders the writes, and `received` under the lock that orders the
   reads: the hooks count messages, and their count must be the order on the wire.
 - Call the hooks for every message of a channel while `hooks` is set: for methods whose switch is
-  off, for methods that it doesn't know, for replies and for its own control messages. On a
-  `numbered` channel it calls them only for methods whose switch is on, in any order, without lock.
+  off, for unknown methods, for replies and for its own control messages. On a `numbered` channel
+  it calls them only for methods whose switch is on, in any order, without lock.
 - Give a reply the transaction id of its request, at both ends; use a transaction id once in the
-  life of a connection. An end that others have used before (`adopted`) begins at a random id.
+  lifetime of a connection. If an end was used by others before (`adopted`), begin at a random id.
 - Enter a span that isn't None at once, on the thread or task that sends or handles, and leave it
   when the call has ended or the handler has returned. A span of a received reply is entered on the
-  caller's thread or task. If a callback gets the reply, enter and leave the span of the request at
-  once.
+  caller's thread or task. If the reply is passed to a callback, enter and leave the span of the
+  request at once.
 - Pass arguments by position: the hooks are native functions, and run for each message.
 
 What hooks must do
@@ -63,7 +63,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class End(Protocol):
-        """A socket, or an object that holds one: the kernel's cookie of it names the channel."""
+        """A socket, or an object that holds one. The socket's cookie in the kernel names the
+        channel.
+        """
 
         def fileno(self) -> int: ...
 
@@ -83,10 +85,12 @@ if TYPE_CHECKING:
         """The hooks of a tracer. Times are nanoseconds of the trace clock."""
 
         def now(self) -> int:
-            """The time, for `stamp`."""
+            """Return the current time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """A server's end was made. Its key can be read while its peer is connected."""
+            """Handle the creation of a server's end. Its key can be read only while its peer is
+            connected.
+            """
 
         def sent(  # noqa: PLR0917  # see the rules
             self,
@@ -101,7 +105,7 @@ if TYPE_CHECKING:
             data: bytes = b"",
             /,
         ) -> MessageSpan | None:
-            """A message was written.
+            """Record a message that was written.
 
             Returns:
                 For a REQUEST that is traced, the span of the wait for its reply; else None.
@@ -111,7 +115,7 @@ if TYPE_CHECKING:
                 stamp: `now()` before the write.
                 method: The method of the message.
                 kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.
-                txid: The transaction id; 0 where the protocol has none for this message.
+                txid: The transaction id; 0 if the protocol has none for this message.
                 size: The number of bytes; None if unknown.
                 handles: The number of descriptors that the message carries.
                 answer: For a request with several replies, the number of earlier replies.
@@ -130,40 +134,40 @@ if TYPE_CHECKING:
             data: bytes = b"",
             /,
         ) -> MessageSpan | None:
-            """A message was read. Arguments as for `sent`.
+            """Record a message that was read. Arguments as for `sent`.
 
             Returns:
                 For a message that is traced, the span of its handling; else None.
             """
 
         def lost(self, channel: RpcChannel, outgoing: bool) -> None:
-            """An unknown number of messages of one direction was not counted."""
+            """Record that an unknown number of messages of one direction was not counted."""
 
 
 REQUEST = 0
-"""From a client; a reply follows."""
+"""A message from a client; a reply follows."""
 ONE_WAY = 1
-"""From a client; no reply follows."""
+"""A message from a client; no reply follows."""
 EVENT = 2
-"""From a server, without a request."""
+"""A message from a server, without a request."""
 REPLY = 3
-"""From a server, to a REQUEST."""
+"""A message from a server: the reply to a REQUEST."""
 CONTROL = 4
-"""From the transport itself, as FIDL's epitaph: counted, and not in the trace."""
+"""A message of the transport itself, like FIDL's epitaph: counted, but not in the trace."""
 
 KIND_NAMES = ("request", "one-way", "event", "reply", "control")
 
 
 class RpcChannel:
-    """One end of a connection, as hooks know it.
+    """One end of a connection, as an argument of the hooks.
 
     Args:
         end: The socket that the key of the channel is derived from; None if there is none.
-        is_server: Which end it is.
+        is_server: Whether this is the server's end.
         adopted: The end was made elsewhere: a descriptor that came in a message, or was inherited.
             The number of earlier messages is not known.
-        numbered: Each request has a number that is never used again, one-ways too, so that no
-            message needs to be counted.
+        numbered: Each request, also a one-way one, has a number that is never used again, so that
+            messages don't need to be counted.
         key: A key that both ends have agreed on (64 bits, not 0); 0 derives it from `end`.
     """
 
@@ -193,7 +197,7 @@ class RpcChannel:
         self.numbered = numbered
         self.key = key
         self.created_under = hooks
-        """The hooks at creation: the only ones that have seen every message."""
+        """The hooks at creation: only these can have counted every message."""
         self.state: object = None
         """For the hooks."""
         if is_server and end is not None and hooks is not None:
@@ -201,9 +205,9 @@ class RpcChannel:
 
 
 class TraceSwitch:
-    """Whether messages of one category are traced now. Generated code reads `enabled`, inlined.
+    """Whether messages of one category are traced now. Generated code reads `enabled` inline.
 
-    A category has one object, for the life of the process. It is off while no hooks are set.
+    A category has one switch for the lifetime of the process. It is off while no hooks are set.
     """
 
     __slots__ = ("_listeners", "category", "enabled")
@@ -214,12 +218,12 @@ class TraceSwitch:
         self._listeners: list[Callable[[bool], object]] = []
 
     def listen(self, on_change: Callable[[bool], object]) -> None:
-        """Call `on_change(enabled)` now and at each change, as to exchange stubs."""
+        """Call `on_change(enabled)` now and at each change, for example to replace stubs."""
         self._listeners.append(on_change)
         on_change(self.enabled)
 
     def set(self, enabled: bool) -> None:
-        """For the tracer: set `enabled`, and call the listeners if it has changed."""
+        """Set `enabled`, and call the listeners if it has changed. Only the tracer calls this."""
         if enabled != self.enabled:
             self.enabled = enabled
             for on_change in self._listeners:
@@ -239,8 +243,8 @@ class RpcMethod:
         ordinal: Its number on the wire.
         category: The category of its messages; "" if they are not traced.
         describe: Returns plain values for a message, without sensitive ones
-            (`stretto.base.excerpts`), from its kind, its bytes and the number of its descriptors.
-            It may raise a StrettoError. None if messages can't be decoded here.
+            (`stretto.base.excerpts`), from the message's kind, its bytes and the number of its
+            descriptors. It may raise a StrettoError. None if messages can't be decoded here.
     """
 
     __slots__ = ("describe", "name", "ordinal", "service", "state", "switch")
@@ -270,7 +274,7 @@ _on_switch: Callable[[TraceSwitch], object] | None = None
 
 
 def switch(category: str) -> TraceSwitch:
-    """The switch of a category."""
+    """Return the switch of a category."""
     found = _switches.get(category)
     if found is None:
         found = _switches.setdefault(category, TraceSwitch(category))
@@ -280,7 +284,7 @@ def switch(category: str) -> TraceSwitch:
 
 
 def set_hooks(new: RpcHooks | None, on_switch: Callable[[TraceSwitch], object] | None) -> None:
-    """For a tracer: set the hooks, or remove them with None, which turns all switches off.
+    """Set the hooks, or remove them with None, which turns all switches off. Called by tracers.
 
     Args:
         new: The hooks to call from now on.

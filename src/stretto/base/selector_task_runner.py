@@ -7,9 +7,9 @@ Rules
 - A round waits until there is something to do, then runs the callbacks of ready
   descriptors, the tasks posted so far, and the delayed ones that are due. A task
   that posts itself again therefore starves no other.
-- Callbacks and tasks have `SLICE_NS` each per round. What they leave comes first among their
-  kind in the next round, after the callbacks of urgent descriptors.
-- An exception of a task leaves `run`; the task is gone, the rest is intact, and
+- Callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining ones run first in
+  the next round, after the callbacks of urgent descriptors.
+- An exception of a task leaves `run`; the task is removed, all others stay queued, and
   `run` may be called again.
 - A descriptor is unwatched before it is closed.
 """
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 MAX_SLEEP_S = 86_400.0
-"""Longest wait: the kernel accepts at most 24 days. After an early wake-up it waits again."""
+"""The longest single wait: the kernel accepts at most 24 days. Longer waits are repeated."""
 
 
 SLICE_NS = 5_000_000
-"""How long the callbacks of a round may take, or its tasks, before the next one begins."""
+"""The time for a round's callbacks, and again for its tasks, before the next round begins."""
 
 
 class _DelayedTask:
-    """Token of a delayed task; a cancelled one has no task any more."""
+    """The token of a delayed task. `task` is None after it was cancelled."""
 
     __slots__ = ("due_ns", "task")
 
@@ -72,20 +72,20 @@ class SelectorTaskRunner:
         self._quit = False
         self._selector = selectors.DefaultSelector()
         self._watches: dict[int, _Watch] = {}
-        # Descriptors that were ready in the last round and had no turn, in their order.
+        # Descriptors that were ready in the last round, but not served for lack of time.
         self._unserved: list[int] = []
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
 
-    # --- the four verbs
+    # --- tasks and watches
 
     def post(self, task: Task) -> None:
-        """Run `task` soon, after what was posted before it. Any thread."""
+        """Run `task` soon, after the tasks posted before it. Any thread may call this."""
         self._posted.append(task)
         self._wake()
 
     def post_delayed(self, task: Task, delay_ms: float) -> object:
-        """Run `task` once, `delay_ms` milliseconds from now. Any thread.
+        """Run `task` once, `delay_ms` milliseconds from now. Any thread may call this.
 
         Returns:
             A token for `cancel`.
@@ -96,7 +96,7 @@ class SelectorTaskRunner:
         return delayed
 
     def cancel(self, token: object) -> None:
-        """Forget a delayed task. Harmless if it ran already."""
+        """Cancel a delayed task. No effect if it has run."""
         if isinstance(token, _DelayedTask):
             token.task = None
 
@@ -121,13 +121,14 @@ class SelectorTaskRunner:
             self.unwatch(fd)
             return
         watch = _Watch(on_readable, on_writable, urgent=urgent)
-        known = self._watches.pop(fd, None) is not None  # the selector forgets what it refuses
+        # Removed first: if modify() fails, the selector has dropped the descriptor.
+        known = self._watches.pop(fd, None) is not None
         change = self._selector.modify if known else self._selector.register
         change(fd, events, watch)
         self._watches[fd] = watch
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. Harmless if it isn't watched."""
+        """Stop watching. No effect if it isn't watched."""
         if self._watches.pop(fd, None) is not None:
             self._selector.unregister(fd)
 
@@ -140,11 +141,11 @@ class SelectorTaskRunner:
         self._quit = False
 
     def run_until(self, predicate: Callable[[], bool], timeout_ms: float | None = None) -> bool:
-        """Run until `predicate()` is true, looked at after every round.
+        """Run until `predicate()` is true, which is checked after every round.
 
         Args:
             predicate: Must not block.
-            timeout_ms: Give up after so many milliseconds; None waits for ever.
+            timeout_ms: The limit in milliseconds; None: no limit.
 
         Returns:
             The last value of the predicate: False after a time-out or `quit`.
@@ -158,7 +159,7 @@ class SelectorTaskRunner:
         return done
 
     def quit(self) -> None:
-        """End `run` (or the next one) after its current round. Any thread."""
+        """End `run` (or the next one) after its current round. Any thread may call this."""
         self._quit = True
         self._wake()
 
@@ -186,7 +187,7 @@ class SelectorTaskRunner:
         self._run_due()
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
-        if len(ready) == 1:  # the usual case: nothing can be left
+        if len(ready) == 1:  # the usual case: no descriptor can remain
             self._unserved = []
             fd, (watch, events) = ready.popitem()
             self._dispatch(fd, watch, events)
@@ -249,7 +250,7 @@ class SelectorTaskRunner:
         try:
             os.eventfd_write(self._wake_fd, 1)
         except BlockingIOError:
-            pass  # the counter is at its end: it is awake
+            pass  # the counter is at its maximum: the runner wakes up anyway
 
     def _clear_wake(self) -> None:
         try:

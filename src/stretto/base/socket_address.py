@@ -1,10 +1,10 @@
-"""Socket addresses as Perfetto writes them.
+"""Socket addresses in Perfetto's notation.
 
     /run/perfetto/producer.sock    a unix socket         @name    an abstract one
     localhost:32278  [::1]:32278   TCP                   vsock://2:32278    cid and port
 
 An address without a slash that ends in `:number` is TCP. A service accepts several addresses,
-separated by commas; a client one.
+separated by commas; a client accepts one.
 
 Source: docs/formats/ipc.md, "Addresses".
 """
@@ -16,7 +16,7 @@ from stretto.base.errors import TransportError
 MAX_PORT = 65535
 MAX_VSOCK_NUMBER = (1 << 32) - 1
 ANY_CID = MAX_VSOCK_NUMBER
-"""The cid that stands for all ids of the machine; may be written as -1."""
+"""The cid for all cids of the machine (VMADDR_CID_ANY); -1 is accepted for it."""
 
 _VSOCK = "vsock://"
 
@@ -36,7 +36,7 @@ def split_addresses(text: str) -> list[str]:
 
 
 def is_network(address: str) -> bool:
-    """Whether an address is TCP or vsock: no shared memory, no verified peers."""
+    """Whether an address is TCP or vsock, without shared memory and verified peers."""
     return address.startswith(_VSOCK) or _is_tcp(address)
 
 

@@ -1,7 +1,8 @@
 """The addresses of the machine's tracing service: environment variables and default paths.
 
-Both are Perfetto's, so that its programs work with Stretto's. A service may listen for
-producers at several addresses, separated by commas; a client uses the variable unchanged.
+Both are Perfetto's, so that Stretto's programs can be combined with Perfetto's. A service may
+listen for producers at several addresses, separated by commas; a client uses the variable
+unchanged.
 
 Source: docs/formats/ipc.md, "Addresses".
 """
@@ -16,17 +17,17 @@ SYSTEM_FOLDER = "/run/perfetto"
 
 
 def producer_socket() -> str:
-    """The address that a producer connects to."""
+    """Return the address that a producer connects to."""
     return os.environ.get(PRODUCER_VARIABLE) or _default("traced-producer.sock", "producer")
 
 
 def producer_sockets() -> list[str]:
-    """The addresses where a service listens for producers."""
+    """Return the addresses at which a service listens for producers."""
     return [word for word in producer_socket().split(",") if word]
 
 
 def consumer_socket() -> str:
-    """The address for consumers, used by service and clients."""
+    """Return the address for consumers, used by service and clients."""
     return os.environ.get(CONSUMER_VARIABLE) or _default("traced-consumer.sock", "consumer")
 
 

@@ -1,4 +1,4 @@
-"""Connect and listen, by whatever address there is (`socket_address`)."""
+"""Connecting and listening at addresses of any kind (`socket_address`)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
 
 
 def connect(address: str, timeout_ms: float = 5000) -> StreamSocket:
-    """A connection to a listening socket.
+    """Connect to a listening socket.
 
     Args:
-        address: Of any kind.
-        timeout_ms: For the connection alone.
+        address: An address of any kind.
+        timeout_ms: The limit for connecting, in ms.
 
     Raises:
-        TransportError: Nobody listens there, no permission, time-out.
+        TransportError: There is no listener, no permission, or the time-out has passed.
     """
     if not is_network(address):
         return UnixSocket.connect(address, timeout_ms)
-    # Hardly a traced program connects over the network: it need not load what that takes.
+    # Imported late: few traced programs connect over a network.
     from stretto.base.network_socket import NetworkSocket
 
     return NetworkSocket.connect(address, timeout_ms)
 
 
 def listen(address: str, mode: int = 0o600, group: int | None = None) -> StreamListener:
-    """A socket that accepts connections.
+    """Open a socket that accepts connections.
 
     Args:
-        address: Of any kind.
-        mode: Permissions, where the address is a path.
+        address: An address of any kind.
+        mode: Permissions, if the address is a path.
         group: Group of that path; None for the process's own.
 
     Raises:

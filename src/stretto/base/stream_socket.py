@@ -1,13 +1,13 @@
 """Stream sockets of any family: connections and listeners, as `ipc` uses them.
 
-`unix_socket` and `network_socket` make them; `sockets` picks by address. All sockets are
-close-on-exec and non-blocking; a peer that died raises no SIGPIPE. One descriptor may travel
-with a message, and arrives with its first bytes (unix sockets only).
+`unix_socket` and `network_socket` implement them; `sockets` selects the class by the address. All
+sockets are close-on-exec and non-blocking. Sending to a closed peer raises no SIGPIPE. A message
+may carry one descriptor, which arrives with its first bytes (unix sockets only).
 
-A program may close all descriptors, those of connections too. Whatever has the number of a
-connection then is left alone, and the connection counts as broken. Connections that a listener
-accepted belong to a service, whose process closes no foreign descriptors: they save this check,
-which is a system call before each use.
+A program may close all descriptors, including those of connections. A file that gets the number of
+such a connection later is left alone, and the connection counts as broken. Connections accepted by
+a listener belong to a service, whose process closes no foreign descriptors: they omit this check, a
+system call before each use.
 
 Source: docs/formats/ipc.md, "Frames".
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from stretto.base.peer_credentials import PeerCredentials
 
 HIGH_FD = 768
-"""Lowest descriptor of a connection to a service: above the numbers that programs close or
+"""The lowest descriptor of a connection to a service: above the numbers that programs close or
 count, and below the usual limit of 1024."""
 
 BACKLOG = 4096
-"""Connections that may wait to be accepted; the kernel allows at most `net.core.somaxconn`."""
+"""The length of the accept queue; the kernel allows at most `net.core.somaxconn`."""
 
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
-# Plain numbers: the operators of IntFlag are Python functions, and would be in every trace.
+# Plain ints: the operators of IntFlag are Python functions, which function tracing would record.
 _SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 _RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
 _CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
@@ -75,7 +75,7 @@ class StreamSocket:
 
         Args:
             data: The bytes to send; not empty.
-            fd: A descriptor to send with the first byte, which stays the caller's; -1: none.
+            fd: A descriptor to send with the first byte, which remains the caller's; -1: none.
 
         Returns:
             The number of bytes sent; 0: try again when the socket is writable.
@@ -99,8 +99,8 @@ class StreamSocket:
             buffer: Filled from its start; not empty.
 
         Returns:
-            Bytes (0: the peer closed) and a descriptor (-1: none), which is the
-            caller's; None if nothing is there yet.
+            The number of bytes (0: the peer closed the connection) and a descriptor, owned by the
+            caller (-1: none). None if there is no data yet.
 
         Raises:
             TransportError: The connection broke, or more than one descriptor came.
@@ -120,13 +120,13 @@ class StreamSocket:
         return size, fds[0] if fds else -1
 
     def wait_readable(self, timeout_ms: float) -> bool:
-        """Wait for input or the end of the connection, up to `timeout_ms`; False: time-out."""
+        """Wait for data or the end of the connection, up to `timeout_ms`; False: time-out."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(max(0, timeout_ms)))
 
     def shutdown(self) -> None:
-        """End both directions for every process that holds this connection."""
+        """End both directions, for all processes that share this connection."""
         try:
             if self._own is None or self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)
@@ -134,7 +134,7 @@ class StreamSocket:
             pass  # shut down already
 
     def close(self) -> None:
-        """Close the descriptor. Idempotent, also if the program has closed the number."""
+        """Close the descriptor, unless the program has closed it. Idempotent."""
         if self._own is None or self._own.is_ours:
             self._socket.close()
         else:
@@ -168,7 +168,7 @@ class StreamListener:
         """Accept the next connection; None if there is none now.
 
         Raises:
-            TransportError: Accepting failed; usually no descriptors are left.
+            TransportError: Accepting failed; usually no free descriptors are left.
         """
         try:
             end, _ = self._socket.accept()

@@ -1,4 +1,4 @@
-"""The marker at which the reader of a damaged trace can resume.
+"""The byte sequence at which a reader can resume in a damaged trace.
 
 A service regularly ends a packet with these bytes. A reader that has lost the packet boundaries
 continues after the next marker. Source: docs/formats/service.md, "Order of packets".

@@ -1,12 +1,11 @@
-"""Task runner: the one loop under the service and every connection.
+"""Task runner: the event loop of the service and of every connection.
 
-Four verbs. A task runs on the runner's thread, one at a time, in the order in
-which it was posted; delayed tasks run at or after their time; descriptor
-callbacks run when the descriptor is ready. `post` and `post_delayed` may be
-called from any thread, the rest only from the runner's own.
+Tasks run on the runner's thread, one at a time, in the order in which they were posted; delayed
+tasks run at or after their time; descriptor callbacks run when the descriptor is ready. `post` and
+`post_delayed` may be called from any thread, the other methods only from the runner's own.
 
-asyncio isn't used: its transports drop file descriptors, and importing it would
-cost a traced program 50 ms.
+asyncio isn't used: its transports drop file descriptors, and importing it would cost a traced
+program 50 ms.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TaskRunner(Protocol):
-    """The event loop of the service and the protocol drivers."""
+    """The event loop of the service and of the connections."""
 
     def post(self, task: Callable[[], object]) -> None:
         """Run `task` soon."""

@@ -19,20 +19,20 @@ from stretto.base.peer_credentials import PeerCredentials
 from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, moved_up
 
 MAX_PATH_BYTES = 106
-"""Longest address: sun_path has 108 bytes, and Perfetto keeps it below 107."""
+"""The longest address: sun_path has 108 bytes, and Perfetto uses less than 107."""
 
 _UCRED = struct.Struct("iII")
 _GID = struct.Struct("I")
-_SO_PEERGROUPS = 59  # the socket module doesn't have it
+_SO_PEERGROUPS = 59  # missing in the socket module
 _MAX_OPTION_BYTES = 1024
 _CONNECT_RETRY_MS = 5
 
 
 def parse_address(address: str) -> str | bytes:
-    """The socket module's form of a unix socket address.
+    """Convert the address of a unix socket to the socket module's form.
 
     Raises:
-        TransportError: Empty, too long, or not a unix address.
+        TransportError: The address is empty, too long, or not a unix address.
     """
     if not address or "\0" in address:
         raise TransportError(f"socket address {address!r}: give a path, or @name")
@@ -77,7 +77,7 @@ class UnixSocket(StreamSocket):
                     end.connect(target)
                     return cls(moved_up(end))
                 except BlockingIOError:
-                    # The backlog is full, which can't be polled for.
+                    # The listener's backlog is full; the kernel has no event for its end.
                     if time.monotonic() >= deadline:
                         raise
                     time.sleep(_CONNECT_RETRY_MS / 1000)
@@ -89,12 +89,12 @@ class UnixSocket(StreamSocket):
 
     @classmethod
     def pair(cls) -> tuple[UnixSocket, UnixSocket]:
-        """Two connected sockets."""
+        """Return two connected sockets."""
         one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return cls(one), cls(other)
 
     def peer_credentials(self) -> PeerCredentials:
-        """The peer's identity at the time it connected."""
+        """Return the peer's identity at the time it connected."""
         raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         pid, uid, gid = _UCRED.unpack(raw)
         return PeerCredentials(pid, uid, gid, self._peer_groups())
@@ -103,7 +103,7 @@ class UnixSocket(StreamSocket):
         try:
             raw = self._socket.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
         except OSError:
-            return ()  # a kernel before 4.13, or a user in more groups than that
+            return ()  # a kernel before 4.13, or the user is in more groups
         return tuple(gid for (gid,) in _GID.iter_unpack(raw))
 
 
@@ -142,7 +142,7 @@ class UnixListener(StreamListener):
         """Use a listening socket from a service manager. `close` doesn't remove its path.
 
         Args:
-            fd: Its descriptor; owned by the new object unless this call fails.
+            fd: The descriptor; owned by the new object unless this call fails.
 
         Raises:
             TransportError: It isn't a listening unix socket.
@@ -166,8 +166,8 @@ class UnixListener(StreamListener):
             self._socket.bind(target)
             return
         _remove_stale_socket(target)
-        # The path gets the descriptor's mode less the umask: never too open, and
-        # chmod adds what the umask took, once the group is the right one.
+        # bind() creates the path with the descriptor's mode minus the umask, so the path never
+        # has too many permissions. chmod adds the missing ones once the group is set.
         os.fchmod(self._socket.fileno(), mode if group is None else mode & 0o700)
         self._socket.bind(target)
         self._inode = _inode(target)
@@ -179,7 +179,7 @@ class UnixListener(StreamListener):
         return UnixSocket(end, guarded=False)
 
     def close(self) -> None:
-        """Stop listening and remove the path, unless another service took it over."""
+        """Stop listening, and remove the path unless another service has replaced it."""
         if self._socket.fileno() < 0:
             return
         self._socket.close()
@@ -199,7 +199,7 @@ def _remove_stale_socket(path: str) -> None:
 
 
 def _is_alive(path: str) -> bool:
-    """Whether the socket has a listener, even if it doesn't accept at the moment."""
+    """Whether the socket has a listener, even if it isn't accepting at the moment."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
         probe.setblocking(False)
         result = probe.connect_ex(path)

@@ -1,7 +1,7 @@
-"""Which Stretto this is; services and traces name it."""
+"""The version of Stretto, which services and traces report."""
 
 from __future__ import annotations
 
 VERSION = "0.1.0"
 SDK_VERSION = f"stretto {VERSION}"
-"""As producers tell a service."""
+"""The SDK version that producers send to a service."""

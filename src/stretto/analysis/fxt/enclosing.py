@@ -136,7 +136,7 @@ class EnclosingSlices:
         else:
             found = self._scopes.find(number, process)
             if found is None:
-                self._outcome.leave_out("flow points of which the beginning is unknown")
+                self._outcome.leave_out("flow points whose flow has no known beginning")
                 return
             flow = found
         flow.points += 1
@@ -152,7 +152,7 @@ class EnclosingSlices:
             self._points.add((enclosing.position,), (flow.id, ends, *role))
             return True
         if not flow.ordered or not enclosing.has_room():
-            self._outcome.leave_out("flow points that come back to an earlier duration")
+            self._outcome.leave_out("flow points that return to an earlier duration")
         else:
             flow.ordered = False
             enclosing.late = [*(enclosing.late or ()), (flow.id, ends)]

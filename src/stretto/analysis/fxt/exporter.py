@@ -72,11 +72,11 @@ def export_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
     if events.damaged or events.skipped:
         records.provider_event(PROVIDER)
     outcome.leave_out("damaged packets", events.damaged)
-    outcome.leave_out("events of which the state was lost", events.skipped)
+    outcome.leave_out("events whose incremental state was lost", events.skipped)
     for name, count in events.others.items():
         outcome.leave_out(f"packets with {name.removeprefix('track_event.')}", count)
-    outcome.leave_out("arguments for which a record had no room", records.left_out)
-    outcome.leave_out("ends of texts that were too long", records.cut)
+    outcome.leave_out("arguments that did not fit into their record", records.left_out)
+    outcome.leave_out("texts cut to the maximum length", records.cut)
     return outcome
 
 

@@ -101,7 +101,7 @@ def _read(
         elif isinstance(record, Blob):
             blobs.add(record)
         elif isinstance(record, ProviderEvent) and record.event == fxt.BUFFER_FILLED:
-            outcome.leave_out("times that a provider's buffer was full")
+            outcome.leave_out("losses reported by providers with a full buffer")
     outcome.leave_out("damaged records", reader.damaged)
     outcome.leave_out("strings and providers without room in their tables", reader.refused)
     for kind, count in reader.skipped.items():
@@ -214,11 +214,11 @@ class _Writing:
         if kind >= fxt.ASYNC_BEGIN:
             track = self._tracks.operation(kind, process, number, name)
             if not track:
-                self._outcome.leave_out("ends of operations that have no beginning, or too many")
+                self._outcome.leave_out("ends of operations without a known beginning")
             return track
         if self._tracks.knows(process, thread) or self._tracks.has_room():
             return self._tracks.thread(process, thread)
-        self._outcome.leave_out("events of threads beyond what there is room for")
+        self._outcome.leave_out("events of threads beyond the limit")
         return 0
 
     def _counter(
@@ -231,7 +231,7 @@ class _Writing:
     ) -> None:
         for argument, kind, value in arguments:
             if kind not in _NUMBERS:
-                self._outcome.leave_out("counters' arguments that are no numbers")
+                self._outcome.leave_out("non-numeric arguments of counters")
                 continue
             full = name if argument == "value" else f"{name}:{argument}"
             track = self._tracks.counter(process, full, number)
@@ -239,7 +239,7 @@ class _Writing:
                 self._packets.counter(timestamp, track, value)
                 self._outcome.made["counter value"] += 1
             else:
-                self._outcome.leave_out("values of counters beyond what there is room for")
+                self._outcome.leave_out("values of counters beyond the limit")
 
 
 def _message(

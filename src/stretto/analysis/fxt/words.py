@@ -78,4 +78,5 @@ class Words:
     def _need(self, size: int) -> None:
         if self.position + size > self._end:
             missing = self.position + size - self._end
-            raise DecodeError(f"it breaks off {missing} bytes before its end")
+            raise DecodeError(f"it is truncated: {missing} bytes are missing")
+

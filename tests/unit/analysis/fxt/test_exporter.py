@@ -257,11 +257,11 @@ def test_what_is_left_out_is_counted() -> None:
         at(3, 77),
     ) == {
         "packets with ftrace_events": 1,
-        "events of which the state was lost": 1,
+        "events whose incremental state was lost": 1,
         "events at impossible times": 1,
         "counters without a value": 1,
-        "arguments for which a record had no room": 3,
-        "ends of texts that were too long": 4,
+        "arguments that did not fit into their record": 3,
+        "texts cut to the maximum length": 4,
         "track events of unknown types": 1,
     }
 

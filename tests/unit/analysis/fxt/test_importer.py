@@ -162,7 +162,7 @@ def test_counters() -> None:
         (10, "queue", 2.0**63),
     ]
     assert len({event.track_uuid for event in events_of(data)}) == 5
-    assert outcome.left_out == {"counters' arguments that are no numbers": 1}
+    assert outcome.left_out == {"non-numeric arguments of counters": 1}
 
 
 def test_operations_have_tracks() -> None:
@@ -185,7 +185,7 @@ def test_operations_have_tracks() -> None:
         ("load", END, "part"),
         ("load", END, "load"),
     ]
-    assert outcome.left_out == {"ends of operations that have no beginning, or too many": 1}
+    assert outcome.left_out == {"ends of operations without a known beginning": 1}
 
 
 class TestFlows:
@@ -269,8 +269,8 @@ class TestFlows:
         _, outcome = imported(trace.data)
         assert outcome.left_out == {
             "flow points in no duration": 1,
-            "flow points of which the beginning is unknown": 1,
-            "flow points that come back to an earlier duration": 1,
+            "flow points whose flow has no known beginning": 1,
+            "flow points that return to an earlier duration": 1,
             "flow points in durations that never end": 1,
         }
 
@@ -398,9 +398,9 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.left_out == {
         "processes and threads without room for their names": 8,
         "flow points on threads beyond 4": 6,
-        "events of threads beyond what there is room for": 16,
-        "values of counters beyond what there is room for": 6,
-        "ends of operations that have no beginning, or too many": 6,
+        "events of threads beyond the limit": 16,
+        "values of counters beyond the limit": 6,
+        "ends of operations without a known beginning": 6,
         "parts of blobs beyond 1": 9,
     }
 
@@ -451,7 +451,7 @@ def test_damage_is_told() -> None:
     trace = FxtTrace()
     trace.records.provider_event(1)
     _, outcome = imported(trace.data + bytes(80))
-    assert outcome.left_out == {"damaged records": 1, "times that a provider's buffer was full": 1}
+    assert outcome.left_out == {"damaged records": 1, "losses reported by providers with a full buffer": 1}
 
 
 def test_there_and_back_again() -> None:

@@ -244,7 +244,7 @@ def test_fields_unknown_to_the_schema_are_counted(
     assert main(["convert", "in.pftrace", "out.txt"]) == 0
     assert "left out" not in capsys.readouterr().out  # they are in comments
     assert main(["convert", "out.txt", "back.pftrace"]) == 0
-    assert "left out: fields that are known by number only (4)" in capsys.readouterr().out
+    assert "left out: fields known by number only (4)" in capsys.readouterr().out
 
 
 def test_format_of_the_content_precedes_the_file_name(
