@@ -6,10 +6,11 @@
     stretto.flows.install()          # in both processes, before they connect
 
 From then on, methods whose definition names a category (`(stretto.trace)` in a .proto file,
-`@trace` in a .fidl file) are slices at both ends while a session records that category, joined by
-arrows whose ids both ends compute alone: no byte is added to what they say. What it doesn't
-know how to join, it counts (`stretto.flows.stats()`) and leaves without an arrow; a wrong arrow
-is never drawn. docs/flows.md has the rules, and the wrappers for other transports.
+`@trace` in a .fidl file) become slices at both ends while a session records that category. The
+slices are joined by arrows. Each end computes the arrows' ids on its own: no byte is added to the
+messages. A message whose id can't be computed has no arrow, and is counted
+(`stretto.flows.stats()`); a wrong arrow is never drawn. docs/flows.md has the rules, and the
+wrappers for other transports.
 """
 
 from __future__ import annotations

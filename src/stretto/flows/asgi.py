@@ -2,8 +2,8 @@
 
     app = FlowMiddleware(app)
 
-Each HTTP request is a slice, joined to its client's by its `traceparent` (or our header, see
-`stretto.flows.exchange`).
+Each HTTP request becomes a slice, joined to the client's slice by the request's `traceparent` or
+`x-stretto-flow` header (see `stretto.flows.exchange`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 
 class FlowMiddleware:
-    """Args:
-    app: The application.
-    category: Under which requests are traced.
+    """Traces the requests of an ASGI application.
+
+    Args:
+        app: The application.
+        category: The category of the slices.
     """
 
     def __init__(self, app: App, *, category: str = "http") -> None:
@@ -35,7 +37,7 @@ class FlowMiddleware:
         self._category = category
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection; what isn't HTTP goes straight through."""
+        """Handle a connection; protocols other than HTTP are passed to the application untraced."""
         if not self._switch.enabled or scope["type"] != "http":
             await self._app(scope, receive, send)
             return

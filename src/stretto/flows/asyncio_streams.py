@@ -1,16 +1,17 @@
-"""Flows of asyncio streams that carry messages: lines, or whatever has a length.
+"""Flows of asyncio streams that carry messages: lines, or messages with a length.
 
     stream = TracedStream(reader, writer, category="chat", is_server=False)
     await stream.write(b"hello")
     line = await stream.read(stream.reader.readline())
 
-Both ends make theirs before the first message, as soon as they are connected, and each `write` and
-`read` is a whole message: its header, too.
+Both ends make their object as soon as they are connected, before the first message. Each `write`
+and `read` has to be a whole message, including its header.
 
-A `read` that fails may have taken something off the stream: `readline()` a line that is too long,
-or a part of it. How many messages that was nobody knows, so from then on those that are read have
-no arrows (`not synchronised`, see `stretto.flows.messages`). Only a read of asyncio's own that is
-cancelled has taken nothing: so put a timeout around ours, `wait_for(stream.read(...), 5)`.
+A `read` that fails may have consumed data of the stream: `readline()` consumes a line that is too
+long, or a part of it. The number of consumed messages is then unknown, so all later reads have no
+arrows (`not synchronised`, see `stretto.flows.messages`). Only a cancelled read by asyncio's own
+functions has consumed nothing. So put a timeout around `TracedStream.read`:
+`wait_for(stream.read(...), 5)`.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _ALL_OR_NOTHING = frozenset(
     function.__code__
     for function in (StreamReader.readexactly, StreamReader.readline, StreamReader.readuntil)
 )
-"""Reads that take a message off the stream once it is there as a whole."""
+"""Reads that consume a message only when it is complete."""
 
 
 class TracedStream:
     """One end of a connection.
 
     Args:
-        reader: Its reading half.
-        writer: Its writing half.
-        category: Under which messages are traced.
-        is_server: Which end it is; the other end says the opposite.
-        name: What messages are called that have no name of their own.
+        reader: The end's reader.
+        writer: The end's writer.
+        category: The category of the messages.
+        is_server: Which end it is; the other end must have the opposite value.
+        name: The default name of messages.
     """
 
     def __init__(
@@ -59,20 +60,20 @@ class TracedStream:
         self._flows = MessageFlows(end, category=category, is_server=is_server)
 
     async def write(self, data: bytes, name: str = "") -> None:
-        """Send one message, and wait until the stream takes more."""
+        """Send one message, and wait until the writer accepts more."""
         with self._flows.sending(name or self._name, size=len(data)):
             self.writer.write(data)
         await self.writer.drain()
 
     async def read(self, reading: Awaitable[bytes], name: str = "") -> bytes:
-        """Wait for one message. It counts as handled at once: see `handling`.
+        """Wait for one message. Its handling is not timed: see `handling`.
 
         Args:
-            reading: Gives the message, or its body; b"" at the end of the stream is none.
-            name: What it is called.
+            reading: Returns the message, or its body; b"" at the end of the stream isn't a message.
+            name: The name of the message.
 
         Raises:
-            Exception: Whatever `reading` raises.
+            Exception: Any exception of `reading`.
         """
         code = getattr(reading, "cr_code", None)
         try:
@@ -81,7 +82,7 @@ class TracedStream:
             if code not in _ALL_OR_NOTHING or not isinstance(error, CancelledError):
                 self._flows.lost()
             raise
-        # `readexactly` never gives the end; it raises.
+        # At the end of the stream `readexactly` raises: its b"" is an empty message.
         if data or code is StreamReader.readexactly.__code__ or not self.reader.at_eof():
             with self._flows.handling(name or self._name, size=len(data)):
                 pass
@@ -89,10 +90,10 @@ class TracedStream:
 
     @contextmanager
     def handling(self, name: str = "", *, size: int | None = None) -> Iterator[None]:
-        """Around the work about one message that was read from `reader` directly."""
+        """Record the handling of one message that was read from `reader` directly, in the block."""
         with self._flows.handling(name or self._name, size=size):
             yield
 
     def lost(self) -> None:
-        """Say that it isn't known how many messages were read from `reader` directly."""
+        """Report that an unknown number of messages was read from `reader` directly."""
         self._flows.lost()

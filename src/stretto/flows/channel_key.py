@@ -1,20 +1,21 @@
-"""What names a connection, the same at both ends, without a byte between them.
+"""Keys of connections: equal at both ends, without sending a byte.
 
-The kernel gives every socket a cookie that is never used again until the machine restarts. A
-connection is named by the cookie of its *client's* socket (which has one connection in its life):
+The kernel gives every socket a cookie that is unique until the machine restarts. A connection is
+identified by the cookie of its *client's* socket, which has one connection in its lifetime:
 
     client   SO_COOKIE of its own socket
     server   sock_diag: own inode -> peer's inode -> peer's cookie
 
-mixed with the machine's boot id and the network namespace. The client knows its key before the
-server has accepted, and needs no netlink. The server's question costs some 10 µs, once.
+The key combines this cookie with the machine's boot id and the network namespace. The client can
+compute the key before the server has accepted, and without netlink. The server's query takes some
+10 µs, once.
 
-So the server asks as soon as its end is made: of a client that has gone by then nothing is left to
-ask. Where the server gets no answer (netlink is forbidden, the client lives in another network
-namespace, or has gone) there is no key, and no flow; the reason is counted. Rather than asking the
-kernel, two ends may agree on a key: `nonce()`, sent along once by whoever wants to spend the bytes,
-or handed to a child by the parent that made its socket pair. Over TCP the addresses of both
-ends name a connection for as long as ports aren't used again; that is for who asks for it.
+The server queries the kernel as soon as its end is made: once the client has closed, the query
+fails. If it fails (netlink is forbidden, the client is in another network namespace, or has
+closed), there is no key, and no flow; the reason is counted. Instead of querying the kernel, two
+ends may agree on a key: one end makes it by `nonce()` and sends it once, or a parent passes it to a
+child with a socket pair. TCP connections can be identified by the addresses of both ends, as long
+as ports aren't reused; this is optional.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class NoKeyError(StrettoError):
-    """There is no key; `reason` is one word or two, for the statistics.
+    """There is no key; `reason` is a short text for the statistics.
 
     Args:
-        reason: Why.
-        later: There may be one later.
+        reason: The reason.
+        later: Whether a later attempt may succeed.
     """
 
     def __init__(self, reason: str, *, later: bool = False) -> None:
@@ -69,20 +70,20 @@ class NoKeyError(StrettoError):
 
 
 def nonce() -> int:
-    """A fresh key, for two ends that agree on one."""
+    """Return a new random key, for two ends that agree on one."""
     return int.from_bytes(os.urandom(8)) or 1
 
 
 def channel_key(end: End | None, *, is_server: bool, tcp: bool = False) -> int:
-    """The key of a connection.
+    """Return the key of a connection.
 
     Args:
         end: A connected socket.
-        is_server: Which end it is; the other end must say the opposite.
-        tcp: Take TCP connections' addresses for their names.
+        is_server: Which end it is; the other end must have the opposite value.
+        tcp: Whether to identify TCP connections by their addresses.
 
     Raises:
-        NoKeyError: It can't be told.
+        NoKeyError: The key can't be determined.
     """
     if end is None:
         raise NoKeyError("no socket")
@@ -105,7 +106,7 @@ def _no_key(error: Exception, reason: str) -> NoKeyError:
 
 
 def _unix_key(own: socket.socket, *, is_server: bool) -> int:
-    # Asked of our own socket; the peer's namespace is the same, or it isn't found below.
+    # The namespace of our own socket: a peer in another namespace isn't found below.
     namespace = _option(own, _SO_NETNS_COOKIE)
     cookie = peer_cookie(own) if is_server else _option(own, _SO_COOKIE)
     if not cookie:
@@ -120,7 +121,7 @@ def _tcp_key(own: socket.socket, *, is_server: bool) -> int:
 
 
 def _option(own: socket.socket, number: int) -> int:
-    """A 64-bit socket option; 0 where the kernel doesn't know it."""
+    """Return a 64-bit socket option; 0 if the kernel doesn't support it."""
     try:
         value: int = _COOKIE.unpack(own.getsockopt(socket.SOL_SOCKET, number, _COOKIE.size))[0]
     except (OSError, struct.error):
@@ -135,7 +136,7 @@ def _boot_id() -> int:
             with open(_BOOT_ID, "rb") as file:
                 _boot = fnv1a(file.read().strip())
         except OSError:
-            _boot = 1  # hidden in some containers: within one machine nothing is lost
+            _boot = 1  # hidden in some containers; keys within one machine are still unique
     return _boot
 
 
@@ -143,37 +144,38 @@ _boot = 0
 
 
 def peer_cookie(own: socket.socket) -> int:
-    """The cookie of the socket at the other end of a unix connection, by sock_diag.
+    """Return the cookie of the socket at the other end of a unix connection, by sock_diag.
 
     Raises:
-        NoKeyError: The kernel doesn't tell.
+        NoKeyError: The kernel doesn't return it.
     """
     try:
         with socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
         ) as netlink:
             netlink.settimeout(_TIMEOUT_S)
-            _, peer = _ask(netlink, os.fstat(own.fileno()).st_ino)
-            if not peer and not _hung_up(own):
+            _, peer = _query(netlink, os.fstat(own.fileno()).st_ino)
+            if not peer and not _peer_has_closed(own):
                 raise NoKeyError("not accepted", later=True)
             if not peer:
                 raise NoKeyError("peer gone")
-            cookie, _ = _ask(netlink, peer)
+            cookie, _ = _query(netlink, peer)
     except OSError as error:
-        # Another namespace, or a filter of system calls.
-        raise _no_key(error, "peer gone" if _hung_up(own) else "peer not found") from error
+        # The peer is in another namespace, or a seccomp filter forbids netlink.
+        reason = "peer gone" if _peer_has_closed(own) else "peer not found"
+        raise _no_key(error, reason) from error
     return cookie
 
 
-def _hung_up(own: socket.socket) -> bool:
-    """Whether the peer has closed its end, rather than not been accepted yet."""
+def _peer_has_closed(own: socket.socket) -> bool:
+    """Whether the peer has closed its end; False if the connection isn't accepted yet."""
     poll = select.poll()
     poll.register(own, 0)
     return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
-def _ask(netlink: socket.socket, inode: int) -> tuple[int, int]:
-    """Cookie and peer's inode (0: none yet) of a unix socket."""
+def _query(netlink: socket.socket, inode: int) -> tuple[int, int]:
+    """Return the cookie and the peer's inode (0: none yet) of a unix socket."""
     request = _REQUEST.pack(
         socket.AF_UNIX, 0, 0, _ANY_COOKIE, inode & 0xFFFFFFFF, _UDIAG_SHOW_PEER,
         _ANY_COOKIE, _ANY_COOKIE,

@@ -1,4 +1,4 @@
-"""What the tracer keeps of one end of a channel: its key, and who counts its messages."""
+"""The tracer's state of one end of a channel: its key, and the counter of its messages."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ SCHEMES = ("anchored", "hash", "rfc0035")
 
 
 class _LazyKey:
-    """The key of a channel, asked for when first needed."""
+    """The key of a channel, determined at its first use."""
 
     __slots__ = ("_channel", "_never", "_tcp", "reason", "value")
 
     def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
-        # The channel holds us.
+        # Weak, as the channel refers to this object.
         self._channel = weakref.ref(channel)
         self._tcp = tcp
         self.value = 0
         self.reason = ""
-        """Why there is no key."""
+        """Why there is no key; "" if there is one."""
         self._never = False
-        """There won't be one either."""
+        """Whether later attempts can't succeed either."""
 
     def __call__(self) -> int:
-        """The key; 0: there is none (yet)."""
+        """Return the key; 0 if there is none (yet)."""
         channel = self._channel()
         if channel is not None and channel.key:
-            # Even if the kernel was asked before: what both ends agreed on comes later.
+            # An agreed key replaces the kernel's: the ends may agree on it later.
             self.value = channel.key
         if self.value or self._never or channel is None:
             return self.value
@@ -54,11 +54,11 @@ class ChannelState:
     """The state of one channel.
 
     Args:
-        owner: Who made it.
-        channel: Which; it holds this object.
+        owner: The tracer that made it.
+        channel: The channel, which refers to this object.
         scheme: One of `SCHEMES`, for channels that aren't numbered.
-        synchronised: The first message is still to come.
-        tcp: Name TCP connections by their addresses.
+        synchronised: Whether no message was sent or received before.
+        tcp: Whether to identify TCP connections by their addresses.
     """
 
     __slots__ = ("__weakref__", "_key", "_used", "forked", "ids", "owner")
@@ -83,43 +83,45 @@ class ChannelState:
             self.ids = Rfc0035Ids(self._key, hashed if scheme == "hash" else rfc0035)
 
     def use(self) -> None:
-        """A message goes through; the ids may have seen some, too."""
+        """Note that a message is sent or received; `ids` may have counted earlier ones."""
         self._used = True
 
     @property
     def used(self) -> bool:
-        """Messages went through, or may have."""
+        """Whether messages were sent or received, or may have been."""
         return self._used or (type(self.ids) is FlowIds and self.ids.used)
 
     def find_key(self) -> None:
-        """Ask for the key now: later the peer may have gone."""
+        """Determine the key now: later the peer may have closed."""
         self._key()
 
     @property
-    def wants_flag(self) -> bool:
-        """Whether it has to be shared at the next fork: what wasn't used is the child's own."""
+    def needs_flag(self) -> bool:
+        """Whether the next fork shares the channel. An unused channel may move to the child."""
         return self.used and not isinstance(self.ids, SharedIds)
 
     def before_fork(self, flags: mmap, index: int) -> None:
-        """Parent and child will both have the channel; they tell each other by a flag."""
+        """Prepare for two users of the channel: parent and child share a flag."""
         self._used = True
         self.ids = SharedIds(self, flags, index)
 
     def after_fork_in_child(self) -> None:
-        """Our parent may go on with what it has begun to use."""
+        """Stop computing ids: the parent may continue to use the channel."""
         if isinstance(self.ids, SharedIds):
             self.ids.in_child = True
             self.forked = True
             self.ids.forsake()
 
     def after_fork_in_parent(self) -> None:
-        """Our child may say something before its flag is seen: the peer counts it."""
+        """Mark messages as lost: the peer counts those that the child sends before its flag is
+        seen.
+        """
         if isinstance(self.ids, SharedIds):
             self.ids.lost(True)
             self.ids.lost(False)
 
-    def why_not(self) -> str:
-        """Why a message had no id."""
+    def missing_id_reason(self) -> str:
+        """Return why a message has no id."""
         if self.forked:
             return "forked"
         if not self._key():

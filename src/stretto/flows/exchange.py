@@ -1,12 +1,12 @@
-"""A request and its reply that carry their name with them: HTTP, gRPC.
+"""Requests and replies that are identified by a header: HTTP, gRPC.
 
-Between the ends may lie proxies, retries and multiplexing: nobody can count messages here. But
-where requests carry a `traceparent` (W3C Trace Context) both ends have the same 24 bytes, and an id
-is made of them; where they don't, a header of our own can be added by whoever asks for that.
+Proxies, retries and multiplexing between the ends make counting messages impossible. But if
+requests carry a `traceparent` (W3C Trace Context), both ends have the same 24 bytes, and the flow's
+id is made from these. For requests without it, Stretto can add its own header; this is optional.
 
-The id is in the request, so nothing needs the hooks' counting: slices and instants (those of
-`stretto.flows.tracer`, but for `txid` and `ordinal`, which there are none of) are written right
-here. That is a fifth of the cost; what wraps gRPC does without the `Exchange`, too.
+The id is in the request, so the hooks' counting isn't needed: this module writes the slices and
+instants itself. They are those of `stretto.flows.tracer` without `txid` and `ordinal`, at a fifth
+of the cost. The gRPC wrappers save more by writing them without an `Exchange`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING or stretto.available():
 else:
 
     def request_key(_pairs: object) -> int:
-        """Nothing is traced, and nobody asks."""
+        """Return 0: without the native part nothing is traced."""
         return 0
 
 
@@ -47,13 +47,13 @@ TRACEPARENT = "traceparent"
 FLOW_HEADER = "x-stretto-flow"
 
 _MAX_METHODS = 1024
-"""Paths of HTTP are as many as peers like."""
+"""The number of cached methods. It is bounded, as peers choose the paths of HTTP requests."""
 
 _NO_KEY = "no header"
 
 
 def key_of(headers: Mapping[str, str]) -> int:
-    """The key that headers (in lower case) name; 0: none."""
+    """Return the key in headers (with lower-case names); 0: none."""
     return request_key(tuple((name, value.strip()) for name, value in headers.items()))
 
 
@@ -71,16 +71,16 @@ os.register_at_fork(after_in_child=_begin_keys)
 
 
 def new_flow() -> tuple[str, int]:
-    """A value for `FLOW_HEADER`, and its key."""
+    """Return a value for `FLOW_HEADER`, and its key."""
     key = flow_id(_base, next(_count)) or 1
-    return key.to_bytes(8, "big").hex(), key  # a format takes twice as long
+    return key.to_bytes(8, "big").hex(), key  # half the time of an f-string
 
 
 class TracedMethod:
-    """How the messages of one method look in the trace: templates.
+    """The event templates for the messages of one method.
 
     Args:
-        category: Which there is: its switch is on, or was.
+        category: The name of an existing category.
         service: The argument `service`.
         method: The name of the slice, and the argument `method`.
     """
@@ -112,7 +112,7 @@ class TracedMethod:
         self.received_reply = template("receive", REPLY, "bytes")
 
     def step(self, name: str) -> EventTemplate:
-        """For slices of work about it that is no message."""
+        """Return the template for slices of work on the request that aren't messages."""
         made = self._steps.get(name)
         if made is None:
             own = self._category
@@ -123,17 +123,17 @@ class TracedMethod:
 
 
 traced_method = lru_cache(_MAX_METHODS)(TracedMethod)
-"""The same object for all calls of a method."""
+"""Returns the same object for all calls of a method."""
 
 
 def no_flow() -> int | None:
-    """What a message without a key takes as its flow: none, which is counted."""
+    """Count a message without a key, and return its flow: None."""
     installation.suppress(_NO_KEY)
     return None
 
 
 def cause() -> int | None:
-    """The argument `incoming` of what is sent here; see `stretto.flows.tracer`."""
+    """Return the argument `incoming` of a message to send; see `stretto.flows.tracer`."""
     flow = incoming.get()
     return flow - (flow >> 63 << 64) if flow else None
 
@@ -141,15 +141,15 @@ def cause() -> int | None:
 class Exchange:
     """One end of one request; the `with` block is the call, or its handling.
 
-    It is left by the thread that entered it, before anything that began earlier there ends; what
-    is done about the request later are steps.
+    The thread that entered the block has to leave it, before any slice that began earlier on the
+    thread ends. Later work on the request is recorded by `step`.
 
     Args:
-        category: Under which it is traced.
+        category: The category of the slices.
         service: The argument `service`.
         method: The name of the slice, and the argument `method`.
-        key: Of `key_of`; 0: there will be no arrow.
-        is_server: Which end it is.
+        key: The result of `key_of`; 0: there is no arrow.
+        is_server: Whether this is the server's end.
     """
 
     __slots__ = ("_is_server", "_key", "_method", "_slice")
@@ -187,10 +187,10 @@ class Exchange:
             open_slice.__exit__(kind, error, traceback)
 
     def step(self, name: str) -> AbstractContextManager[object]:
-        """Around work about the request, when its own block is over.
+        """Return a context manager for work on the request after its own block has ended.
 
         Args:
-            name: What is done.
+            name: The name of the work.
         """
         if self._method is None:
             return nullcontext()
@@ -198,11 +198,11 @@ class Exchange:
         return template.slice(within=(incoming, self._key)) if self._is_server else template.slice()
 
     def reply(self, stamp: int = 0, size: int = 0) -> None:
-        """The reply goes out, or has come in.
+        """Record that the reply is being sent, or was received.
 
         Args:
-            stamp: Of a server: `stamp()` before it wrote.
-            size: Of the reply, in bytes.
+            stamp: For a server, the result of `stamp()` before it wrote the reply.
+            size: The size of the reply in bytes.
         """
         method = self._method
         if method is None:
@@ -215,6 +215,6 @@ class Exchange:
 
 
 def stamp() -> int:
-    """The time before a write; 0 while nothing is traced."""
+    """Return the time before a write; 0 while nothing is traced."""
     hooks = rpc_hooks.hooks
     return 0 if hooks is None else hooks.now()

@@ -3,11 +3,11 @@
     channel = grpc.aio.insecure_channel(address, interceptors=client_interceptors())
     server = grpc.aio.server(interceptors=[FlowServerInterceptor()])
 
-What is said in `stretto.flows.grpcio` holds here, too, but for two things: who awaits a reply
-isn't in our hands, so a call's slice lasts until it is under way, and the reply's instant tells its
-end; and handlers have tracks of their own, one for each call, on which a handler that streams lasts
-until its last message. The arrow of a reply by `context.abort` begins at the handler: it is on its
-way before we learn of it.
+`stretto.flows.grpcio` describes the rules. There are two differences. The interceptor can't observe
+who awaits a reply: so a call's slice ends once the call is sent, and the instant of the reply marks
+the end of the call. And each call's handler has a track of its own, on which a streaming handler's
+slice lasts until its last message. The arrow of a reply by `context.abort` begins at the handler:
+the reply is sent before the interceptor is informed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 
 def client_interceptors(*, add_header: bool = False, category: str = "grpc") -> list[Any]:
-    """What a channel needs: one interceptor for each kind of call.
+    """Return the interceptors for a channel: one for each kind of call.
 
     Args:
-        add_header: Name calls that carry no `traceparent` by an entry of our own.
-        category: Under which they are traced.
+        add_header: Whether to add `x-stretto-flow` to calls without a `traceparent`.
+        category: The category of the calls.
     """
     kinds = (_UnaryUnary, _UnaryStream, _StreamUnary, _StreamStream)
     return [kind(add_header=add_header, category=category) for kind in kinds]
 
 
 class _Client:
-    """Calls of one kind."""
+    """Traces the calls of one kind."""
 
     def __init__(self, *, add_header: bool, category: str) -> None:
         self._switch = rpc_hooks.switch(category)
@@ -77,7 +77,7 @@ def _ended(call: Any, method: TracedMethod, key: int) -> None:
         if result.value not in MAYBE_LOCAL:
             method.received_reply.instant(terminating_flow=key or no_flow())
     else:
-        coroutine.close()  # it waits, though the call is done: so nothing is known
+        coroutine.close()  # code() waits although the call is done: the status is unknown
 
 
 class _UnaryUnary(_Client, aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
@@ -101,10 +101,10 @@ class _StreamStream(_Client, aio.StreamStreamClientInterceptor):  # type: ignore
 
 
 class FlowServerInterceptor(aio.ServerInterceptor):  # type: ignore[misc]
-    """Calls that a server handles; handlers that don't know asyncio, too.
+    """Traces the calls that a server handles, by coroutines or by synchronous handlers.
 
     Args:
-        category: Under which they are traced.
+        category: The category of the calls.
     """
 
     def __init__(self, *, category: str = "grpc") -> None:
@@ -119,7 +119,7 @@ class FlowServerInterceptor(aio.ServerInterceptor):  # type: ignore[misc]
         return self._handlers.like(handler, details.method)
 
 
-# gRPC asks which kind of function a handler is: each becomes one of its own kind.
+# gRPC inspects the kind of a handler's function, so the traced version is of the same kind.
 
 
 def _single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:

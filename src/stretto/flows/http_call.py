@@ -7,10 +7,11 @@
     with http_call("GET", url, headers, add_header=True):
         async with session.get(url, headers=headers) as response: ...
 
-The block is the call; where it ends without an exception the reply has come. Its id is made of
-the `traceparent` in the headers; else, with `add_header=True`, of `x-stretto-flow`, which is put
-there. What instruments a client by itself adds its `traceparent` behind us: then put yours in,
-or let the header be added, which goes before.
+The block is the call. If it ends without an exception, the reply has been received. The flow's id
+is made from the `traceparent` in the headers; otherwise, with `add_header=True`, from an added
+header `x-stretto-flow`. An instrumented client adds its own `traceparent` later, which this
+function can't see: in this case put the `traceparent` into `headers` yourself, or use `add_header`,
+which has precedence.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ def http_call(
     """Trace the request that the block sends.
 
     Args:
-        method: As `GET`.
-        url: Whole, or its path; its query isn't recorded.
-        headers: Those of the request; a header may be added.
-        add_header: Name requests that carry no `traceparent` by a header of our own.
-        category: Under which it is traced.
+        method: The HTTP method, like `GET`.
+        url: The URL or its path; the query isn't recorded.
+        headers: The headers of the request; a header may be added.
+        add_header: Whether to add `x-stretto-flow` to requests without a `traceparent`.
+        category: The category of the request.
     """
     if not rpc_hooks.switch(category).enabled:
         yield

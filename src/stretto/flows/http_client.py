@@ -1,16 +1,17 @@
-"""Flows of HTTP clients that are built on `http.client`, `urllib` among them.
+"""Flows of HTTP clients that are built on `http.client`, such as `urllib`.
 
     connection = TracedHTTPConnection("localhost", 8000)
     connection.request("GET", "/", headers={"traceparent": ...})
     response = connection.getresponse()
 
-The call's slice lasts while the request is written: between that and `getresponse` the caller is
-free to do anything, or to forget the connection. `getresponse` is a slice of its own, in which the
-reply arrives; it is no message, and has no `role`. Where a request carries a
-`traceparent`, its id is made of that; else, with `add_header=True`, of 16 hexadecimal digits in
-`x-stretto-flow`, which is added.
+The call's slice lasts while the request is written: between that and `getresponse` the caller may
+do other work, or drop the connection. `getresponse` is a separate slice, in which the reply is
+received; it isn't a message, and has no `role`. The flow's id is made from the request's
+`traceparent`; otherwise, with `add_header=True`, from an added header `x-stretto-flow` with 16
+hexadecimal digits.
 
-A `traceparent` names one request: who sends the same one along twice draws arrows to both.
+A `traceparent` identifies one request: if several requests have the same one, each of them has an
+arrow to each of their handlers.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class TracedHTTPConnection(HTTPConnection):
     """An HTTPConnection whose requests are flows.
 
     Args:
-        add_header: Name requests that carry no `traceparent` by a header of our own.
-        category: Under which they are traced.
+        add_header: Whether to add `x-stretto-flow` to requests without a `traceparent`.
+        category: The category of the requests.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class TracedHTTPConnection(HTTPConnection):
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
         """See `http.client`."""
         super().putrequest(method, url, *args, **kwargs)
-        # Not before: the call before may not be over, which is an error.
+        # After super(): it raises if the previous call isn't finished, which then stays current.
         self._flow_exchange = None
         self._flow_method = f"{method} {url.partition('?')[0]}"
         self._flow_headers = {}
@@ -84,7 +85,7 @@ class TracedHTTPConnection(HTTPConnection):
 
     def getresponse(self) -> HTTPResponse:
         """See `http.client`."""
-        # Taken first: a connection that isn't kept is closed within.
+        # Before super(): it closes a connection that isn't kept alive, which resets the exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
             return super().getresponse()
@@ -92,7 +93,8 @@ class TracedHTTPConnection(HTTPConnection):
             try:
                 response = super().getresponse()
             except BaseException:
-                self._flow_exchange = exchange  # perhaps the response before has to be read first
+                self._flow_exchange = exchange  # the caller may try again
+
                 raise
             exchange.reply()
         return response

@@ -1,36 +1,37 @@
-"""Flow ids that both ends of a channel compute alone.
+"""Flow ids that each end of a channel computes on its own.
 
 `AnchoredIds`, the default. Per direction of a channel:
 
-    (anchor, count)      the last transaction id seen, and the messages since then
+    (anchor, count)      the latest transaction id, and the number of messages since then
     new txid             anchor = txid, count = 0
-    no txid, or an       count += 1
-    answer's sequel
+    no txid, or a        count += 1
+    further reply
     id = flow_id(key of the direction, anchor << 32 | count)
 
-and a first reply has the id of its request, whatever its place. So:
+A first reply has the id of its request, wherever it comes in its direction. So:
 
-- No two messages of a direction share an id, but a request with its reply.
-- Two-way messages rest on their txid alone. One-way messages rest on the last two-way message and a
-  small count: an end that has missed some messages gives them no id until the next
-  two-way message sets both ends right. An end that missed some without knowing may name
-  a few messages wrongly until then, no more.
-- Nobody who writes in two processes at once can be counted: see `Direction.forsake`.
+- No two messages of a direction share an id. A request and its first reply have the same id.
+- The id of a two-way message depends only on its txid. The id of a one-way message depends on the
+  latest two-way message and a small count: if an end has missed messages, it assigns no ids to
+  one-way messages until the next two-way message synchronises both ends. If an end missed messages
+  unnoticed, a few messages may get wrong ids until then.
+- If two processes write to a channel at once, its messages can't be counted: see
+  `Direction.forsake`.
 
-`NumberedIds`: for protocols that number each request, one-ways too (Perfetto's IPC).
-Nothing is counted, nothing can be lost.
+`NumberedIds`: for protocols that number each request, one-way requests too (Perfetto's IPC).
+Nothing is counted, so no count can be lost.
 
-`Rfc0035Ids` and `HashIds` are Fuchsia's RFC-0035, the example and the prose. Both rest on the
-txid alone: every one-way message of a method has the same id, and the example's ids repeat
-after 256 transactions. They are there for comparison and for traces that shall match other
-implementations of the RFC. The RFC's expression is meant as `rfc0035`; read with the
-precedence of C and Python, `koid & 0xFFFF << 48 | …` keeps the *top* 16 bits of the koid, which are
-all zero: the channel would drop out.
+`Rfc0035Ids` and `HashIds` are Fuchsia's RFC-0035: its example and its prose. The ids of both depend
+only on the txid: every one-way message of a method has the same id, and the example's ids repeat
+after 256 transactions. They exist for comparison, and for traces that have to match other
+implementations of the RFC. `rfc0035` computes the intended expression. With the precedence of C and
+Python, `koid & 0xFFFF << 48 | …` would keep the *top* 16 bits of the koid, which are all zero: ids
+would not depend on the channel.
 
 All ids are 64 bits; 0 means: no flow.
 
-What counts, while a program runs, is `stretto.flows.native.FlowIds`, in C: `AnchoredIds` and
-`NumberedIds` say what it has to do, and the tests compare them.
+At run time `stretto.flows.native.FlowIds` counts, in C. `AnchoredIds` and `NumberedIds` are its
+specification: the tests compare them.
 """
 
 from __future__ import annotations
@@ -48,55 +49,55 @@ if TYPE_CHECKING:
         """The ids of one end of one channel."""
 
         def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-            """Count a message, under the lock that orders its direction; its id, or 0.
+            """Count a message, under the lock that orders its direction; return its id, or 0.
 
             Args:
-                outgoing: We wrote it.
+                outgoing: Whether this end wrote it.
                 kind: As in `stretto.base.rpc_hooks`.
-                txid: Its transaction, or 0.
-                ordinal: Its method.
-                answer: How many replies of its request came before.
+                txid: Its transaction id, or 0.
+                ordinal: The ordinal of its method.
+                answer: The number of earlier replies to the same request.
             """
 
         def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
             """Count a message that needs no id."""
 
         def lost(self, outgoing: bool) -> None:
-            """Messages went uncounted."""
+            """Record that an unknown number of messages was not counted."""
 
         def forsake(self) -> None:
-            """Others may write or read here, too: never give an id again."""
+            """Return 0 for every message from now on: other processes may use the channel, too."""
 
 
 MAX_COUNT = 0xFFFFFFFF
-"""Messages after one anchor: then there are no ids until the next."""
+"""The largest count after one anchor; then there are no ids until the next anchor."""
 
 TO_SERVER = 1
 TO_CLIENT = 2
 
 
 def rfc0035(koid: int, ordinal: int, txid: int) -> int:
-    """The RFC's example as it is meant: koid, 16 bits; ordinal, 32; eight zeros; txid, 8."""
+    """Return the RFC's example as intended: koid, 16 bits; ordinal, 32; eight zeros; txid, 8."""
     return ((koid & 0xFFFF) << 48) | ((ordinal & 0xFFFFFFFF) << 16) | (txid & 0xFF)
 
 
 def hashed(koid: int, ordinal: int, txid: int) -> int:
-    """The RFC's prose: a hash, not cryptographic, of ordinal, transaction and transport."""
+    """Return the id of the RFC's prose: a non-cryptographic hash of ordinal, txid and transport."""
     return combine(koid, ordinal, txid)
 
 
 class Direction:
-    """The messages of a channel that go one way, as one of its ends counts them.
+    """The messages in one direction of a channel, as counted by one end.
 
     Args:
-        synchronised: The end has counted from the very first message on.
+        synchronised: Whether the end has counted from the first message on.
     """
 
     __slots__ = ("anchor", "count", "forsaken", "key", "opposite_key", "synchronised")
 
     def __init__(self, *, synchronised: bool) -> None:
         self.key = 0
-        """Of its ids; 0: not known yet."""
+        """The key of the direction's ids; 0: not known yet."""
         self.opposite_key = 0
         self.anchor = 0
         self.count = 0
@@ -105,11 +106,11 @@ class Direction:
 
     @property
     def used(self) -> bool:
-        """Messages have been counted, or gone by uncounted."""
+        """Whether messages have been counted, or missed."""
         return bool(self.anchor or self.count or not self.synchronised)
 
     def advance(self, txid: int, answer: int = 0) -> int:
-        """Count a message; its index in the direction's stream, or -1: not known."""
+        """Count a message; return its index in the direction's stream, or -1 if unknown."""
         if txid and txid != self.anchor and not answer:
             self.anchor = txid
             self.count = 0
@@ -123,25 +124,25 @@ class Direction:
         return self.anchor << 32 | self.count
 
     def lose(self) -> None:
-        """Messages went uncounted: one-ways have no id until the next anchor.
+        """Record uncounted messages: one-way messages have no id until the next anchor.
 
-        The anchor is forgotten as well: what was lost may have anchored the other end.
+        The anchor is deleted as well: a lost message may have been a new anchor for the other end.
         """
         self.synchronised = False
         self.anchor = 0
 
     def forsake(self) -> None:
-        """Other processes may write or read here too: the count means nothing any more."""
+        """Stop counting for good: other processes may use the channel, too."""
         self.forsaken = True
 
 
 class AnchoredIds:
-    """See the module's head.
+    """Ids from transaction ids and counts; the module's docstring has the rules.
 
     Args:
-        key: Gives the channel's key, the same at both ends; 0 while it is not known.
-        is_server: Which end we are.
-        synchronised: Nothing was sent or received before.
+        key: Returns the channel's key, which is the same at both ends; 0 while it is unknown.
+        is_server: Whether this is the server's end.
+        synchronised: Whether no message was sent or received before.
     """
 
     __slots__ = ("_incoming", "_is_server", "_key", "_outgoing")
@@ -156,7 +157,7 @@ class AnchoredIds:
 
     @property
     def used(self) -> bool:
-        """Messages went through."""
+        """Whether messages were sent or received."""
         return self._outgoing.used or self._incoming.used
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
@@ -171,7 +172,7 @@ class AnchoredIds:
         index = direction.advance(txid, answer)
         if index < 0 or kind == CONTROL or not (direction.key or self._find_keys()):
             return 0
-        if kind == REPLY and not answer:  # its request's, which went the other way
+        if kind == REPLY and not answer:  # the id of its request, in the other direction
             return flow_id(direction.opposite_key, txid << 32) or 1
         return flow_id(direction.key, index) or 1
 
@@ -197,10 +198,10 @@ class AnchoredIds:
 
 
 class NumberedIds:
-    """Ids of (channel, number of the request, number of the answer).
+    """Ids made of (channel, number of the request, number of the reply).
 
     Args:
-        key: As of `AnchoredIds`.
+        key: As for `AnchoredIds`.
     """
 
     __slots__ = ("_key", "_stream_key")
@@ -224,10 +225,10 @@ class NumberedIds:
         return key != 0
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
-        """Nothing rests on a count."""
+        """No effect: no message is counted."""
 
     def lost(self, outgoing: bool) -> None:
-        """Nothing rests on a count."""
+        """No effect: no message is counted."""
 
     def forsake(self) -> None:
         """See `ChannelIds`."""
@@ -240,10 +241,10 @@ def _no_key() -> int:
 
 
 class Rfc0035Ids:
-    """`rfc0035` of the lowest bits of the channel's key.
+    """Ids by `rfc0035` or `hashed`, with the lowest bits of the channel's key as koid.
 
     Args:
-        key: As of `AnchoredIds`.
+        key: As for `AnchoredIds`.
         recipe: `rfc0035` or `hashed`.
     """
 
@@ -263,10 +264,10 @@ class Rfc0035Ids:
         return key and self._recipe(key, ordinal, txid) & U64
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
-        """Nothing rests on a count."""
+        """No effect: no message is counted."""
 
     def lost(self, outgoing: bool) -> None:
-        """Nothing rests on a count."""
+        """No effect: no message is counted."""
 
     def forsake(self) -> None:
         """See `ChannelIds`."""

@@ -1,7 +1,7 @@
-"""Filling and emptying the slot of `stretto.base.rpc_hooks`, and the switches of categories.
+"""Installing and removing the tracer in `stretto.base.rpc_hooks`, and the categories' switches.
 
-A switch is on while a session records its category, the tracer is installed, and nobody has
-disabled the category. What listens to it (generated stubs) is swapped right then.
+A switch is on while a session records its category, the tracer is installed, and the category is
+not disabled. Its listeners (generated stubs) are replaced at each change.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from stretto.flows.tracer import FlowTracer
 
 OWN_CATEGORY = "stretto.ipc"
-"""The conversations of this process with the tracing service."""
+"""The category of the messages between this process and the tracing service."""
 
 _BAD_CATEGORY = "bad category"
 
 
 class _Installation:
-    """What is installed, and what is switched off."""
+    """The installed tracer, and the disabled categories."""
 
     def __init__(self) -> None:
         self.lock = RLock()
         self.tracer: FlowTracer | None = None
         self.own_ports = False
         self.options: tuple[object, ...] = ()
-        """What it was installed with."""
+        """The options of the installed tracer."""
         self.disabled: set[str] = set()
         self.categories: dict[str, stretto.Category | None] = {}
         self.watches_forks = False
 
     def adopt(self, switch: TraceSwitch) -> None:
-        """Have a switch follow its category from now on."""
+        """Connect a switch to its category."""
         with self.lock:
             if switch.category not in self.categories:
                 self.categories[switch.category] = self._observed(switch)
             self.update(switch)
 
     def update(self, switch: TraceSwitch) -> None:
-        """Set a switch as it has to be."""
+        """Set a switch according to its category, the tracer, and `disable`."""
         name = switch.category
         category = self.categories.get(name)
         switch.set(
@@ -70,7 +70,7 @@ class _Installation:
         try:
             category = stretto.Category(switch.category, tags=tags)
         except (ValueError, TypeError):
-            # A name that someone wrote into a schema; the program is not to blame.
+            # The invalid name is in a schema: it must not raise in the program.
             if self.tracer is not None:
                 self.tracer.suppressed[_BAD_CATEGORY] = 1
             return None
@@ -88,25 +88,25 @@ def install(
     own_ports: bool = False,
     bodies: bool | Collection[str] = False,
 ) -> None:
-    """Trace RPC from now on. Calling it again with the same options changes nothing.
+    """Trace RPC from now on. Calling it again with the same options has no effect.
 
-    Do it before the program connects: of a connection that is there already, one-way messages get
-    arrows only after its next two-way call.
+    Call it before the program connects: on an existing connection, one-way messages have no arrows
+    until its next two-way call.
 
     Args:
         scheme: How flow ids are made: `anchored`, or for comparison `hash` or `rfc0035`
-            (docs/flows.md). Both ends of a connection must agree.
-        tcp: Name TCP connections by the addresses of their ends: only where no proxy or NAT is
-            between them.
-        own_ports: Trace this process's conversation with the tracing service, too: category
+            (docs/flows.md). Both ends of a connection must use the same scheme.
+        tcp: Identify TCP connections by the addresses of their ends. This works only if there is no
+            proxy or NAT between them.
+        own_ports: Also trace the messages between this process and the tracing service: category
             `stretto.ipc`, tagged `debug`.
-        bodies: Record what is in the messages of these categories (True: of all), too, as the
-            argument `body`: an excerpt, without what the definition calls sensitive
+        bodies: Categories whose messages are recorded with their contents (True: all), as the
+            argument `body`: an excerpt without the members that the definition marks as sensitive
             (`@sensitive` in FIDL, `[debug_redact = true]` in .proto files).
 
     Raises:
-        ConfigError: There is no such scheme, `bodies` is one name alone, or it is installed with
-            other options: `uninstall` first, and connect anew.
+        ConfigError: The scheme is unknown, `bodies` is a single name, or the tracer is installed
+            with other options: `uninstall` first, and connect anew.
     """
     if isinstance(bodies, str):
         raise ConfigError(f"bodies takes names of categories: [{bodies!r}]")
@@ -145,7 +145,7 @@ def _named(options: tuple[object, ...]) -> str:
 
 
 def uninstall() -> None:
-    """Trace RPC no more. What is counted till then is forgotten."""
+    """Stop tracing RPC, and delete the statistics."""
     with _here.lock:
         _here.tracer = None
         rpc_hooks.set_hooks(None, None)
@@ -164,18 +164,18 @@ def enable(category: str) -> None:
 
 
 def disable(category: str) -> None:
-    """Don't trace the methods of a category, whatever sessions want."""
+    """Stop tracing the methods of a category, even if sessions record it."""
     with _here.lock:
         _here.disabled.add(category)
         _here.update_all()
 
 
 def incoming() -> int:
-    """The flow of the message that is being handled by this thread or task; 0: none is.
+    """Return the flow of the message that this thread or task is handling; 0 if there is none.
 
-    Tasks that a handler starts, and threads that it starts by `asyncio.to_thread`, have it too.
-    Give it to a slice, `stretto.slice("work", flow=stretto.flows.incoming() or None)`, and the
-    message's arrow goes there.
+    Tasks started by a handler, and threads started by `asyncio.to_thread`, inherit it. Pass it to a
+    slice to draw the message's arrow to that slice: `stretto.slice("work",
+    flow=stretto.flows.incoming() or None)`.
     """
     from stretto.flows import tracer
 
@@ -183,24 +183,23 @@ def incoming() -> int:
 
 
 def stats() -> dict[str, int]:
-    """Messages that were traced and have no arrow, by reason.
+    """Return the number of traced messages without an arrow, by reason.
 
-    - `not synchronised`: one-way messages of a connection that was there before `install()`, or
-      after a loss or a fork, until the next two-way call; of streams and queues, for good.
+    - `not synchronised`: one-way messages of a connection that existed before `install()`, or after
+      a loss or a fork, until the next two-way call; of streams and queues, for good.
     - `forked`: the connection is the parent's, or a forked child uses it, too.
-    - `no header`: a request of HTTP or gRPC carries nothing that names it: no `traceparent`, and
-      nobody asked for `add_header=True`.
-    - Why the kernel didn't name the connection: `peer gone` (before our end was made), `peer not
-      found` (another network namespace, or netlink is forbidden), `not accepted` (yet), `not a unix
-      socket` (see `install(tcp=True)`), `not a socket`, `no socket`, `not connected`, `no cookies`
-      (an old kernel), `no free descriptor`.
-    - `bad category`: the name in a schema is none.
+    - `no header`: a request of HTTP or gRPC has no `traceparent`, and `add_header` was not set.
+    - Reasons why the kernel could not identify the connection: `peer gone` (before this end was
+      made), `peer not found` (in another network namespace, or netlink is forbidden), `not
+      accepted` (yet), `not a unix socket` (see `install(tcp=True)`), `not a socket`, `no socket`,
+      `not connected`, `no cookies` (an old kernel), `no free descriptor`.
+    - `bad category`: a schema names an invalid category.
     """
     return {} if _here.tracer is None else dict(_here.tracer.suppressed)
 
 
 def suppress(reason: str) -> None:
-    """Count a message that was traced and has no arrow."""
+    """Count a traced message that has no arrow."""
     tracer = _here.tracer
     if tracer is not None:
         tracer.suppress(reason)

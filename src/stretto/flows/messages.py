@@ -1,4 +1,4 @@
-"""Flows of any stream whose both ends know where messages begin and end; no byte is added.
+"""Flows of any stream with message boundaries known at both ends; no byte is added.
 
     flow = MessageFlows(writer.get_extra_info("socket"), category="chat", is_server=False)
 
@@ -6,20 +6,20 @@
         writer.write(line)                        with flow.handling("line"):
     await writer.drain()                              ...
 
-The n-th message that one end sends is the n-th that the other one receives: so both ends make
-the object before the first message, and use it for every message, empty ones too. `sending` holds
-a lock while its block writes: the order of counting is the order on the wire. One thread, or one
-task, reads.
+The n-th message that one end sends is the n-th message that the other end receives. So both ends
+have to make the object before the first message, and use it for every message, empty ones too.
+`sending` holds a lock while its block writes: messages are counted in the order of the wire. Only
+one thread or task may read.
 
-Where the count isn't known any more no arrow is drawn, and `stretto.flows.stats()` counts `not
-synchronised`, for the rest of the connection:
+If the count becomes unknown, no arrow is drawn for the rest of the connection, and
+`stretto.flows.stats()` counts `not synchronised`:
 
-- after an exception in the block of `sending`: perhaps the message was written, perhaps not. So
-  encode before it, and wait for the stream to drain behind it;
-- if two tasks are in such blocks at once: who has written first?
-- after `lost`, which whoever reads says if a message went by, or may have, without `handling`.
+- after an exception in the block of `sending`, as it is unknown whether the message was written. So
+  encode the message before the block, and wait for the stream to drain after it;
+- if two tasks are in such blocks at once, as the order of their writes is unknown;
+- after `lost`, which the reader calls if messages were, or may have been, read without `handling`.
 
-Nobody can see that both ends say the same of `is_server`: there are no arrows then.
+If both ends are created with the same `is_server`, there are no arrows; this can't be detected.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from stretto.base.rpc_hooks import End
 
 _LOST = 0
-"""Instead of the number of the next message."""
+"""Replaces the number of the next message if the count is unknown."""
 
 
 class MessageFlows:
     """One end of a stream.
 
     Args:
-        end: The socket, or whatever has its `fileno()`; None: there is none.
-        category: Under which messages are traced.
-        is_server: Which end it is; the other end says the opposite.
-        service: What the messages' methods belong to; the argument `service`.
-        key: Names the stream at both ends, if the kernel shall not be asked
+        end: The socket, or an object with its `fileno()`; None: there is none.
+        category: The category of the messages.
+        is_server: Which end it is; the other end must have the opposite value.
+        service: The service of the messages' methods; the argument `service`.
+        key: A key for the stream, used by both ends instead of the kernel's cookie
             (`stretto.flows.channel_key.nonce`).
 
     Raises:
@@ -67,22 +67,22 @@ class MessageFlows:
         self._service = service
         self._lock = RLock()
         self._sends = False
-        # Numbers of both directions, never the same: odd ones go to the server.
+        # The two directions use different numbers: messages to the server have odd ones.
         self._sent = 2 if is_server else 1
         self._received = 1 if is_server else 2
 
     @contextmanager
     def sending(self, name: str, *, size: int | None = None) -> Iterator[None]:
-        """Around the write of one message.
+        """Record the sending of one message, which the block writes.
 
         Args:
-            name: What it is called.
-            size: Its bytes, if they are known.
+            name: The name of the message.
+            size: Its size in bytes, if known.
         """
         hooks = rpc_hooks.hooks
         with self._lock:
             stamp = 0 if hooks is None else hooks.now()
-            if self._sends:  # another task of our thread
+            if self._sends:  # another task of this thread is sending
                 self._sent = _LOST
             self._sends = True
             try:
@@ -101,11 +101,11 @@ class MessageFlows:
 
     @contextmanager
     def handling(self, name: str, *, size: int | None = None) -> Iterator[None]:
-        """Around what is done about one message that was read.
+        """Record the handling of one received message, in the block.
 
         Args:
-            name: What it is called.
-            size: Its bytes, if they are known.
+            name: The name of the message.
+            size: Its size in bytes, if known.
         """
         number = self._received
         if number != _LOST:
@@ -119,10 +119,10 @@ class MessageFlows:
             yield
 
     def lost(self, *, outgoing: bool = False) -> None:
-        """Say that messages went by uncounted, or that it isn't known how many did.
+        """Report that messages were not counted, or may not have been.
 
         Args:
-            outgoing: Of those that we send; else of those that we read.
+            outgoing: Whether these are sent messages; else received ones.
         """
         if outgoing:
             self._sent = _LOST

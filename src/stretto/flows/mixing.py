@@ -1,4 +1,4 @@
-"""Turning counted things into flow ids: bijections of 64 bits, so that distinct stays distinct."""
+"""Bijections of 64-bit numbers, which turn counters into flow ids without collisions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ ODD = 0x9E3779B97F4A7C15
 
 
 def mix64(value: int) -> int:
-    """SplitMix's finaliser: one-to-one on 64 bits, and no bit of the result tells of one bit of
-    the value."""
+    """Return SplitMix's finaliser of a value: a bijection that mixes every bit of the value."""
     value &= U64
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & U64
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & U64
@@ -18,15 +17,15 @@ def mix64(value: int) -> int:
 
 
 def stream(key: int, index: int) -> int:
-    """The `index`th number of the stream that `key` names; never repeats for 2^64 indexes.
+    """Return the `index`th number of the stream of `key`; no repetition in 2^64 indexes.
 
-    What `stretto.flow_id` computes, in Python: its model.
+    This is the specification, in Python, of `stretto.flow_id`.
     """
     return mix64(key + index * ODD)
 
 
 def combine(*values: int) -> int:
-    """One key of several; their order counts. Never 0, which stands for "no key"."""
+    """Return one key made of several; their order matters. Never 0, which means "no key"."""
     key = 0
     for value in values:
         key = mix64(key ^ mix64(value + ODD))

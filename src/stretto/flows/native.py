@@ -1,4 +1,4 @@
-"""What is done for each message, in C; its models are in `stretto.flows.ids` and `tracer`."""
+"""The native code that runs for each message; `stretto.flows.ids` and `tracer` specify it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stretto
 TYPE_CHECKING = False
 if TYPE_CHECKING or stretto.available():
     from stretto._native import FlowIds, MessageHook, MessageTemplates
-else:  # nothing is traced
+else:  # without the native part nothing is traced
     FlowIds = MessageHook = MessageTemplates = object
 
 __all__ = ["FlowIds", "MessageHook", "MessageTemplates"]

@@ -3,8 +3,8 @@
     queue = TracedQueue(category="jobs")
     Process(target=work, args=(queue,)).start()
 
-`put` only leaves an item to a thread of its process, the feeder, which pickles and writes it later.
-So an item has its number from `put`, and the number has to get to whoever reads the item:
+`put` only appends an item to a buffer. The feeder, a thread of the same process, pickles and writes
+it later. So an item gets its number at `put`, and the number is passed to the reader:
 
     put      buffer: (item, number) ...                      a number: pid, and a count
     feeder   numbers[written % SIZE] = number; write         under the queue's write lock
@@ -12,12 +12,12 @@ So an item has its number from `put`, and the number has to get to whoever reads
     get      read; number = numbers[read % SIZE]             under its read lock
              read += 1
 
-`numbers` is shared memory. It has room for more items than a pipe holds: if a pipe was made larger
-by someone and the room didn't suffice, the item has no arrow; and none has one after someone was
-interrupted while they read or wrote.
+`numbers` is shared memory. It has room for more items than a pipe can hold. If a pipe was enlarged
+and holds more items, the items beyond have no arrow. After an interrupted read or write no item has
+one.
 
-The buffer and the functions that write and read are attributes that the queue's `_reset` sets:
-there they are exchanged. The sender doesn't know an item's size, so it is left out there.
+The queue's `_reset` sets its buffer and its functions for writing and reading as attributes: there
+they are replaced. The size of an item is unknown to its sender, so only the receiver records it.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZE = 1 << 14
-"""A pipe holds 64 KiB; a message has four bytes of length, and a pickle no less than four."""
+"""More items than a 64 KiB pipe can hold: each has a 4-byte length and at least 4 bytes."""
 
 _WRITTEN, _READ, _FIRST = 0, 1, 2
 
 
 class _Buffer(deque):  # type: ignore[type-arg]  # of (item, number)
-    """Items that wait for the feeder.
+    """The items that wait for the feeder.
 
     Attributes:
-        current: The number of the item that the feeder has in its hands.
-        last: The number of the item that was put last, by thread.
+        current: The number of the item that the feeder is writing.
+        last: The number of the latest item of each thread.
     """
 
     def __init__(self) -> None:
@@ -63,19 +63,21 @@ class _Buffer(deque):  # type: ignore[type-arg]  # of (item, number)
         self._next = os.getpid() << 32
 
     def append(self, item: Any) -> None:
-        """Called under the lock of the buffer."""
+        """Append an item. Called under the lock of the buffer."""
         self._next += 1
         self.last.number = self._next
         super().append((item, self._next))
 
     def popleft(self) -> Any:
-        """Called by the feeder only."""
+        """Remove and return the first item. Called by the feeder only."""
         item, self.current = super().popleft()
         return item
 
 
 class _Feed:
-    """What the feeder thread calls; it must not keep the queue alive."""
+    """The feeder thread's writing function. It has no reference to the queue, so that the queue can
+    be deleted.
+    """
 
     def __init__(self, writer: Connection, numbers: Array[c_uint64], buffer: _Buffer) -> None:
         self._writer = writer
@@ -95,16 +97,16 @@ class _Feed:
 
 
 class _Traced:
-    """What both kinds of queue have in common; goes before them in the bases.
+    """The common part of both kinds of queue; it precedes their own class in the bases.
 
     Args:
-        category: Under which items are traced.
-        name: The method: what an item is called.
-        maxsize: As of the queue.
-        context: As `multiprocessing.get_context()` gives it.
+        category: The category of the items.
+        name: The name of items: the method.
+        maxsize: As for the queue.
+        context: A context of `multiprocessing.get_context()`.
     """
 
-    # Of Queue.
+    # Attributes of Queue.
     _buffer: Any
     _reader: Connection
     _writer: Connection
@@ -143,7 +145,7 @@ class _Traced:
         self._channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
         self._buffer = _Buffer()
         self._send_bytes = _Feed(self._writer, self._numbers, self._buffer).send
-        del self._recv_bytes  # our own
+        del self._recv_bytes  # the instance attribute, which hides the method below
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put an item; blocks while the queue is full."""
@@ -155,7 +157,7 @@ class _Traced:
             hooks.sent(self._channel, stamp, self._method, ONE_WAY, number, None)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Wait for an item, and take it."""
+        """Wait for an item, and return it."""
         self._got.span = None
         item = super().get(block, timeout)  # type: ignore[misc]
         span = self._got.span
@@ -174,7 +176,8 @@ class _Traced:
             lose(numbers, _READ, self._reader)
             raise
         number = 0
-        # Later it may be another item's; what has lost its count is never less.
+        # With more unread items the entry may belong to a later item. A lost count is the
+        # largest number, so it fails this test.
         if read and numbers[_WRITTEN] - read < SIZE - 1:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks

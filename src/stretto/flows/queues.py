@@ -4,13 +4,13 @@
     near, far = traced_pipe(category="control")
     Process(target=work, args=(queue, far)).start()
 
-The creator names the queue, and the name goes to other processes as the queue does, by fork or
-pickled. What is put is numbered by a counter in shared memory under the queue's own write lock,
-what is got by another one under its read lock: the n-th that is put is the n-th that is got,
-whoever does it. Who is interrupted at it (Ctrl-C) doesn't know whether it is done: from then on
-the queue has no arrows (`not synchronised`).
+The creator chooses the queue's key, which is passed to other processes with the queue, by fork or
+pickled. Items put are numbered by a counter in shared memory under the queue's own write lock,
+items got by a second counter under its read lock: the n-th item put is the n-th item got, in
+whichever processes. If a process is interrupted meanwhile (Ctrl-C), the counts become unknown: from
+then on the queue has no arrows (`not synchronised`).
 
-`multiprocessing.Queue`, which writes from a thread of its own, is in `process_queue`.
+`multiprocessing.Queue`, which writes in a separate thread, is in `process_queue`.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 
 _PUT, _GOT = 0, 1
 _LOST = (1 << 64) - 1
-"""Instead of a count, for ever."""
+"""Replaces a count that is unknown, for good."""
 
 
 def lose(counts: Array[c_uint64], index: int, connection: Connection) -> None:
-    """Reading or writing has failed, perhaps in the middle: the count is not known any more.
+    """Mark a counter as unknown: reading or writing has failed, perhaps in the middle.
 
     Args:
         counts: The counters that all processes share.
-        index: Which one counts.
-        connection: Of the pipe; if this process has closed it nothing was done.
+        index: The index of the counter.
+        connection: The end of the pipe. If this process has closed it, nothing was read or written.
     """
     if not connection.closed:
         counts[index] = _LOST
 
 
 def step(counts: Array[c_uint64], index: int) -> int:
-    """Count one more: its number, or 0 if that isn't known."""
+    """Increment a counter; return its value, or 0 if it is unknown."""
     if counts[index] == _LOST:
         return 0
     counts[index] += 1
@@ -63,12 +63,12 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
     """A SimpleQueue whose items are flows.
 
     Args:
-        category: Under which they are traced.
-        name: The method: what an item is called.
-        context: As `multiprocessing.get_context()` gives it.
+        category: The category of the items.
+        name: The name of items: the method.
+        context: A context of `multiprocessing.get_context()`.
     """
 
-    # As they are called in SimpleQueue.
+    # Attributes of SimpleQueue.
     _reader: Connection
     _writer: Connection
     _rlock: Lock
@@ -98,7 +98,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
                 hooks.sent(self._channel(), stamp, self._method, ONE_WAY, number, len(data))
 
     def get(self) -> Any:
-        """Wait for an item, and take it."""
+        """Wait for an item, and return it."""
         hooks = rpc_hooks.hooks
         span = None
         with self._rlock:
@@ -131,7 +131,9 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         self._own_channel: tuple[int, RpcChannel] | None = None
 
     def _channel(self) -> RpcChannel:
-        """This process's: the counters may be used on both sides of a fork."""
+        """Return the channel of this process: a fork's child makes its own, with the same
+        counters.
+        """
         pid = os.getpid()
         if self._own_channel is None or self._own_channel[0] != pid:
             channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
@@ -140,9 +142,9 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
 
 
 class TracedConnection:
-    """One end of a pipe: `send` and `recv` as of `multiprocessing.Connection`.
+    """One end of a pipe, with `send` and `recv` like `multiprocessing.Connection`.
 
-    It may go to another process before it is used, and not afterwards.
+    It may be passed to another process before its first use, but not afterwards.
     """
 
     def __init__(
@@ -175,11 +177,11 @@ class TracedConnection:
             return ForkingPickler.loads(data)
 
     def poll(self, timeout: float | None = 0.0) -> bool:
-        """Whether something can be received."""
+        """Whether an object can be received now."""
         return self.connection.poll(timeout)
 
     def fileno(self) -> int:
-        """The descriptor, to wait for."""
+        """Return the descriptor, for waiting."""
         return self.connection.fileno()
 
     def close(self) -> None:
@@ -199,12 +201,12 @@ def _connection(
 def traced_pipe(
     *, category: str, name: str = "message", context: BaseContext | None = None
 ) -> tuple[TracedConnection, TracedConnection]:
-    """Make a pipe that goes both ways.
+    """Make a bidirectional pipe.
 
     Args:
-        category: Under which its messages are traced.
-        name: The method: what a message is called.
-        context: As `multiprocessing.get_context()` gives it.
+        category: The category of the messages.
+        name: The name of messages: the method.
+        context: A context of `multiprocessing.get_context()`.
     """
     near, far = (context or multiprocessing.get_context()).Pipe()
     key = nonce()

@@ -1,15 +1,16 @@
-"""Ids of a channel that parent and child both have, after a fork.
+"""Ids of a channel that parent and child share after a fork.
 
-    parent  ids -> [SharedIds] -> ids           looks at the flag before each message
+    parent  ids -> [SharedIds] -> ids           reads the flag before each message
                         |
                      a byte of shared memory    set: the child uses the channel, too
                         |
     child   ids -> [SharedIds] -> no ids        sets the flag with its first message
 
-Mostly the child lets its parent's channels be, and the parent goes on. If it does use one, the peer
-counts the messages of both, and no end can tell which is which: then nobody has ids any more.
-What the parent says in the microseconds between the child's first message and its flag may
-get a wrong name; two who write to one channel at once can't be kept apart any better from inside.
+Usually the child doesn't use its parent's channels, and the parent continues. If the child does use
+one, the peer counts the messages of both processes together, and no process can compute ids any
+more: then all messages of the channel have no ids. Messages that the parent sends in the
+microseconds between the child's first message and its flag may get wrong ids: two processes that
+write to one channel at once can't be distinguished by counting.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
 
 
 class SharedIds:
-    """See the module's head, and `ChannelIds`.
+    """The ids of a shared channel; see the module's docstring and `ChannelIds`.
 
     Args:
-        state: Whose ids they are; it learns whether the channel is shared.
-        flags: Shared memory, a byte for each channel.
-        index: Of this channel's.
+        state: The state of the channel; its `forked` is set once both processes use the channel.
+        flags: Shared memory with a byte for each channel.
+        index: The index of this channel's byte.
 
     Attributes:
-        ids: What they were until the fork.
+        ids: The ids used until the fork.
         in_child: Whether this is the child.
     """
 

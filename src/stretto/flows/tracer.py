@@ -4,22 +4,22 @@ r"""The hooks that write slices and arrows for the messages of RPC transports.
                   \                         ^ reply      an instant, and the flow ends
     server         [ handler ......... ^ reply ]        a slice, and an instant
 
-A two-way call is one flow of four points. The reply has an instant of its own at both ends, and
-never shares the END of the call: an arrow starts where its slice starts. A one-way message or an
-event is a flow of two points. Each of these slices and instants has the arguments `role` (`send`
-or `receive`), `method`, `service`, `kind`, `txid`, `ordinal`, `bytes`, and `handles` if any went
-along; and `body`, where bodies are recorded.
+A two-way call is one flow with four points. The reply has its own instant at both ends: it can't be
+at the END of the call, as an arrow starts at the beginning of a slice. A one-way message or an
+event is a flow with two points. Each of these slices and instants has the arguments `role` (`send`
+or `receive`), `method`, `service`, `kind`, `txid`, `ordinal` and `bytes`; also `handles` if the
+message carries descriptors, and `body` if bodies are recorded.
 
-What a handler sends on, from its own task or from others that it starts, has the argument
-`incoming`: the flow of the message that is being handled. A context variable holds it.
+Messages that a handler sends, in its own task or in others that it starts, have the argument
+`incoming`: the flow of the message being handled. It is stored in a context variable.
 
 Rules
-- A sender's slice has the time before its write, and is written after it: then its id is known.
+- A sender's slice has the time before the write, and is recorded after it, when its id is known.
 - Untraced messages are still counted.
-- Messages that a thread sends while it records an event are not traced: a channel that carries the
-  trace itself would otherwise trace without end.
-- What the messages of a method and kind have in common is a template, made once. `MessageHook`
-  handles most messages in C by these templates, and calls the functions here for the others.
+- Messages that a thread sends while it records an event are not traced: otherwise a channel that
+  transports the trace itself would cause an endless recursion.
+- The constant data of a method's messages is in templates, one for each kind. `MessageHook` handles
+  most messages in C by these templates, and calls the functions here for the others.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from stretto.base.rpc_hooks import MessageSpan, RpcChannel, RpcMethod
 
 TRANSPORT_CATEGORY = "rpc.transport"
-"""Every message of a channel whose method has no category that is on, as an instant."""
+"""The category that shows messages of disabled or missing categories, as instants."""
 
 
 incoming: ContextVar[int] = ContextVar("stretto.flows.incoming", default=0)
-"""The flow of the message that is being handled here; 0: none is, or it has no flow."""
+"""The flow of the message being handled in this context; 0 if there is no message or flow."""
 
 
 class _Points(MessageTemplates):
-    """How a method's messages are shown: templates by kind, made when first needed.
+    """The event templates of a method's messages by kind, made at their first use.
 
     Args:
-        owner: Who made it, for itself.
-        category: Under which.
-        method: Which method.
+        owner: The tracer that made the object.
+        category: The category of the events.
+        method: The method.
     """
 
     __slots__ = (
@@ -74,14 +74,14 @@ class _Points(MessageTemplates):
         self._category = category
         self._method = method
         self.only_instants = category == TRANSPORT_CATEGORY
-        self.with_body = method.describe is not None and owner.wants_bodies(category)
+        self.with_body = method.describe is not None and owner.records_bodies(category)
         self.sent: list[Any] = [None] * len(KIND_NAMES)
         self.received: list[Any] = [None] * len(KIND_NAMES)
         self.transport: _Points | None = None
-        """How they are shown while the method's own category is off."""
+        """The templates used while the method's own category is disabled."""
 
     def make(self, role: str, kind: int) -> Any:
-        """The template of a kind."""
+        """Make the template of a kind."""
         method = self._method
         name = method.name or f"ordinal {method.ordinal:#x}"
         made = stretto.Category(self._category).template(
@@ -97,12 +97,12 @@ class _Points(MessageTemplates):
 
 
 class FlowTracer:
-    """See the module's head; the interface is `stretto.base.rpc_hooks.RpcHooks`.
+    """Implements `stretto.base.rpc_hooks.RpcHooks`; the module's docstring has the rules.
 
     Args:
-        scheme: How ids are made.
-        tcp: Name TCP connections by their addresses.
-        bodies: Categories whose messages are recorded with what is in them; or all, or none.
+        scheme: The scheme of the flow ids.
+        tcp: Whether to identify TCP connections by their addresses.
+        bodies: Categories whose messages are recorded with their contents; True: all.
     """
 
     now = staticmethod(stretto.now)
@@ -115,7 +115,7 @@ class FlowTracer:
         bodies: bool | Collection[str] = False,
     ) -> None:
         self.suppressed: dict[str, int] = {}
-        """Messages without an arrow, by reason."""
+        """The number of messages without an arrow, by reason."""
         self._scheme = scheme
         self._tcp = tcp
         self._bodies = bodies if isinstance(bodies, bool) else frozenset(bodies)
@@ -156,13 +156,13 @@ class FlowTracer:
             return None
         flow = state.ids.next(True, kind, txid, method.ordinal, answer) or None
         if flow is None and not in_event():
-            self.suppress(state.why_not())
+            self.suppress(state.missing_id_reason())
         template = points.sent[kind] or points.make("send", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
         if kind == REPLY:
             template.instant(txid, size, handles or None, body, flow=flow, timestamp=stamp)
             return None
-        # As the column trace_id of the trace processor's table `flow` has it: with a sign.
+        # Signed, like the column trace_id of the trace processor's table `flow`.
         handled = incoming.get()
         cause = handled - (handled >> 63 << 64) if handled else None
         if points.only_instants:
@@ -203,7 +203,7 @@ class FlowTracer:
             return None
         flow = state.ids.next(False, kind, txid, method.ordinal, answer) or None
         if flow is None and not in_event():
-            self.suppress(state.why_not())
+            self.suppress(state.missing_id_reason())
         template = points.received[kind] or points.make("receive", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
         if kind == REPLY:
@@ -213,7 +213,7 @@ class FlowTracer:
             return reply
         record = template.instant_at_entry if points.only_instants else template.slice
         within = (incoming, flow or 0)
-        # A request's flow goes on to its reply; all others end at their receiver.
+        # A request's flow continues with its reply; other flows end at the receiver.
         going, ending = (flow, None) if kind == REQUEST else (None, flow)
         shown: MessageSpan = record(
             txid, size, handles or None, body, flow=going, terminating_flow=ending, within=within
@@ -234,20 +234,20 @@ class FlowTracer:
             self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
     def before_fork(self) -> None:
-        """Channels that are in use will be the child's, too."""
-        shared = [state for state in list(self._states) if state.wants_flag]
+        """Prepare used channels for being shared with the child."""
+        shared = [state for state in list(self._states) if state.needs_flag]
         if shared:
             flags = mmap(-1, len(shared))
             for index, state in enumerate(shared):
                 state.before_fork(flags, index)
 
     def after_fork_in_parent(self) -> None:
-        """One-ways have no arrows until the next two-way call."""
+        """Stop assigning ids to one-way messages until the next two-way call."""
         for state in list(self._states):
             state.after_fork_in_parent()
 
     def after_fork_in_child(self) -> None:
-        """Channels that the parent has used are its own."""
+        """Stop assigning ids on channels that the parent has used."""
         self._lock = allocate_lock()
         for state in self._states:
             state.after_fork_in_child()
@@ -256,7 +256,7 @@ class FlowTracer:
         state = channel.state
         if type(state) is ChannelState and state.owner is self:
             return state
-        # Ids are counted from the first message: a tracer installed later has missed some.
+        # Counting starts with the first message: a tracer installed later has missed messages.
         complete = channel.created_under is self and state is None and not channel.adopted
         made = ChannelState(self, channel, self._scheme, synchronised=complete, tcp=self._tcp)
         channel.state = made
@@ -264,7 +264,7 @@ class FlowTracer:
         return made
 
     def _points(self, method: RpcMethod) -> _Points | None:
-        """How a method's messages are to be shown now; None: not at all."""
+        """Return the templates for a method's messages now; None if they aren't recorded."""
         own = method.switch.enabled
         if not own and not self._transport.enabled:
             return None
@@ -277,8 +277,8 @@ class FlowTracer:
             points.transport = _Points(self, TRANSPORT_CATEGORY, method)
         return points.transport
 
-    def wants_bodies(self, category: str) -> bool:
-        """Whether what is in the messages of a category shall be recorded."""
+    def records_bodies(self, category: str) -> bool:
+        """Whether the contents of a category's messages are recorded."""
         bodies = self._bodies
         return bodies if isinstance(bodies, bool) else category in bodies
 
@@ -287,5 +287,5 @@ def _body(method: RpcMethod, kind: int, data: bytes, handles: int) -> object:
     describe = method.describe
     try:
         return None if describe is None else describe(kind, data, handles)
-    except Exception:  # noqa: BLE001 - whatever a peer sent: the transport complains of it
+    except Exception:  # noqa: BLE001 - malformed data of a peer: the transport reports it
         return "<not decodable>"

@@ -2,12 +2,12 @@
 
     app = FlowMiddleware(app)
 
-Each request is a slice, joined to its client's slice as those of `stretto.flows.asgi` are. It lasts
-until the application has returned its body. If that is made piece by piece (by a generator, say),
-each piece is a slice of its own, `body`, and so is its `close`: what the server does in between is
-none of the application's work. These are no messages, and have no `role`.
+Each request becomes a slice, joined to the client's slice as in `stretto.flows.asgi`. The slice
+lasts until the application has returned its body. If the body is generated piece by piece (by a
+generator, for example), each piece is a separate slice, `body`, and so is its `close`: the time
+between the pieces belongs to the server. These slices aren't messages, and have no `role`.
 
-The reply is on its way when the server gets the first piece, for it writes the head with that.
+The reply counts as sent when the server gets the first piece, as it writes the head with that.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 
 _END = b"\0" * 2
-"""Compared by identity."""
+"""Marks the end of the pieces; compared by identity."""
 
 
 class FlowMiddleware:
-    """Args:
-    app: The application.
-    category: Under which requests are traced.
+    """Traces the requests of a WSGI application.
+
+    Args:
+        app: The application.
+        category: The category of the slices.
     """
 
     def __init__(self, app: WSGIApplication, *, category: str = "http") -> None:
@@ -59,7 +61,7 @@ class FlowMiddleware:
 
 
 class _Body:
-    """A body whose pieces are made when the server asks for them."""
+    """A body whose pieces are generated when the server reads them."""
 
     def __init__(self, body: Iterable[bytes], exchange: Exchange) -> None:
         self._body = body
@@ -93,7 +95,8 @@ class _Body:
 
 
 def _made_piece_by_piece(body: Iterable[bytes], environ: WSGIEnvironment) -> bool:
-    # Of files servers make something of their own, and must see them.
+    # Not for files: servers have optimizations for `wsgi.file_wrapper`, by its type.
+
     wrapper = environ.get("wsgi.file_wrapper")
     is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
     return not isinstance(body, Sized) and not is_file

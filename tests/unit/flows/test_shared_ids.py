@@ -23,9 +23,9 @@ def used_channel() -> tuple[RpcChannel, ChannelState]:
 
 def shared(flags: mmap, index: int = 0) -> tuple[RpcChannel, ChannelState]:
     channel, state = used_channel()
-    assert state.wants_flag
+    assert state.needs_flag
     state.before_fork(flags, index)
-    assert not state.wants_flag
+    assert not state.needs_flag
     return channel, state
 
 
@@ -41,7 +41,7 @@ def test_parent_has_flows_again_after_its_next_call_if_the_child_sends_nothing()
     channel, state = shared(mmap(-1, 1))
     state.after_fork_in_parent()
     assert one_way(state) == 0
-    assert state.why_not() == "not synchronised"
+    assert state.missing_id_reason() == "not synchronised"
     assert request(state, 5) != 0
     assert one_way(state) != 0
     del channel
@@ -62,9 +62,9 @@ def test_message_of_the_child_ends_flows_in_both_processes(*, skips: bool) -> No
         child.ids.skip(True, ONE_WAY, 0)
     else:
         assert one_way(child) == 0
-        assert child.why_not() == "forked"
+        assert child.missing_id_reason() == "forked"
     assert request(parent, 6) == one_way(parent) == 0
-    assert parent.why_not() == "forked"
+    assert parent.missing_id_reason() == "forked"
     assert request(other, 6) != 0
     del kept, kept_too, other_kept
 
@@ -72,7 +72,7 @@ def test_message_of_the_child_ends_flows_in_both_processes(*, skips: bool) -> No
 def test_child_has_flows_on_a_channel_unused_before_the_fork() -> None:
     channel = RpcChannel(None, is_server=False, key=KEY)
     state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
-    assert not state.wants_flag
+    assert not state.needs_flag
     state.after_fork_in_child()
     assert one_way(state) != 0
 
@@ -82,7 +82,7 @@ def test_second_fork_uses_the_same_flag() -> None:
     ids = state.ids
     state.after_fork_in_parent()
     assert isinstance(ids, SharedIds)
-    assert not state.wants_flag
+    assert not state.needs_flag
     state.after_fork_in_parent()
     assert state.ids is ids
     assert request(state, 7) != 0

@@ -79,4 +79,3 @@ class Words:
         if self.position + size > self._end:
             missing = self.position + size - self._end
             raise DecodeError(f"it is truncated: {missing} bytes are missing")
-

@@ -451,7 +451,10 @@ def test_damage_is_told() -> None:
     trace = FxtTrace()
     trace.records.provider_event(1)
     _, outcome = imported(trace.data + bytes(80))
-    assert outcome.left_out == {"damaged records": 1, "losses reported by providers with a full buffer": 1}
+    assert outcome.left_out == {
+        "damaged records": 1,
+        "losses reported by providers with a full buffer": 1,
+    }
 
 
 def test_there_and_back_again() -> None:
