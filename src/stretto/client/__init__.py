@@ -1,8 +1,9 @@
-"""The client library, in three tiers that stand on each other.
+"""The client library, in three layers.
 
-1. `tracing`, `producer_connection`: data sources of this process, offered to services.
+1. `tracing`, `producer_connection`: data sources of this process, registered with services.
 2. `data_source`, `tracing_session`: the public API for writing packets and for recording.
-3. `track_event/`: slices, instants and counters, itself one data source.
+3. `track_event/`: slices, instants and counters, implemented as one data source.
 
-It knows services only through `stretto.ports.endpoints`; `stretto.backends` wires the two.
+The client uses services only through `stretto.ports.endpoints`; `stretto.backends` connects it to
+them.
 """

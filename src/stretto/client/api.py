@@ -1,4 +1,4 @@
-"""The public names of track events, on the native side."""
+"""The public names of track events, implemented by the native part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if sys.implementation.name != "cpython":
 
 
 def _trace(category: Category, target: T) -> T:
-    """`category.traced`, loaded when first used."""
+    """Implements `category.traced`; its module is loaded at the first use."""
     from stretto.client.traced import trace
 
     return trace(category, target)
@@ -61,7 +61,7 @@ def traced(target: T) -> T:
 
 
 def available() -> bool:
-    """Whether events can be recorded here: True, the native side is there."""
+    """Return whether events can be recorded here: True, the native part is installed."""
     return True
 
 

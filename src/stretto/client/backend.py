@@ -1,6 +1,6 @@
-"""What the client needs of the layers above it: backends, which connect it to a service.
+"""Interfaces of the backends, which connect the client to a tracing service.
 
-Implementations are in `stretto.backends`. `stretto._wiring` enters their factories here, so
+The implementations are in `stretto.backends`. `stretto._wiring` registers their factories here, so
 the client never imports a service.
 """
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class Backend(Protocol):
-        """A tracing service that records this process."""
+        """A connection to a tracing service that records this process."""
 
         def connect_producer(self, producer: ProducerConnection) -> None:
-            """Connect, and `producer.attach` to the endpoint."""
+            """Connect, and pass the endpoint to `producer.attach`."""
 
         def call(self, function: Callable[[], T]) -> T:
-            """Run `function` where requests may be made, and return what it returns."""
+            """Run `function` on a thread that may send requests, and return its result."""
 
         def post(self, function: Callable[[], object]) -> None:
-            """Run `function` there soon; never blocks."""
+            """Run `function` soon on a thread that may send requests; never blocks."""
 
         def after_fork_in_child(self) -> None:
-            """Forget the parent's connection."""
+            """Drop the parent's connection."""
 
     class ServiceConnection(Backend, Protocol):
         """A backend whose service is another process."""
 
         lasting: bool
-        """Whether it belongs to a recorder, and stays until the process ends."""
+        """Whether the connection belongs to a recorder, and is kept until the process ends."""
         problem: str
-        """Why there is no connection; empty while there is one."""
+        """Why there is no connection; "" while there is one."""
 
         @property
         def connected(self) -> bool:
-            """Whether the service knows this process now."""
+            """Whether this process is connected to the service now."""
 
         def close(self) -> None:
-            """Stop recording and disconnect. What was written stays with the service."""
+            """Stop recording and disconnect. Written data stays in the service."""
 
         def setup_startup_tracing(
             self,
@@ -59,13 +59,15 @@ if TYPE_CHECKING:
             """Start recording for a service that may set up the same data sources later."""
 
     class SessionBackend(Protocol):
-        """A tracing service that this process may start sessions on, from a helper thread."""
+        """A tracing service on which this process may start sessions, from a helper thread."""
 
         def prepare(self) -> None:
             """Make this process a producer of the service, so that sessions record it too."""
 
         def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-            """A consumer's endpoint. To be called, like the endpoint itself, by `call` only."""
+            """Return a consumer's endpoint. Call this, and the endpoint's methods, only within
+            `call`.
+            """
 
         def call(self, function: Callable[[], T]) -> T:
             """Run `function` on the backend's thread and return what it returns."""
@@ -74,10 +76,10 @@ if TYPE_CHECKING:
             """Run `function` on the backend's thread soon; never blocks."""
 
         def after_fork_in_child(self) -> None:
-            """Forget the parent's connections."""
+            """Drop the parent's connections."""
 
     class StartedRecorder(Protocol):
-        """A recorder process, which records the child processes too."""
+        """A running recorder process, which also records child processes."""
 
         def stop(self) -> None: ...
         def abandon(self) -> None: ...
@@ -86,18 +88,18 @@ if TYPE_CHECKING:
     """Called with a connection before its first attempt to connect."""
 
 IN_PROCESS, SYSTEM = "in_process", "system"
-"""Names of backends: the service inside this process, and that of the machine."""
+"""Names of backends: the service inside this process, and the service of the machine."""
 
 
 class Factories:
-    """How backends are made; `stretto._wiring.install` enters them.
+    """The factories of the backends, registered by `stretto._wiring.install`.
 
     Attributes:
-        backends: Makes the backend of each name.
-        session_backends: Makes the session backend of each name; again after a fork.
-        connect_to_service: Connects to the producer socket at an address, unless a recorder
-            has done so.
-        start_recorder: Starts a recorder process, given its output path and options.
+        backends: Factories of backends, by name.
+        session_backends: Factories of session backends, by name; called again after a fork.
+        connect_to_service: Connects to the producer socket at an address, unless a recorder has
+            connected the process.
+        start_recorder: Starts a recorder process; its arguments are the output path and options.
     """
 
     def __init__(self) -> None:
@@ -112,11 +114,11 @@ def _missing(*_arguments: object) -> Never:
 
 
 factories = Factories()
-"""Those of this process."""
+"""The factories of this process."""
 
 
 def make_backend(name: str) -> Backend:
-    """A new connection to the service called `name`.
+    """Return a new connection to the service called `name`.
 
     Raises:
         StrettoError: There is no backend of that name.
@@ -125,7 +127,7 @@ def make_backend(name: str) -> Backend:
 
 
 def make_session_backend(name: str) -> SessionBackend:
-    """A new session backend for the service called `name`.
+    """Return a new session backend for the service called `name`.
 
     Raises:
         StrettoError: There is no backend of that name.

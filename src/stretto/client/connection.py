@@ -53,7 +53,7 @@ class Connection:
 
     @property
     def connected(self) -> bool:
-        """Whether the service knows this process now."""
+        """Whether this process is connected to the service now."""
         return self._backend is not None and self._backend.connected
 
     @property
@@ -69,7 +69,7 @@ class Connection:
     # --- for this module
 
     def start(self, prepare: Prepare) -> None:
-        # Load them now: during the first session their imports would be recorded.
+        # Loaded now: otherwise function tracing would record the imports in the first session.
         builtin_categories.load_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)
@@ -93,7 +93,7 @@ class Connection:
 
 _CONNECTION = "connection"
 _active: dict[str, Connection] = {}
-"""The connection, if there is one: a dict, as `setdefault` and `pop` are atomic."""
+"""Has one entry while there is a connection; a dict, as `setdefault` and `pop` are atomic."""
 
 
 def connect() -> Connection:
@@ -126,15 +126,15 @@ def disconnect() -> None:
 
 
 def activate_triggers(names: Iterable[str], *, ttl_ms: float = 0) -> None:
-    """Activate triggers: sessions that name one start, stop or are cloned (`trigger_config`).
+    """Activate triggers: sessions with these triggers in their config start, stop or are cloned.
 
-    The triggers go to every service that this process is connected to: by `connect`, by a
-    session of its own, by a recorder. Services send no answer.
+    The triggers are sent to every service that this process is connected to: by `connect`, by its
+    own session, by a recorder. Services send no reply.
 
     Args:
-        names: Names of the triggers.
-        ttl_ms: How long to keep the triggers, in ms, for a service that isn't connected yet;
-            0: they are not kept.
+        names: Names of the triggers in the sessions' `trigger_config`.
+        ttl_ms: How long to keep the triggers, in ms, for a service that isn't connected yet; 0:
+            they are not kept.
 
     Raises:
         TypeError: `names` is a single str.
@@ -206,11 +206,11 @@ def _set_up_from_environment(backend: ServiceConnection) -> None:
 
 
 def _set_up_from_file(backend: ServiceConnection, path: str) -> None:
-    """Set up startup tracing with the config in a file: text, or encoded if it ends in .pb.
+    """Set up startup tracing with a config file: encoded if its name ends in .pb, else text.
 
     Raises:
         OSError: The file can't be read.
-        ConfigError: It holds no valid config.
+        ConfigError: It contains no valid config.
         TransportError: The memory could not be allocated.
     """
     with open(path, "rb") as file:

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 _TIMESTAMP = 8  # TracePacket.timestamp
 
 RESERVATION_SHIFT = 16
-"""A reservation's number, shifted by so many bits, stands for a target buffer still unknown."""
+"""A reservation's number, shifted by this, is used as target buffer until that is known."""
 
 
 class DataSource:
-    """Base class of data sources; see the module for how to use it."""
+    """The base class of data sources; the module's docstring describes its use."""
 
     name: ClassVar[str] = ""
     """The name in session configs; unique in this process."""
@@ -95,7 +95,9 @@ class DataSource:
 
     @classmethod
     def instances(cls) -> Sequence[Self]:
-        """The instances that record now; empty while no session enables the data source."""
+        """Return the instances that are recording; empty while no session enables the
+        data source.
+        """
         return cls._instances
 
     def write(self, packet: TracePacket | bytes) -> bool:
@@ -119,7 +121,7 @@ class DataSource:
         return self.writer().write(time + packet.encode())
 
     def writer(self) -> _native.TraceWriter:
-        """The calling thread's trace writer for this instance."""
+        """Return the calling thread's trace writer for this instance."""
         writer: _native.TraceWriter | None = getattr(self._writers, "writer", None)
         if writer is None:
             writer = _native.TraceWriter(
@@ -132,7 +134,7 @@ class DataSource:
 
     @classmethod
     def descriptor(cls) -> DataSourceDescriptor:
-        """The descriptor sent to services; extend it as needed."""
+        """Return the descriptor that is sent to services; subclasses may extend it."""
         from stretto.protos.config import DataSourceDescriptor
 
         return DataSourceDescriptor(
@@ -149,30 +151,30 @@ class DataSource:
         """Whether a session may adopt an instance that startup tracing has started.
 
         Args:
-            startup_config: The instance's.
-            service_config: The session's.
+            startup_config: The instance's config.
+            service_config: The session's config.
 
         Returns:
-            True if they are equal, except for fields set by services.
+            True if the configs are equal, except for fields set by services.
         """
         from stretto.client.startup_config import wanted
 
         return wanted(startup_config) == wanted(service_config)
 
     def on_setup(self, config: DataSourceConfig) -> None:
-        """The session is being prepared; it may never start."""
+        """Called when a session is prepared; it may never start."""
 
     def on_start(self) -> None:
-        """Recording begins: `write` works from here on."""
+        """Called when recording begins: `write` works from now on."""
 
     def on_stop(self) -> None:
-        """Recording ends when this returns; packets written here are still recorded."""
+        """Called before recording ends; packets written here are still recorded."""
 
     def on_flush(self) -> None:
-        """Write buffered packets: the service is about to read."""
+        """Called before the service reads: write buffered packets."""
 
     def on_clear_incremental_state(self) -> None:
-        """Write again the state that later packets refer to."""
+        """Called when earlier state is discarded: write again the state that later packets need."""
 
     # --- for the producer connection
 
@@ -190,7 +192,7 @@ class DataSource:
         call_safely(self.on_setup, config)
 
     def begin(self) -> None:
-        """Start: call `on_start` and join the running instances.
+        """Start: call `on_start`, and add the instance to the running ones.
 
         No effect if it runs already (startup tracing), or if another thread has ended it.
         """
@@ -200,7 +202,7 @@ class DataSource:
         self.on_start()
         cls = type(self)
         cls._instances = (*cls._instances, self)
-        self._leave_if_ended()  # by another thread, meanwhile
+        self._leave_if_ended()  # another thread may have called `end` meanwhile
 
     def end(self) -> None:
         """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
@@ -222,7 +224,7 @@ class DataSource:
         cls._instances = tuple(other for other in cls._instances if other is not self)
 
     def forget(self) -> None:
-        """After a fork: the session is the parent's."""
+        """Drop the instance in the child of a fork: the session belongs to the parent."""
         cls = type(self)
         cls._instances = ()
         self._running = False

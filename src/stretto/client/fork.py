@@ -1,9 +1,9 @@
-"""What happens to tracing at a fork.
+"""The handling of forks.
 
-The child has the parent's memory and none of its threads: its sessions, writers and
-connections belong to the parent, so the child drops them. Helper threads are stopped
-before the fork (a second thread makes CPython 3.12 and later warn, and could leave locks
-held for ever) and come back in the parent once the fork is over.
+The child has the parent's memory and none of its threads: its sessions, writers and connections
+belong to the parent, so the child drops them. Helper threads are stopped before the fork (with a
+second thread, CPython 3.12 and later warn, and locks could stay held for ever), and restarted in
+the parent after the fork.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _before() -> None:
 
 
 def _is_fork_over() -> bool:
-    """Whether os.fork() has returned: no more of its hooks will run, and no thread be counted.
+    """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
 
-    Until then its caller stands at the call, with a hook's frame above it.
+    While it runs, its caller's frame is at the call instruction, below the frame of a hook.
     """
     if _forking is None:
         return True
@@ -64,7 +64,7 @@ def _is_fork_over() -> bool:
 
 
 def _resume_after_fork() -> None:
-    """Pending call; the interpreter may run it within a remaining fork hook."""
+    """Restart the helper threads once the fork is over. A pending call, which may run early."""
     global _forking
     if not _is_fork_over():
         _native.add_pending_call(_resume_after_fork)
@@ -75,7 +75,7 @@ def _resume_after_fork() -> None:
 
 def resume() -> None:
     """Start the helper threads again if a fork has stopped them. Idempotent."""
-    # A child may run this before its own hook, by a pending call of its parent or an event.
+    # In the child, a pending call inherited from the parent may run this before the child's hook.
     if _stopped == [os.getpid()]:
         _stopped.clear()
         _run(after_in_parent)
@@ -86,14 +86,14 @@ def _after_in_parent() -> None:
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
-        # 3.11 counts no threads at a fork; and with a profile function it hangs in a pending
-        # call that adds another one.
+        # Python 3.11 doesn't count threads at a fork. With a profile function it would hang in
+        # a pending call that adds another pending call.
         resume()
 
 
 def _resume_soon() -> None:
-    # Not within this hook: CPython counts the threads after it. The main thread resumes, or,
-    # if that is blocked, a thread that traces or waits for a session.
+    # Not within this hook: CPython counts the threads after the hooks. The main thread calls
+    # `resume`; if it is blocked, a thread that records an event or waits for a session does.
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)

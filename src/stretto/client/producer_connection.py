@@ -1,7 +1,7 @@
-"""One connection of this process to one tracing service, as its producer.
+"""One connection of this process to one tracing service, as a producer.
 
-It makes the data source instances that the service sets up, and passes its commands to them.
-Callbacks arrive on a tracing thread of the backend, one at a time.
+It makes the data source instances that the service sets up, and passes the service's commands to
+them. Callbacks run on a tracing thread of the backend, one at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ProducerConnection:
-    """A producer (ports.endpoints.Producer) that consists of data sources."""
+    """A producer (ports.endpoints.Producer) whose data sources are classes of this process."""
 
     def __init__(self, data_sources: Sequence[type[DataSource]]) -> None:
         self.endpoint: ProducerEndpoint | None = None
@@ -36,15 +36,15 @@ class ProducerConnection:
         self._triggers = WaitingTriggers()
         self._instances: dict[int, DataSource] = {}
         self.startup: StartupTracing | None = None
-        """The startup sessions; made with the first one."""
+        """The startup sessions of this producer; None before the first one."""
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
-        """Use `endpoint`; the data sources are offered once it is connected."""
+        """Use `endpoint`; the data sources are registered once it is connected."""
         self._connected, self._offered, self.will_update = False, {}, False
         self.endpoint = endpoint
 
     def add_data_source(self, source: type[DataSource]) -> None:
-        """Offer one more data source."""
+        """Register one more data source."""
         self._types[source.name] = source
         if self._connected:
             self._offer(source)
@@ -56,7 +56,7 @@ class ProducerConnection:
             self.endpoint.update_data_source(source.descriptor())
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Activate triggers: now, or once connected if that is within `ttl_ms`."""
+        """Activate triggers: now, or at the connection if that is made within `ttl_ms`."""
         self._triggers.add(names, ttl_ms)
         if self._connected and self.endpoint is not None:
             self._triggers.take()
@@ -81,7 +81,7 @@ class ProducerConnection:
             True if a new connection has to offer the `startup` memory.
 
         Raises:
-            TransportError: there is no memory to be had.
+            TransportError: The memory could not be allocated.
         """
         if self.startup is None:
             from stretto.client.startup_tracing import StartupTracing
@@ -109,17 +109,15 @@ class ProducerConnection:
     # --- called by the service ---
 
     def on_connect(self) -> None:
-        """Offer all data sources."""
-        self._connected = (
-            True  # first: data sources added meanwhile must be offered by one of the two
-        )
+        """Register all data sources."""
+        self._connected = True  # set first, so that a data source added meanwhile isn't missed
         for source in list(self._types.values()):
             self._offer(source)
         if self.endpoint is not None and (names := self._triggers.take()):
             self.endpoint.activate_triggers(names)
 
     def _offer(self, source: type[DataSource]) -> None:
-        """Register a data source, once per connection even with two threads."""
+        """Register a data source, once per connection even if two threads call this."""
         this = object()
         if self._offered.setdefault(source.name, this) is this and self.endpoint is not None:
             descriptor = source.descriptor()
@@ -152,7 +150,7 @@ class ProducerConnection:
             instance.set_up(instance_id, config, self._arbiter, config.target_buffer)
 
     def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
-        """Give an instance of startup tracing to the service; False if none fits."""
+        """Pass an instance of startup tracing to the service; False if none fits."""
 
         def keep(instance: DataSource) -> None:
             instance.instance_id, instance.config = instance_id, config
@@ -175,7 +173,7 @@ class ProducerConnection:
     def stop_data_source(self, instance_id: int) -> None:
         instance = self._instances.get(instance_id)
         silent = instance is not None and instance.name in self._stop_silently
-        del instance  # the last reference must go before the arbiter is flushed
+        del instance  # the last reference must be deleted before the arbiter is flushed
         self._end(instance_id)
         if self._arbiter is not None:
             self._arbiter.flush()
@@ -188,7 +186,7 @@ class ProducerConnection:
             return
         call_safely(instance.end)
         arbiter, target_buffer = instance.arbiter, instance.target_buffer
-        del instance  # and its writers with it, unless another reference exists
+        del instance  # deletes its writers, too, unless another reference exists
         arbiter.close_buffer(target_buffer)
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:

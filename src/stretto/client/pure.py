@@ -1,8 +1,8 @@
-"""The public names without the native side: every call a correct no-op.
+"""The public names without the native part: every call has no effect.
 
-For platforms that have no native wheel. A library may leave its instrumentation in: calls
-take the same arguments and cost little, decorated functions are wrapped as they are where
-events can be recorded, and `available()` is False.
+For platforms without a native wheel. A library may keep its instrumentation: calls take the same
+arguments and cost little, decorated functions get the same wrappers as with the native part, and
+`available()` is False.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EMPTY_SLICE = _EmptySlice()
 
 
 class Category:
-    """A named group of events; one object per name."""
+    """A named group of events that are not recorded; one object per name."""
 
     __slots__ = ("__weakref__", "description", "name", "tags")
     _known: dict[str, Category] = {}  # noqa: RUF012  # ClassVar would import typing
@@ -89,7 +89,7 @@ class Category:
 
 
 class EventTemplate:
-    """Events of a category."""
+    """Prepared events that are not recorded."""
 
     __slots__ = ()
 
@@ -119,7 +119,7 @@ def _check_name(name: object) -> None:
 
 
 class Track:
-    """A row of the timeline."""
+    """A row of the timeline, without effect."""
 
     __slots__ = ("__weakref__", "name", "parent", "uuid")
 
@@ -130,7 +130,7 @@ class Track:
 
 
 class Flow:
-    """An arrow between events."""
+    """An arrow between events, without effect."""
 
     __slots__ = ("__weakref__", "id")
     _ids = count(1)
@@ -143,7 +143,7 @@ class Flow:
 
 
 def flow_id(key: int, index: int, /) -> int:
-    """The index-th number of the stream that a key names: 64 bits."""
+    """Return the index-th 64-bit number of the stream of a key."""
     value = (key + index * 0x9E3779B97F4A7C15) & _U64
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _U64
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _U64
@@ -154,7 +154,7 @@ _U64 = (1 << 64) - 1
 
 
 def in_event() -> bool:
-    """Whether the calling thread is recording an event: never."""
+    """Return whether the calling thread is recording an event: always False."""
     return False
 
 
@@ -170,22 +170,22 @@ traced = python.traced
 
 
 def thread_track() -> Track:
-    """A track that stands for the calling thread's."""
+    """Return a track in place of the calling thread's track."""
     return Track("thread")
 
 
 def process_track() -> Track:
-    """A track that stands for the process's."""
+    """Return a track in place of the process's track."""
     return Track("process")
 
 
 def available() -> bool:
-    """Whether events can be recorded here: False, there is no native side."""
+    """Return whether events can be recorded here: False, there is no native part."""
     return False
 
 
 def now() -> int:
-    """Nanoseconds of a monotonic clock."""
+    """Return the time of a monotonic clock in nanoseconds."""
     from time import monotonic_ns
 
     return monotonic_ns()

@@ -1,4 +1,4 @@
-"""Recording without the native side: the block runs, and nothing is recorded."""
+"""Sessions without the native part: blocks run, and nothing is recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class recording:  # noqa: N801  # used like a function
-    """`stretto.recording` where nothing can be recorded: no file is written."""
+    """`stretto.recording` without the native part: no file is written."""
 
     error = None
 
@@ -58,7 +58,7 @@ class TracingSession:
 
 
 class Connection:
-    """A connection to no service."""
+    """A connection object without a service."""
 
     connected = False
     problem = "stretto is here without its native part: nothing can be recorded"
@@ -68,16 +68,16 @@ class Connection:
 
 
 def connect() -> Connection:
-    """`stretto.connect` where nothing can be recorded."""
+    """`stretto.connect` without the native part: makes no connection."""
     return Connection()
 
 
 def disconnect() -> None:
-    """`stretto.disconnect` where nothing can be recorded."""
+    """`stretto.disconnect` without the native part: has no effect."""
 
 
 def activate_triggers(_names: object, *, ttl_ms: float = 0) -> None:
-    """`stretto.activate_triggers` where nothing can be recorded."""
+    """`stretto.activate_triggers` without the native part: has no effect."""
 
 
 class StartupTracingSession:
@@ -91,12 +91,12 @@ class StartupTracingSession:
 
 
 def setup_startup_tracing(_config: object, **_options: object) -> StartupTracingSession:
-    """`stretto.setup_startup_tracing` where nothing can be recorded."""
+    """`stretto.setup_startup_tracing` without the native part: records nothing."""
     return StartupTracingSession()
 
 
 class DataSource:
-    """A data source without instances, as nothing can be recorded."""
+    """A data source that never has instances, as nothing can be recorded."""
 
     name = ""
 

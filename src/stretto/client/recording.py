@@ -3,9 +3,9 @@
     with stretto.recording("trace.pftrace"):
         ...
 
-Events go to a ring buffer in memory, which is written to the file when the block ends; with
-`stream=True` they go to the file all along, and nothing is overwritten: a thread that writes
-faster than the file is written waits for it.
+Events are stored in a ring buffer in memory, which is written to the file when the block ends. With
+`stream=True` they are written to the file continuously, and nothing is overwritten: a thread that
+produces events faster than they are written waits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNITS = {"": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**
 MAX_BUFFER_BYTES = 4 * 1024**3 - 4096
 STREAM_PERIOD_MS = 500
 FLUSH_PERIOD_MS = 5000
-"""Without it the trace processor takes a file for one whose events may be out of order."""
+"""Without regular flushes the trace processor assumes that events may be out of order."""
 STALL_THEN_DROP = 3
 """DataSourceConfig.BufferExhaustedPolicy."""
 
@@ -63,7 +63,7 @@ def recording_config(
     stream: bool = False,
     functions: bool = False,
 ) -> TraceConfig:
-    """The TraceConfig behind `recording`."""
+    """Return the TraceConfig that `recording` uses."""
     from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
     enabled = ["*", "python.functions"] if functions else ["*"]
@@ -76,7 +76,7 @@ def recording_config(
         data_sources=[TraceConfig.DataSource(config=track_event)],
     )
     if stream:
-        # The whole trace is wanted: a thread that writes faster than the file stalls.
+        # No event may be lost: a thread that writes faster than the file is written stalls.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
         config.write_into_file = True
         config.file_write_period_ms = STREAM_PERIOD_MS
@@ -85,7 +85,7 @@ def recording_config(
 
 
 def open_output(path: str | os.PathLike[str]) -> int:
-    """Open the output file; a new one is readable by its owner only. `_empty` truncates it.
+    """Open the output file without truncating it; a new file is readable by its owner only.
 
     Raises:
         TransportError: It can't be written; the message says why.
@@ -182,8 +182,9 @@ class recording:  # noqa: N801  # used like a function
         try:
             session.setup(self._fd if self._stream else None)
             session.start()
-            # Not sooner: a session may be refused, and then the file stays as it was. The
-            # thread is that which streams to the file: it doesn't do so meanwhile.
+            # Only now: if the session is refused, the file remains unchanged. The call runs on
+            # the thread that streams to the file: so no data is written meanwhile.
+
             tracing.session_backend("in_process").call(self._empty)
         except BaseException:
             session.close()
@@ -191,7 +192,7 @@ class recording:  # noqa: N801  # used like a function
         return session
 
     def _empty(self) -> None:
-        """Remove the file's earlier contents; data streamed meanwhile is kept."""
+        """Remove the file's earlier contents; data that was already streamed is kept."""
         if not S_ISREG(os.fstat(self._fd).st_mode):
             return
         try:

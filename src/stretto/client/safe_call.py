@@ -1,4 +1,4 @@
-"""Calls into the program's code, which may raise anything."""
+"""Calls of functions of the program, which may raise any exception."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 class _Unraisable:
     """Reports an exception through `sys.unraisablehook`.
 
-    Only the interpreter can make the hook's argument. It does so for exceptions of `__del__`.
+    Only the interpreter can create the hook's argument. It does so for exceptions in `__del__`.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -21,7 +21,7 @@ class _Unraisable:
 
 
 def call_safely(callback: Callable[..., object], *args: object) -> None:
-    """Call into the program's code: whatever it raises is reported, and tracing goes on."""
+    """Call a function of the program; an exception is reported, and tracing continues."""
     try:
         callback(*args)
     except Exception as error:  # noqa: BLE001  # the program's code may raise anything

@@ -1,4 +1,4 @@
-"""Compares data source configs, to decide whether a startup session may be adopted.
+"""Compares data source configs, to decide whether a session may adopt a startup session.
 
 Source: docs/formats/track_events.md, "Startup tracing".
 """
@@ -15,7 +15,7 @@ _GIVEN_BY_SERVICE = (
     "target_buffer", "tracing_session_id", "session_initiator", "trace_duration_ms",
     "stop_timeout_ms", "enable_extra_guardrails",
 )  # fmt: skip
-"""Fields of a DataSourceConfig that services set."""
+"""The fields of a DataSourceConfig that are set by services."""
 
 
 def wanted(config: DataSourceConfig) -> dict[str, object]:
@@ -30,7 +30,7 @@ def wanted(config: DataSourceConfig) -> dict[str, object]:
 
 
 def _values(message: Message) -> dict[str, object]:
-    """The fields of a message that differ from their defaults."""
+    """Return the fields of a message that differ from their defaults."""
     default = type(message)()
     values: dict[str, object] = {"": message.unknown_fields} if message.unknown_fields else {}
     for name, value in message.set_fields().items():

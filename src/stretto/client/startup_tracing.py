@@ -8,14 +8,13 @@ is expected to have, and write into memory of this process::
         |
         +--time-out, abort(), disconnection--> aborted: the data is discarded
 
-Each data source has a *reservation*, which stands for the buffer that it will be given. When
-the service sets up a data source that `can_adopt_startup_session`, the reservation becomes
-the service's buffer, and recording goes on without a gap. Until then its chunks stay where
-they are: when the memory is full, events are dropped, and counted. A startup session
-therefore never stalls the program.
+Each data source has a *reservation* in place of its unknown target buffer. When the service sets
+up a data source that `can_adopt_startup_session`, the reservation is bound to the service's
+buffer, and recording continues without a gap. Until then its chunks stay in the memory; when
+that is full, events are dropped, and counted. So a startup session never stalls the program.
 
-Where a connection has shared memory already, that is used. All may be called from any thread:
-the thread that takes an instance out of `waiting` handles it.
+If a connection has shared memory already, that is used. All methods may be called from any
+thread: the thread that removes an instance from `waiting` handles it.
 
 Sources: docs/formats/shared_memory.md, "Startup writers";
 docs/formats/track_events.md, "Startup tracing".
@@ -59,7 +58,7 @@ class StartupTracingSession:
         self.state = RECORDING
         """"recording" until it is "adopted", all of it, or "aborted"."""
         self.num_data_sources_started = 0
-        """Number of data sources in the config that this program has registered."""
+        """The number of data sources of the config that this program has registered."""
         self.waiting: dict[int, DataSource] = {}
         self.deadline_ns = 0
         self._on_end = {ADOPTED: on_adopted, ABORTED: on_aborted}
@@ -101,7 +100,7 @@ class StartupTracing:
         """Memory that the next connection offers to its service."""
         self._now_ns = now_ns
         self._sessions: list[StartupTracingSession] = []
-        self._reservations = 0  # numbers used so far; they are never reused
+        self._reservations = 0  # the latest reservation number; numbers are never reused
 
     # --- beginning
 
@@ -132,7 +131,7 @@ class StartupTracing:
             self._reservations += 1
             waiting[self._reservations] = self._start(source, config, arbiter)
         session.num_data_sources_started = len(waiting)
-        session.waiting = waiting  # only now: a service adopts or aborts all of it
+        session.waiting = waiting  # last: now services may adopt or abort all of it
         self._sessions.append(session)
         if not waiting:
             self.abort(session)
@@ -160,11 +159,11 @@ class StartupTracing:
         arbiter: _native.Arbiter,
         keep: Callable[[DataSource], object],
     ) -> bool:
-        """Give a waiting instance to a service; False if none fits.
+        """Pass a waiting instance to a service; False if none fits.
 
         Args:
             source: The data source that the service sets up.
-            config: Its config.
+            config: The service's config for it.
             arbiter: The arbiter of the connection.
             keep: Called with the adopted instance.
         """
@@ -191,7 +190,7 @@ class StartupTracing:
                 break
             arbiter, target_buffer = instance.arbiter, instance.target_buffer
             call_safely(instance.end)
-            del instance  # and its writers
+            del instance  # deletes its writers, too
             arbiter.close_buffer(target_buffer)
             arbiter.bind_startup_target_buffer(reservation, 0)
         self._end_if_empty(session, ABORTED)

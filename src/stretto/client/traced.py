@@ -2,17 +2,18 @@
 
 Works on functions, methods, static and class methods, generators, coroutines, asynchronous
 generators, and on classes (all functions defined in them). The slice is named by the code's
-qualified name and carries its file and line. Off, a call costs one test of the category.
+qualified name, and has its file and line as arguments. While the category is disabled, a call
+costs one test of the category.
 
-A generator's slice covers each of its runs, from resumption to the next `yield`: while it is
-suspended, other work takes place on the thread. A coroutine's covers the whole of it on its
-task's track, where nothing else can interfere.
+A generator has a slice for each of its runs, from resumption to the next `yield`: while it is
+suspended, other work takes place on the thread. A coroutine has one slice from its start to its
+end, on its task's track, where slices of other tasks can't interfere.
 
-Function tracing (`stretto record`) leaves out the calls that are slices of the decorator; of a
-coroutine it records the steps, which are slices of the thread.
+Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. Of a
+coroutine it records the steps, which are slices on the thread's track.
 
-Shared with the pure side, whose categories are never on: so what is decorated is the same
-thing there.
+The module is also used without the native part, with categories that are never enabled, so that
+decorated functions behave the same.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _trace_function(category: Category, function: Any) -> Any:
         wrapper = _wrap_async_generator(category, function)
     elif flags & _CO_GENERATOR:
         wrapper = _wrap_generator(category, function)
-        if flags & _CO_ITERABLE_COROUTINE:  # to be awaited: @types.coroutine
+        if flags & _CO_ITERABLE_COROUTINE:  # a generator that can be awaited: @types.coroutine
             wrapper = coroutine(wrapper)
     else:
         wrapper = _wrap_function(category, function)
@@ -126,7 +127,7 @@ def _trace_class(category: Category, cls: type) -> type:
 
 
 def _is_traceable(attribute: object) -> bool:
-    """Whether an attribute of a class is a function written in Python, however wrapped."""
+    """Whether an attribute of a class is a Python function, or a descriptor that wraps one."""
     if isinstance(attribute, (staticmethod, classmethod)):
         return isinstance(attribute.__func__, FunctionType)
     return isinstance(attribute, (FunctionType, property))

@@ -27,7 +27,7 @@ class Tracing:
         self._producers: dict[str, ProducerConnection] = {}
 
     def add_data_source(self, source: type[DataSource]) -> None:
-        """Offer a data source to all connected backends."""
+        """Register a data source with all connected backends."""
         for name, producer in self._producers.items():
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 
@@ -39,21 +39,21 @@ class Tracing:
                 self._backends[name].post(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Activate triggers at all services that this process is connecting to."""
+        """Activate triggers at all services with a connection or an attempt to connect."""
         for name, producer in list(self._producers.items()):
             self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 
     def backend(self, name: str) -> Backend:
-        """The backend of that name, connected as a producer too."""
+        """Return the backend of that name; connect it as a producer at its first use."""
         if name not in self._backends:
             self.connect(name, make_backend(name))
         return self._backends[name]
 
     def session_backend(self, name: str) -> SessionBackend:
-        """The backend for sessions that record this process, too.
+        """Return the backend for sessions of this process, after connecting it as a producer too.
 
         Raises:
-            StrettoError: There is no such backend, or it can't be reached.
+            StrettoError: There is no such backend, or its service can't be reached.
         """
         backend = self._session_backends.get(name)
         if backend is None:
@@ -62,11 +62,11 @@ class Tracing:
         return backend
 
     def connected(self, name: str) -> Backend | None:
-        """The backend of that name, if one is connected."""
+        """Return the backend of that name if it is connected, else None."""
         return self._backends.get(name)
 
     def connect(self, name: str, backend: Backend) -> None:
-        """Offer all data sources to `backend`, known as `name` from now on."""
+        """Register all data sources with `backend`, and store it as `name`."""
         producer = ProducerConnection(list(data_source.registered.values()))
         self._backends[name] = backend
         self._producers[name] = producer
@@ -78,7 +78,7 @@ class Tracing:
         self._backends.pop(name, None)
 
     def after_fork_in_child(self) -> None:
-        """Drop all connections: they are the parent's."""
+        """Drop all connections: they belong to the parent."""
         for producer in self._producers.values():
             producer.abandon()
         backends: set[Backend | SessionBackend] = set(self._backends.values())

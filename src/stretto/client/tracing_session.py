@@ -1,4 +1,4 @@
-"""TracingSession: records what data sources write, until it is read.
+"""TracingSession: records the data of data sources, and reads it.
 
     session = stretto.TracingSession(TraceConfig(...))
     session.start()
@@ -6,9 +6,9 @@
     session.stop()
     trace = session.read()
 
-States: configured -> started -> stopped -> read any number of times -> closed. A session that
-is dropped or closed ends, and its buffers with it. With `backend="system"` it runs on the
-machine's tracing service, and records every process that takes part in it.
+States: configured -> started -> stopped -> read any number of times -> closed. When a session is
+closed or deleted, it ends, and its buffers are freed. With `backend="system"` it runs on the
+machine's tracing service, and records every connected process.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from stretto.protos.trace import TraceStats
 
 STOP_TIMEOUT_S = 20.0
-"""Longer than the service waits for slow data sources and flushes together."""
+"""More than the sum of the service's own time-outs for slow data sources and flushes."""
 
 READ_TIMEOUT_S = 3600.0
 
 START_TIMEOUT_S = 5.0
-"""How long `start` waits for data sources, which may be those of a process that is stopped."""
+"""How long `start` waits for data sources: a process may be suspended, and never reply."""
 
 RESUME_PERIOD_S = 0.1
 """How often a waiting thread checks whether a fork has stopped the tracing thread."""
@@ -48,13 +48,13 @@ FLUSH_BY_CONSUMER = 0x34
 """FlushFlags: initiator consumer SDK, reason explicit."""
 
 _ALL_DATA_SOURCES_STARTED = 2
-"""Of ObservableEvents.Type."""
+"""A value of ObservableEvents.Type."""
 _START_TRACING = 1
-"""Trigger mode of a session that a trigger starts."""
+"""The trigger mode of sessions that start at a trigger."""
 
 
 class _Waiter:
-    """An event set by the backend's thread."""
+    """An event that the backend's thread sets."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -71,7 +71,7 @@ class _Waiter:
             raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
 
     def arrives(self, timeout_s: float) -> bool:
-        """Wait for it; False if it did not come in time."""
+        """Wait for the event; False if it did not come in time."""
         end = monotonic() + timeout_s
         while not self._lock.acquire(timeout=max(0, min(RESUME_PERIOD_S, end - monotonic()))):
             if monotonic() >= end:
@@ -110,7 +110,7 @@ class _SessionConsumer:
         self.disabled.set()
 
     def on_events(self, events: ObservableEvents) -> None:
-        """All data sources run; an empty event comes from services without this event."""
+        """Handle "all data sources started". Services without this event send an empty message."""
         self.started.set()
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
@@ -123,11 +123,12 @@ class TracingSession:
     """One recording.
 
     Args:
-        config: A `stretto.protos.config.TraceConfig`, one encoded (bytes) or in text form (str).
+        config: A `stretto.protos.config.TraceConfig`; or its encoding (bytes); or its text form
+            (str).
         backend: "in_process" (the default): a service inside this program; or "system": the
             machine's service, which records other processes, too. Its sockets are those of
-            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, or Perfetto's
-            default paths.
+            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, or Perfetto's default
+            paths.
 
     Raises:
         ConfigError: The config isn't a TraceConfig.
@@ -143,7 +144,7 @@ class TracingSession:
         self._backend_name = backend
         self._writes_file = decoded.write_into_file
         self._end_timeout_s = float("inf") if self._writes_file else STOP_TIMEOUT_S
-        """A file that can't be written ends the session; a slow one has no time-out."""
+        """Writing a slow file has no time-out; if a file can't be written, the session ends."""
         self._consumer = _SessionConsumer()
         self._backend: SessionBackend | None = None
         self._endpoint: ConsumerEndpoint | None = None
@@ -180,13 +181,13 @@ class TracingSession:
             raise TransportError(endpoint.error or "The tracing service has gone away.")
 
     def start(self) -> None:
-        """Start recording; returns when the data sources of all processes record.
+        """Start recording; return when the data sources of all processes record.
 
-        A process that doesn't answer is waited for up to 5 s.
+        The wait for processes that don't reply is limited to 5 s.
 
         Raises:
-            SessionError: the service refuses the config; the message says why.
-            TransportError: there is no service, or it went away.
+            SessionError: The service refuses the config; the message says why.
+            TransportError: There is no service, or it has disconnected.
         """
         if self._started:
             raise SessionError("The session has been started already: make another one.")
@@ -197,7 +198,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # an error would arrive before the answer
+        else:  # an error would arrive before this reply
             self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:
@@ -213,7 +214,7 @@ class TracingSession:
         what: str,
         timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
-        """Send a request on the backend's thread, and wait for its answer."""
+        """Send a request on the backend's thread, and wait for the reply."""
         backend, endpoint = self._connected()
         answered = _Waiter()
         self._consumer.questions.add(answered)
@@ -301,12 +302,12 @@ class TracingSession:
         self._backend.call(lambda: None)  # wait until the data sources were notified
 
     def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
-        """Wait for the complete file: the service that writes it ends with this program."""
+        """Wait until the file is complete: the service inside this program writes it."""
         backend.call(endpoint.disable_tracing)
         self._consumer.disabled.arrives(self._end_timeout_s)
 
     def __del__(self) -> None:
-        # May run on any thread and within the garbage collector: must not block.
+        # Runs on any thread, also within the garbage collector: it must not block.
         endpoint, backend = getattr(self, "_endpoint", None), getattr(self, "_backend", None)
         if endpoint is not None and backend is not None and not self.is_of_parent:
             backend.post(endpoint.disconnect)
@@ -340,11 +341,11 @@ def decode_config(
     """Return a session's config as a message.
 
     Args:
-        config: The message, or one encoded, or in text form.
+        config: The message, its encoding, or its text form.
         allow_unknown_fields: Whether unknown fields of the text form are ignored.
 
     Raises:
-        ConfigError: It is malformed.
+        ConfigError: The config is malformed.
     """
     from stretto.protos.config import TraceConfig
 

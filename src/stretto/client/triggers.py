@@ -1,4 +1,4 @@
-"""Triggers that the program has activated before it was connected to a service."""
+"""Triggers that the program has activated before it is connected to a service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_WAITING = 1000
-"""Largest number of kept triggers; further ones replace the oldest."""
+"""The largest number of kept triggers; further ones replace the oldest."""
+
 
 NS_PER_MS = 1_000_000
 

@@ -1,7 +1,7 @@
 """Track events: slices, instants and counters on tracks, as one data source.
 
-The types are native (`stretto._native`): `Category`, `Track`, `Flow`. This package decides
-which categories a session records, describes the process, its threads and tasks, and offers
+The types are native (`stretto._native`): `Category`, `Track`, `Flow`. This package decides which
+categories a session records, writes the descriptors of the process, its threads and tasks, and has
 the decorator. Importing it makes no connection and starts nothing.
 """
 
@@ -14,7 +14,7 @@ from stretto.client.track_event import process, task_track
 
 
 def _after_fork_in_child() -> None:
-    """Before any other hook of ours: a child may start to trace without its parent having."""
+    """Update the description of the process. Registered first: other hooks may record events."""
     _native.after_fork_in_child()
     process.announce_process()
 

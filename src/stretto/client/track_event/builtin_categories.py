@@ -1,8 +1,8 @@
 """The built-in categories: events of the interpreter, recorded only if a session names them.
 
-Each is implemented by a module above the client, loaded when a session first enables it.
-They are tagged `slow`, so that a system-wide session never switches function tracing on in
-every process of a machine by accident.
+Each is implemented by a module of a higher layer, loaded when a session first enables it. They have
+the tag `slow`, so that a system-wide session without tags in its config doesn't enable function
+tracing in every process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _load(module: str) -> None:
 
 
 def load_all() -> None:
-    """Import the modules that implement them, before a session enables one."""
+    """Import the modules of all built-in categories, before a session enables one."""
     for _, module in PROVIDERS.values():
         import_module(module)
 
 
 def announce() -> None:
-    """Create the categories, once. Existing ones of these names get the tag `slow`."""
+    """Create the categories, once. Existing categories of these names get the tag `slow`."""
     for name, (description, module) in PROVIDERS.items():
         if name not in _announced:
             _announced.add(name)

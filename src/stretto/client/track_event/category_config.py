@@ -1,9 +1,9 @@
-"""Which categories a session records: the rules of TrackEventConfig.
+"""The rules of TrackEventConfig: which categories a session records.
 
-Three rounds, from the most to the least specific way to match: the exact name, a
-pattern with a trailing `*`, and `*` alone. Within a round enabled categories win over
-disabled ones, and both over tags; `slow` and `debug` are disabled tags where the config
-names no tags at all. What nothing matches is on. So a tag beats `*`, and a name beats a tag.
+Patterns are compared in three rounds: first exact names, then patterns with a trailing `*`, then
+`*` alone. Within a round, enabled categories have precedence over disabled ones, and both over
+tags. If the config names no tags, `slow` and `debug` are disabled tags. A category without any
+match is enabled. So a tag has precedence over `*`, and a name over a tag.
 
 Source: docs/formats/track_events.md, "Categories".
 """

@@ -1,6 +1,7 @@
-"""How this process and its threads are described in a trace.
+"""The descriptors of this process and its threads in a trace.
 
-Ids are Perfetto's, so that other producers in the same process mean the same tracks::
+The uuids are computed as in Perfetto, so that other producers in the same process use the same
+tracks::
 
     process uuid = FNV-1a 64 of (start time, u64; pid, i32)
     thread uuid  = tid ^ process uuid
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
 MAX_CMDLINE_BYTES = 1024
 
-# TrackDescriptor, ProcessDescriptor, ThreadDescriptor
+# Field numbers of TrackDescriptor, ProcessDescriptor, ThreadDescriptor.
 _UUID, _PROCESS, _THREAD, _PARENT_UUID = 1, 3, 4, 5
 _PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME = 1, 2, 6
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
 
 
 def _process_start_time() -> int:
-    """Field 22 of /proc/self/stat, in clock ticks; 0 where there is no /proc."""
+    """Return field 22 of /proc/self/stat, in clock ticks; 0 if there is no /proc."""
     try:
         with open("/proc/self/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()
@@ -43,12 +44,12 @@ def _process_start_time() -> int:
 
 
 def uuid_of_process(pid: int, start_time: int) -> int:
-    """The uuid of a process's track; `start_time` in clock ticks, as /proc has it."""
+    """Return the uuid of a process's track; `start_time` is in clock ticks, as in /proc."""
     return fnv1a(start_time.to_bytes(8, "little") + pid.to_bytes(4, "little"))
 
 
 def process_uuid() -> int:
-    """The uuid of this process's track."""
+    """Return the uuid of this process's track."""
     return uuid_of_process(os.getpid(), _process_start_time())
 
 
@@ -63,19 +64,19 @@ def _cmdline() -> list[str]:
 
 
 def process_name() -> str:
-    """What the process is called in a trace: its script or module, else its program."""
+    """Return the name of the process for a trace: its script or module, else its program."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if main is not None and main.name:
         name = str(main.name)
         return name.removesuffix(".__main__")
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if script == "-m":  # it is still being looked for
+    if script == "-m":  # the interpreter hasn't found the module yet
         return _module_on_command_line() or "python"
-    if script == "-c" and "--multiprocessing-fork" in sys.argv:  # not yet its parent's script
+    if script == "-c" and "--multiprocessing-fork" in sys.argv:  # the script isn't loaded yet
         return "multiprocessing"
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
-        if name == "__main__.py":  # of a package: a spawned worker knows no more of it
+        if name == "__main__.py":  # a package; in a spawned worker its name is unknown
             name = os.path.basename(folder) or name
         return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
@@ -90,7 +91,7 @@ def _module_on_command_line() -> str:
 
 
 def process_descriptor(uuid: int) -> bytes:
-    """The encoded TrackDescriptor of this process."""
+    """Return the encoded TrackDescriptor of this process."""
     words = _cmdline()
     process = wire.varint_field(_PROCESS_PID, os.getpid())
     for word in words:
@@ -100,13 +101,13 @@ def process_descriptor(uuid: int) -> bytes:
 
 
 soon: list[Callable[[], object]] = []
-"""Functions called once, by the next thread that is described: work that can't wait for
-the main thread, which may be blocked for long."""
+"""Functions to call once, on the next thread that records an event: the main thread may be
+blocked for long."""
 
 
-def _thread_being_born(threading: ModuleType | None) -> Thread | None:
-    """The starting Thread of this call stack, before `threading` has listed it."""
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented, if not for all
+def _starting_thread(threading: ModuleType | None) -> Thread | None:
+    """Return the Thread that is starting in this call stack, and not yet listed."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for CPython
     while threading is not None and frame is not None:
         if frame.f_code.co_name == "_bootstrap" and frame.f_globals is threading.__dict__:
             found: Thread | None = frame.f_locals.get("self")
@@ -116,13 +117,13 @@ def _thread_being_born(threading: ModuleType | None) -> Thread | None:
 
 
 def _thread_name(known_name: str | None) -> str:
-    """The calling thread's name, without making a dummy thread or taking a lock.
+    """Return the calling thread's name, without making a dummy thread or taking a lock.
 
-    `threading.current_thread()` would do the first, `threading.enumerate()` the second, and an
-    event may come from inside either.
+    `threading.current_thread()` would make a dummy thread, `threading.enumerate()` would take a
+    lock, and an event may be recorded from inside either.
     """
     threading = sys.modules.get("threading")
-    thread = getattr(threading, "_active", {}).get(get_ident()) or _thread_being_born(threading)
+    thread = getattr(threading, "_active", {}).get(get_ident()) or _starting_thread(threading)
     if thread is not None:
         return str(thread.name)
     if known_name is not None:
@@ -137,9 +138,9 @@ def _thread_name(known_name: str | None) -> str:
 
 
 def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
-    """(uuid, encoded TrackDescriptor, name) of the calling thread.
+    """Return (uuid, encoded TrackDescriptor, name) of the calling thread.
 
-    None if it is still called `known_name`: nothing is new.
+    None if its name is still `known_name`.
     """
     while soon:
         soon.pop()()
@@ -161,13 +162,13 @@ _announced = b""
 
 
 def announce_process() -> None:
-    """Pass the description of this process to the native side.
+    """Pass the description of this process to the native part.
 
-    Called again after a fork, and when the name may have changed: a program may rename itself,
-    and has no name before its script is found.
+    Called again after a fork, and when the name may have changed: a program may rename itself, and
+    has no name until its script is found.
     """
     global _process_uuid, _announced
-    # First: the next functions may be traced themselves, which describes this thread.
+    # Set first: the calls below may be traced, which describes this thread with the uuid.
     _process_uuid = process_uuid()
     descriptor = process_descriptor(_process_uuid)
     if descriptor != _announced:

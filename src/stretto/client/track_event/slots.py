@@ -1,11 +1,11 @@
 """Slots: the sessions that record track events now, and the categories they enable.
 
-The native side has eight slots; each is one bit of every category. A category made while
-sessions run gets its bits at once. `observe` reports when a category is enabled or disabled,
-which switches function tracing.
+The native part has eight slots; each is one bit of every category. A category made while sessions
+run gets its bits at once. `observe` registers a callback for when a category is enabled or
+disabled, which switches function tracing.
 
-Sessions of several services start and stop on different threads: each holds `lock` from taking
-a slot until it is enabled, and while freeing it.
+Sessions of several services start and stop on different threads. Each holds `lock` from taking a
+slot until it is enabled, and while freeing it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
 
 
 def take_slot() -> int | None:
-    """A free slot; None if eight sessions record already."""
+    """Return a free slot; None if eight sessions record already."""
     free = (slot for slot in range(_native.MAX_INSTANCES) if slot not in _configs)
     return next(free, None)
 
@@ -48,7 +48,7 @@ def disable(slot: int) -> None:
 
 
 def disable_all() -> None:
-    """Drop all sessions in the child of a fork; a lock held by another thread is replaced."""
+    """Drop all sessions in the child of a fork; the lock, which may be held there, is replaced."""
     global lock
     lock = RLock()
     enabled = [category for category in _observers if category.enabled]
@@ -59,7 +59,7 @@ def disable_all() -> None:
 
 
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:
-    """Call `on_change(enabled)` whenever the category changes, and now if it is enabled.
+    """Call `on_change(enabled)` at each change of the category, and now if it is enabled.
 
     It is called on the thread that starts or stops the session.
     """
@@ -89,7 +89,7 @@ def _on_new_category(category: _native.Category) -> None:
 
 
 def install(announce_categories: Callable[[], object]) -> None:
-    """Enable categories that are made from now on in the running sessions.
+    """Enable new categories in the running sessions from now on.
 
     Args:
         announce_categories: Called after each new category.

@@ -1,7 +1,7 @@
-"""The data source `track_event`: everything that categories record.
+"""The data source `track_event`: the events of all categories.
 
-Written on the public `DataSource` like any other; the events themselves are encoded and
-written by the native side, which it switches on and off.
+It is written on the public `DataSource`, like any other data source. The native part encodes and
+writes the events; this module starts and stops it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TrackEventConfig
 
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
-"""DataSourceConfig.buffer_exhausted_policy; "stall then abort" only drops: tracing never kills
-the traced program."""
+"""Native policies by DataSourceConfig.buffer_exhausted_policy. "Stall then abort" doesn't abort:
+tracing never kills the traced program."""
 
 
-def _wish(config: TrackEventConfig) -> tuple[object, ...]:
-    """The fields of a config that decide which events and arguments are recorded."""
+def _selection(config: TrackEventConfig) -> tuple[object, ...]:
+    """Return the fields of a config that select the recorded events and arguments."""
     return (
         set(config.enabled_categories),
         set(config.disabled_categories),
@@ -40,7 +40,7 @@ class TrackEventSource(DataSource):
 
     name = "track_event"
     counts: ClassVar[list[int]] = [0, 0]
-    """Numbers of events written and lost, in sessions that have ended."""
+    """The numbers of events written and lost, in sessions that have ended."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class TrackEventSource(DataSource):
             id=1,
             will_notify_on_start=True,
             handles_incremental_state_clear=True,
-            will_notify_on_stop=True,  # sent after all data written before
-            no_flush=True,  # the service scrapes: every finished event is visible in memory
+            will_notify_on_stop=True,  # the notification is sent after all data written before
+            no_flush=True,  # the service scrapes the memory, which has every finished event
             track_event_descriptor=TrackEventDescriptor(available_categories=available),
         )
 
@@ -74,13 +74,15 @@ class TrackEventSource(DataSource):
     def can_adopt_startup_session(
         cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
     ) -> bool:
-        """The same categories, in any order, and the same filters; or none on both sides."""
+        """Whether both configs have the same categories, in any order, and filters; or
+        both none.
+        """
         startup, service = startup_config.track_event_config, service_config.track_event_config
         if startup is None or service is None:
             return startup is service and super().can_adopt_startup_session(
                 startup_config, service_config
             )
-        return _wish(startup) == _wish(service)
+        return _selection(startup) == _selection(service)
 
     @classmethod
     def announce_categories(cls) -> None:
@@ -92,7 +94,7 @@ class TrackEventSource(DataSource):
             self._start()
 
     def _start(self) -> None:
-        if self._ended:  # by another thread, which had no slot to free
+        if self._ended:  # ended by another thread before it had a slot
             return
         self.slot = slots.take_slot()
         if self.slot is None:

@@ -1,12 +1,12 @@
-"""The track of the asyncio task that runs now.
+"""The track of the running asyncio task.
 
-Slices of interleaved tasks cannot nest on one thread's track, so each task has its own:
-named by its coroutine's qualified name, below its thread. A track belongs to the task object,
-never to a context variable, which a child task would inherit.
+Slices of interleaved tasks can't nest on one thread's track, so each task has its own track: named
+by its coroutine's qualified name, below its thread. A track belongs to the task object, not to a
+context variable, which a child task would inherit.
 
-The native side calls this only when the interpreter's context has changed, once per step; after
-`set_current_task` for new tasks only.
-asyncio isn't imported here: a program that hasn't imported it has no tasks.
+The native part calls this module only when the interpreter's context has changed, once per step;
+after `set_current_task` only for new tasks. asyncio isn't imported here: a program that hasn't
+imported it has no tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _UUID, _NAME, _PARENT_UUID = 1, 2, 5
 
-# What a WeakKeyDictionary is, which would be one more import.
+# Works like a WeakKeyDictionary, without importing weakref's Python module.
 _tracks: dict[ref[Any], _native.Track] = {}
 _numbers = count(1)
 
@@ -67,7 +67,7 @@ def _find_current_task() -> CurrentTask | None:
 
 
 def current_task_track() -> _native.Track | None:
-    """The running task's track, made on first use; None outside any task."""
+    """Return the running task's track, made at its first use; None outside of tasks."""
     current_task = _current_task or _find_current_task()
     if current_task is None:
         return None
