@@ -1,1 +1,1 @@
-"""The command line: the only place that prints, parses arguments and exits."""
+"""The command line. Only this package prints, parses arguments and exits."""

@@ -1,10 +1,10 @@
-"""The verb `autostart`: the file by which Pythons started with STRETTO_CONNECT=1 connect.
+"""The verb `autostart`: a file that connects Python programs started with STRETTO_CONNECT=1.
 
     site-packages/stretto-autostart.pth     one line, run by `site` as each interpreter starts
 
-`site` runs such files under -I and -E too, though not under -S, and in some environments more
-than once: connecting is idempotent. The line looks at the variable and at nothing else before
-it is set, and keeps quiet about a Stretto that can't be imported.
+`site` runs such files also under -I and -E, but not under -S. In some environments it runs them
+more than once: connecting is idempotent. If the variable isn't set, the line does nothing else than
+test it. If Stretto can't be imported, it prints nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "stretto-autostart.pth"
 
-# Short: it is compiled at every start.
+# Short, as each interpreter compiles it at its start.
 LINE = """import os; os.environ.get('STRETTO_CONNECT') and exec("""
 LINE += r""""try:\n if os.environ['STRETTO_CONNECT'] != '0':"""
 LINE += r"""\n  import stretto\n  stretto.connect()\nexcept Exception:\n pass")""" + "\n"
@@ -56,7 +56,7 @@ def _parse(arguments: Sequence[str]) -> str:
 
 
 def _folders() -> list[Path]:
-    """Where `site` looks for such files, the best place first."""
+    """Return the folders that `site` searches for such files, the preferred one first."""
     known = site.getsitepackages()
     own = sysconfig.get_path("purelib")
     folders = [own] if own in known else []
@@ -72,7 +72,7 @@ def _installed() -> list[Path]:
 
 
 def _write(file: Path) -> None:
-    """All of it or nothing: an interpreter may start at any moment."""
+    """Write the file atomically: an interpreter may start at any moment."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(f".{os.getpid()}")
     try:
@@ -124,7 +124,7 @@ def _status() -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto autostart`.
+    """Run `stretto autostart`.
 
     Raises:
         CommandError: the command line is wrong, or the file can't be written or removed.

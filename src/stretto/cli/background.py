@@ -1,11 +1,11 @@
-"""Leaves the terminal: the command returns when the daemon is ready, or has failed.
+"""Starts a daemon: the command returns when the daemon is ready, or has failed.
 
-    command --fork--> daemon (a session of its own, standard streams at /dev/null)
-       |  <-- status --  ready (0), or what the command is to exit with
+    command --fork--> daemon (its own session, standard streams at /dev/null)
+       |  <-- status --  ready (0), or the exit code of the command
        +-- prints the daemon's pid, exits with the status
 
-Errors up to here have been said on the terminal. Standard error stays if it is a regular
-file, so that `2>>traced.log` keeps a log.
+Errors before the daemon is ready are printed on the terminal. Standard error is kept if it is a
+regular file, so that `2>>traced.log` keeps a log.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 FAILED = 1
-"""What the command exits with if the daemon has died."""
+"""The exit code of the command if the daemon has died."""
 TIMED_OUT = 2
 
 
 def daemonize(timeout_s: float | None = None) -> Callable[[int], object]:
-    """Go on in a child; the parent doesn't return: it exits when the child is ready or dead.
+    """Continue in a child process. The parent exits when the child is ready or dead.
 
     Args:
-        timeout_s: after which the parent waits no longer, and exits with `TIMED_OUT`.
+        timeout_s: how long the parent waits; then it exits with `TIMED_OUT`.
 
     Returns:
-        To be called when the daemon is ready, once, with the exit code of the parent.
+        A function to be called once when the daemon is ready, with the exit code of the parent.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -48,7 +48,7 @@ def daemonize(timeout_s: float | None = None) -> Callable[[int], object]:
     os.close(read_end)
     os.setsid()
     os.chdir("/")
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # there is no terminal that could hang up
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it has no terminal any more
 
     def on_ready(status: int) -> None:
         _leave_streams()

@@ -1,4 +1,4 @@
-"""The verb `bridge`: lets the record page of the Perfetto UI record here."""
+"""The verb `bridge`: connects the record page of the Perfetto UI to the tracing service."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PORT = 8037
-"""The only one that the UI's pages may connect to."""
+"""The only port that the UI's pages may connect to."""
 
 ORIGINS = (PUBLIC_UI, "http://localhost:10000", "http://127.0.0.1:10000", "http://127.0.0.1:9001")
-"""Pages that may record: the public UI, one that its developers run, one of `stretto view`."""
+"""Pages that may record: the public UI, a UI run by its developers, a UI of `stretto view`."""
 
 MAX_REFUSALS_SHOWN = 20
 
@@ -59,10 +59,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _connect(address: str) -> socket.socket:
-    """Connect, without waiting, to a service of our own user or root.
+    """Connect, without waiting, to a service that runs as our own user or root.
 
     Raises:
-        TransportError: There is none.
+        TransportError: There is no such service.
     """
     end = UnixSocket.connect(address, timeout_ms=0)
     try:
@@ -79,7 +79,7 @@ def _tell(message: str) -> None:
 
 
 class _Refusals:
-    """Prints each kind of refusal once: the page doesn't say why it can't connect."""
+    """Prints each kind of refusal once: the page doesn't show why it can't connect."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
@@ -110,11 +110,11 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto bridge`.
+    """Run `stretto bridge`.
 
     Raises:
-        StrettoError: `websockets` isn't installed, the port can't be used, or an argument makes
-            no sense.
+        StrettoError: `websockets` isn't installed, the port can't be used, or an argument is
+            invalid.
     """
     options = _parse(arguments)
     if find_spec("websockets") is None:

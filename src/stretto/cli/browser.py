@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def find_browser() -> Callable[[str], bool] | None:
-    """What opens an address; None if no browser was found.
+    """Return a function that opens an address; None if no browser was found.
 
-    $BROWSER is obeyed. Browsers in the terminal, which `webbrowser` finds on machines without
-    a screen, don't count: they can't run the UI, and would take the terminal.
+    $BROWSER has precedence. Terminal browsers, which `webbrowser` finds on machines without a
+    screen, are ignored: they can't run the UI, and would use the terminal.
     """
     try:
         browser = webbrowser.get()

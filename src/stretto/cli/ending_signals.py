@@ -1,10 +1,10 @@
-"""SIGTERM and SIGHUP as an orderly end.
+"""Cleanup before the process dies of SIGTERM or SIGHUP.
 
     with ending_by_signals():
-        …           the signal is raised here, so that what is half done is undone;
-                    then the process dies of it, as its parent expects
+        …           a signal raises an exception here, so that cleanup runs;
+                    then the process dies of the signal, as its parent expects
 
-A signal that is ignored (`nohup`) or handled already stays so.
+A signal that is ignored (`nohup`) or has a handler is left unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _Ended(BaseException):
-    """Nobody but us catches it."""
+    """Raised by the signal handlers, and caught only by this module."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -31,15 +31,15 @@ class _Ended(BaseException):
 
 @contextmanager
 def ending_by_signals() -> Iterator[None]:
-    """Within the block, the signals unwind the stack; behind it, the process has died of them."""
+    """Turn the signals into an exception inside the block; after it, die of the signal."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can handle any
+        yield  # only the main thread can set signal handlers
         return
     ours = [each for each in _SIGNALS if signal.getsignal(each) == signal.SIG_DFL]
 
     def end(number: int, _frame: object) -> None:
         for each in ours:
-            signal.signal(each, signal.SIG_IGN)  # a second one shall not disturb the end
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise _Ended(number)
 
     try:

@@ -1,4 +1,4 @@
-"""The command `stretto`: runs a verb, and turns errors into messages and exit codes."""
+"""The command `stretto`: runs a verb, and converts errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 USAGE_EXIT_CODE = 2
 BROKEN_PIPE_EXIT_CODE = 128 + 13
-"""As of a program that SIGPIPE ends: `stretto flows trace.pftrace | head`."""
+"""The shell's exit code for death by SIGPIPE: `stretto flows trace.pftrace | head`."""
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -48,11 +48,11 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _run_verb(verb: str, arguments: Sequence[str]) -> int:
-    """The verb's exit code.
+    """Run a verb, and return its exit code.
 
     Raises:
-        CommandError: There is no such verb, or it needs the native part, which this installation
-            lacks.
+        CommandError: There is no such verb, or the verb needs the native part, which is missing in
+            this installation.
     """
     try:
         return int(load_verb(verb)(arguments))
@@ -68,24 +68,24 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
         ) from None
 
 
-def _leave_tracing() -> None:
-    """STRETTO_CONNECT is meant for programs: a service must not be a producer of its own."""
+def _disconnect() -> None:
+    """Undo a connection made by STRETTO_CONNECT: a service must not be its own producer."""
     connection = sys.modules.get("stretto.client.connection")
     if connection is not None:
         connection.disconnect()
 
 
-def _forget_output() -> None:
-    """What is still buffered has nowhere to go: the interpreter shall not complain at its end."""
+def _discard_output() -> None:
+    """Redirect standard output to /dev/null: the interpreter flushes its buffer at the end."""
     if sys.stdout is None:
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
-def _complain(text: str) -> None:
-    if sys.stderr is not None:  # closed; `print` would take standard output for it
+def _print_error(text: str) -> None:
+    if sys.stderr is not None:  # if it is closed, print would write to standard output
         print(f"stretto: {text}", file=sys.stderr)
 
 
@@ -93,31 +93,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: without the program's name; None for those of this process.
+        arguments: the arguments without the program's name; None for those of this process.
 
     Returns:
         The exit code.
     """
-    _leave_tracing()
+    _disconnect()
     try:
         exit_code = _run(sys.argv[1:] if arguments is None else arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
         return exit_code
     except BrokenPipeError:
-        _forget_output()
+        _discard_output()
         return BROKEN_PIPE_EXIT_CODE
     except CommandError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return error.exit_code
     except StrettoError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return 1
     except OSError as error:
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
             raise
-        _forget_output()
-        _complain(f"can't write the output: {error.strerror}.")
+        _discard_output()
+        _print_error(f"can't write the output: {error.strerror}.")
         return 1
     except KeyboardInterrupt:
         return 130

@@ -1,13 +1,13 @@
-"""The file that a verb makes of a trace.
+"""The output file of a verb that writes a trace.
 
-    new, or a regular file   .stretto-RANDOM beside it ──(whole)──> replaces it at once
-    FIFO, device             written as it comes
+    new, or a regular file   .stretto-RANDOM in its folder ──(complete)──> replaces it atomically
+    FIFO, device             written directly
     -                        standard output
 
-So the name never holds half a result, two writers don't mix, and no other file is touched; what
-fails, or is ended by Ctrl-C, SIGTERM or SIGHUP, leaves the old file. Of a symbolic link the
-target is replaced. The result is for its owner only (0600), whatever the old file's mode was; an
-old file that can't be written is refused.
+So the file never has a partial result, and two writers don't mix. After a failure, Ctrl-C, SIGTERM
+or SIGHUP, the old file is unchanged. For a symbolic link, the target is replaced. The result is
+readable by its owner only (0600), independent of the old file's mode. An old file without write
+permission is refused.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class OutputFile:
-    """Takes a result; a pipe that nobody reads any more is a BrokenPipeError.
+    """Writes a result. If the reader of a pipe has closed it, BrokenPipeError is raised.
 
     Args:
-        file: What is written to.
-        failure: The beginning of the message when it can't be.
+        file: The file to write to.
+        failure: The beginning of error messages.
     """
 
     def __init__(self, file: BinaryIO, failure: str) -> None:
@@ -46,13 +46,13 @@ class OutputFile:
         """Append bytes.
 
         Raises:
-            CommandError: The disk is full, or the like.
+            CommandError: Writing failed, for example because the disk is full.
         """
         with _writing(self._failure):
             self._file.write(data)
 
     def flush(self) -> None:
-        """Write what is in memory; raises as `write` does."""
+        """Write buffered bytes; raises like `write`."""
         with _writing(self._failure):
             self._file.flush()
 
@@ -71,16 +71,16 @@ def _writing(failure: str) -> Iterator[None]:
 def open_output(
     verb: str, path: str, *, binary: bool, source: os.stat_result | None = None
 ) -> Iterator[OutputFile]:
-    """Open a result; if the block fails, what was there stays.
+    """Open an output file; if the block fails, the old file is unchanged.
 
     Args:
-        verb: For messages.
-        path: Of the result.
-        binary: It isn't meant for a terminal.
-        source: Of a file that isn't to be overwritten, as it is being read.
+        verb: The verb, for error messages.
+        path: The path of the result.
+        binary: Whether the result is binary, and must not be written to a terminal.
+        source: The status of the input file, which must not be overwritten.
 
     Raises:
-        CommandError: It can't be written.
+        CommandError: The file can't be written.
     """
     if path == STANDARD:
         with _standard(verb, binary=binary) as file:
@@ -112,10 +112,10 @@ def _standard(verb: str, *, binary: bool) -> Iterator[OutputFile]:
 
 
 def _status(path: str, failure: str) -> os.stat_result | None:
-    """Of the file, where links are followed; None if there is none.
+    """Return the status of a file, following links; None if it doesn't exist.
 
     Raises:
-        CommandError: The path leads nowhere, or the system doesn't let us follow its link.
+        CommandError: The path is invalid, or a link can't be followed.
     """
     try:
         return os.stat(path)
@@ -129,7 +129,7 @@ def _status(path: str, failure: str) -> os.stat_result | None:
 def _replacing(path: str, failure: str, *, exists: bool) -> Iterator[OutputFile]:
     if exists:
         with _opened(path, os.O_WRONLY, failure):
-            pass  # it may be written: else it isn't replaced, either
+            pass  # checks the write permission, which replacing a file doesn't need
     target = os.path.realpath(path) if os.path.islink(path) else path
     part = os.path.join(os.path.dirname(target), f".stretto-{secrets.token_hex(8)}")
     try:
@@ -157,5 +157,5 @@ def _opened(path: str, flags: int, failure: str) -> Iterator[OutputFile]:
         yield output
         output.flush()
     finally:
-        with suppress(OSError):  # what couldn't be written is tried again, and was said
+        with suppress(OSError):  # close() writes again what has failed, and was reported
             file.close()

@@ -1,4 +1,4 @@
-"""The verb `recover`: a trace from the ring that a killed recorder left."""
+"""The verb `recover`: makes a trace of the ring that a killed recorder left."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def _packets(fd: int, path: str) -> Iterator[bytes]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto recover`.
+    """Run `stretto recover`.
 
     Raises:
-        CommandError: the ring can't be read, or the trace not written.
+        CommandError: the ring can't be read, or the trace can't be written.
     """
     ring, path = _parse(arguments)
     fd = _open_ring(ring)
@@ -97,11 +97,9 @@ def run(arguments: Sequence[str]) -> int:
     finally:
         output.close()
         os.close(fd)
-    events, processes = len_text(contents)
+    events, processes = (
+        plural(contents.events, "event"),
+        plural(len(contents.processes), "process"),
+    )
     print(f"stretto: {events} of {processes} in {path}")
     return 0
-
-
-def len_text(contents: Contents) -> tuple[str, str]:
-    """Events and processes, counted in words."""
-    return plural(contents.events, "event"), plural(len(contents.processes), "process")

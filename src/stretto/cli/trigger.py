@@ -1,4 +1,4 @@
-"""The verb `trigger`: fires triggers that sessions wait for.
+"""The verb `trigger`: activates triggers.
 
 Source: docs/formats/command_line.md, "Triggers".
 """
@@ -38,10 +38,10 @@ TIMEOUT_S = 10.0
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto trigger`.
+    """Run `stretto trigger`.
 
     Raises:
-        CommandError: no name was given, or no service got it.
+        CommandError: there is no name, or no service received the triggers.
     """
     if any(word in ("-h", "--help") for word in arguments):
         print(HELP, end="")
@@ -56,30 +56,32 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def activate_triggers(names: Sequence[str]) -> None:
-    """Fire triggers, and wait until the service has them.
+    """Activate triggers, and wait until the service has handled them.
 
     Raises:
-        CommandError: there is no service, or it doesn't answer.
+        CommandError: there is no service, or it doesn't reply.
     """
     from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
     done = threading.Event()
     try:
         hints = ProducerHints(PRODUCER_NAME)
-        client = ProducerIPCClient.connect(producer_socket(), _Silent(), hints, TIMEOUT_S * 1000)
+        client = ProducerIPCClient.connect(
+            producer_socket(), _EmptyProducer(), hints, TIMEOUT_S * 1000
+        )
         client.connect_and_wait(TIMEOUT_S * 1000)
     except (TransportError, RemoteProtocolError) as error:
         raise CommandError(f"trigger: {error} (`stretto traced` starts the service)") from error
     client.activate_triggers(names)
     client.sync(done.set)
-    heard = done.wait(TIMEOUT_S)
+    has_replied = done.wait(TIMEOUT_S)
     client.disconnect()
-    if not heard:
+    if not has_replied:
         raise CommandError("trigger: the tracing service doesn't answer.")
 
 
-class _Silent:
-    """A producer that offers nothing."""
+class _EmptyProducer:
+    """A producer without data sources."""
 
     def on_connect(self) -> None: ...
     def on_disconnect(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The argument parser of every verb: mistakes are `CommandError`s that name the verb's help."""
+"""The argument parser of every verb: errors are `CommandError`s that refer to the verb's help."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class VerbParser(argparse.ArgumentParser):
     """Parses the arguments of one verb.
 
     Args:
-        verb: `view`, as in `stretto view`.
+        verb: The name: `view` for `stretto view`.
         description: The text of `--help`; its line breaks are kept.
-        usage: The line of `--help` that names the arguments, if argparse's own doesn't fit.
+        usage: The usage line of `--help`, instead of argparse's own.
         epilog: The text below the options in `--help`.
-        exit_code: That of a mistake on the command line.
+        exit_code: The exit code of a wrong command line.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def port_number(text: str) -> int:
-    """Parses a TCP port; 0 stands for any free one.
+    """Parse a TCP port; 0 stands for any free port.
 
     Raises:
-        ValueError: The text is no number from 0 to 65535.
+        ValueError: The text isn't a number from 0 to 65535.
     """
     port = int(text)
     if not 0 <= port <= 0xFFFF:
@@ -63,4 +63,4 @@ def port_number(text: str) -> int:
     return port
 
 
-port_number.__name__ = "port"  # as argparse names it in a message
+port_number.__name__ = "port"  # the name in argparse's messages

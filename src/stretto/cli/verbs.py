@@ -36,15 +36,15 @@ VERBS = {
     "convert": ("stretto.cli.convert.command", "a trace in another format: FXT, text, JSON"),
     "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
 }
-"""Stretto's own. Name: (module, what it does)."""
+"""Stretto's own verbs: (module, description) by name."""
 
 SEPARATE = {"fidl": ("stretto-fidl", "compile FIDL definitions, generate bindings")}
-"""Verbs that distributions of this project add. Name: (distribution, what it does)."""
+"""Verbs of this project's other distributions: (distribution, description) by name."""
 
 
 def added_verbs() -> dict[str, EntryPoint]:
-    """The verbs of installed distributions, by name; of two with one name, the first."""
-    from importlib.metadata import entry_points  # 20 ms that no verb of our own takes
+    """Return the verbs of installed distributions, by name; the first one of equal names."""
+    from importlib.metadata import entry_points  # takes 20 ms, so only if needed
 
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP)):
@@ -54,10 +54,10 @@ def added_verbs() -> dict[str, EntryPoint]:
 
 
 def load_verb(name: str) -> Verb:
-    """The function that runs a verb.
+    """Return the function that runs a verb.
 
     Raises:
-        CommandError: There is no such verb, its distribution isn't installed or is broken.
+        CommandError: There is no such verb, or its distribution isn't installed or is broken.
     """
     if name in VERBS:
         module, _ = VERBS[name]
@@ -79,7 +79,7 @@ def load_verb(name: str) -> Verb:
 def _load(entry: EntryPoint) -> Verb:
     try:
         verb: Verb = entry.load()
-    except Exception as error:  # a foreign module may raise anything
+    except Exception as error:  # the module may raise anything
         where = entry.dist.name if entry.dist is not None else entry.value
         raise CommandError(
             f"{entry.name}: the verb can't be loaded: {error}. Install {where} again."
@@ -88,7 +88,7 @@ def _load(entry: EntryPoint) -> Verb:
 
 
 def described_verbs() -> dict[str, str]:
-    """What each verb does, in the order of `stretto --help`."""
+    """Return the description of each verb, in the order of `stretto --help`."""
     texts = {name: text for name, (_, text) in VERBS.items()}
     for name, (distribution, text) in SEPARATE.items():
         texts[name] = f"{text} (needs `pip install {distribution}`)"

@@ -36,7 +36,7 @@ _OTHER_STARTS = (
     b"\x1f\x8b", b"PK\x03\x04", b"PERFILE2", b"SIMPLEPERF", b"*version", b"JAVA PROFILE",
     b"TRACE:", b"# tracer", b"# ninja log", b"<!DOCTYPE html", b"<html", b"<?xml",
 )  # fmt: skip
-"""First bytes of formats that the UI reads and Stretto doesn't."""
+"""The first bytes of formats that the UI reads but Stretto doesn't."""
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -84,7 +84,7 @@ def _server(options: argparse.Namespace) -> PageServer:
         return PageServer(PORT, users)
     except TransportError as error:
         if options.offline:
-            return PageServer(0, users)  # our own pages may fetch from any
+            return PageServer(0, users)  # our own pages may fetch from any port
         raise CommandError(
             f"view: {error} The UI fetches traces from no other. Is another `stretto view` there, "
             "or a trace processor? End it, or use --offline."
@@ -103,7 +103,7 @@ def _trace_file(path: str) -> TraceFile:
 
 
 class _Viewing:
-    """One run of the verb: serves the trace until the page has it."""
+    """One run of the verb: serves the trace until the page has fetched it."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class _Viewing:
         self.url = ui_url(home, trace_url(server.port, self._site.path))
 
     def run(self) -> int:
-        """Serve until the page has the trace, or Ctrl-C. Returns the exit code."""
+        """Serve until the page has fetched the trace, or Ctrl-C; return the exit code."""
         print(self.url, flush=True)
         if not self._options.no_browser:
             _open_browser(self.url)
@@ -137,7 +137,7 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            self._server.shutdown()  # this is the connection's thread
+            self._server.shutdown()  # allowed here: this is the connection's thread
 
 
 def _open_browser(url: str) -> None:
@@ -150,7 +150,7 @@ def _open_browser(url: str) -> None:
         if not browser(url):
             _tell("the browser didn't start: open the address above.")
 
-    # Some browsers return when their window is closed.
+    # On a thread: some browsers return only when their window is closed.
     Thread(target=open_it, daemon=True).start()
 
 
@@ -159,10 +159,11 @@ def _tell(message: str) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto view`.
+    """Run `stretto view`.
 
     Raises:
-        StrettoError: There is no such trace, the port can't be used, or no copy of the UI.
+        StrettoError: The trace doesn't exist, the port can't be used, or there is no copy of the
+            UI.
     """
     options = _parse(arguments)
     ui = _ui_files() if options.offline else None

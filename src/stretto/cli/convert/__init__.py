@@ -1,1 +1,1 @@
-"""The verb `convert`: traces from one format to another."""
+"""The verb `convert`: converts traces between formats."""

@@ -1,4 +1,4 @@
-"""`stretto convert`: a trace in another format."""
+"""`stretto convert`: converts a trace to another format."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def _source_format(given: argparse.Namespace, file: Source) -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto convert`.
+    """Run `stretto convert`.
 
     Raises:
-        CommandError: The trace can't be read or the result not written.
-        BrokenPipeError: Who reads the result has enough.
+        CommandError: The trace can't be read, or the result can't be written.
+        BrokenPipeError: The reader of the result has closed the pipe.
     """
     given = _parse(arguments)
     target = given.target_format or _target_format(given.target)
@@ -148,14 +148,14 @@ def _convert(given: argparse.Namespace, file: Source, source: str, target: str) 
         if not outcome.made.total():
             _check_empty(given.source, file, source, outcome)
     if not given.quiet:
-        _say(given.target, outcome, progress.written_bytes)
+        _print_summary(given.target, outcome, progress.written_bytes)
 
 
 def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None:
-    """Nothing was converted: an empty trace is one, but what is damaged or something else isn't.
+    """Accept an empty trace; refuse a file without any convertible data.
 
     Raises:
-        CommandError: It isn't empty.
+        CommandError: The file isn't an empty trace.
     """
     if outcome.left_out:
         what = _listed(outcome.left_out)
@@ -165,17 +165,17 @@ def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None
 
 
 def _begins_with_packets(start: bytes) -> bool:
-    """Who looks for events only doesn't see all damage."""
+    """Whether the file starts with a valid packet: reading events alone ignores some damage."""
     packets = PacketStream(io.BytesIO(start))
     whole = len(start) < SNIFFED_BYTES
     return format_of_start(start) == PFTRACE and (any(True for _ in packets) or not whole)
 
 
-def _say(path: str, outcome: Outcome, size: int) -> None:
-    """The summary; where the result is on standard output, on standard error."""
+def _print_summary(path: str, outcome: Outcome, size: int) -> None:
+    """Print the summary; on standard error if the result is on standard output."""
     stream = sys.stderr if path == STANDARD else sys.stdout
     if stream is None:
-        return  # closed; `print` would take standard output for it
+        return  # it is closed; print would write to standard output instead
     made = (
         ", ".join(plural(count, noun) for noun, count in outcome.made.most_common())
         or "an empty trace"

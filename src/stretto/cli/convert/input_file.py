@@ -1,4 +1,4 @@
-"""The trace that `stretto convert` reads; one that is packed by gzip is unpacked on the way."""
+"""The input of `stretto convert`; a trace compressed by gzip is decompressed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _GZIP_START = b"\x1f\x8b"
 
 
 class Source:
-    """A trace, of which the beginning can be looked at before it is read.
+    """A trace whose beginning can be examined before the trace is read.
 
     Args:
-        file: Any file, standard input for one.
+        file: A file opened for reading bytes; it may be standard input.
 
     Attributes:
-        start: The first `SNIFFED_BYTES`, or all there is; unpacked, as what is read.
-        status: Of the file, if it has one.
+        start: The first `SNIFFED_BYTES` of the decompressed trace, or all of a shorter one.
+        status: The status of the file; None if it isn't available.
 
     Raises:
-        DecodeError: Its compression is damaged.
+        DecodeError: The compression is damaged.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -48,10 +48,10 @@ class Source:
             self._pushed_back = self.start = self.read(SNIFFED_BYTES)
 
     def read(self, size: int) -> bytes:
-        """Read bytes; fewer than `size` at the end, or where the beginning ends.
+        """Read bytes; fewer than `size` at the end of the file or of `start`.
 
         Raises:
-            DecodeError: Its compression is damaged.
+            DecodeError: The compression is damaged.
         """
         if self._pushed_back:
             data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
@@ -62,10 +62,10 @@ class Source:
             raise DecodeError(f"what is compressed by gzip is damaged: {error}") from error
 
     def fileno(self) -> int:
-        """Of the file.
+        """Return the descriptor of the file.
 
         Raises:
-            OSError: It has none, or what is read isn't what is in it.
+            OSError: There is no descriptor, or the file is compressed.
         """
         if self._packed:
             raise io.UnsupportedOperation("fileno")
@@ -73,7 +73,7 @@ class Source:
 
 
 class _Reading:
-    """A file of which the beginning was read."""
+    """A file whose already read beginning is read again."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file
@@ -98,7 +98,7 @@ def open_input(path: str) -> Iterator[Source]:
     """Open a trace.
 
     Raises:
-        CommandError: It can't be read.
+        CommandError: The trace can't be read.
     """
     if path == STANDARD:
         if sys.stdin is None:

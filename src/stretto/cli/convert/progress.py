@@ -1,4 +1,4 @@
-"""How far a conversion is, on one line of a terminal."""
+"""The progress of a conversion, as one line on a terminal."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SILENT_S, _INTERVAL_S = 1.0, 0.2
 
 
 class Progress:
-    """Counts what is read and written; shows both after a second, if that is wanted.
+    """Counts the bytes read and written. Shows both after a second, if enabled.
 
     Args:
-        file: The trace that is read.
-        write: Takes what is written.
-        shown: Whether to show anything; by default if stderr is a terminal.
+        file: The trace.
+        write: Called with each part of the result.
+        shown: Whether to show the progress; by default if stderr is a terminal.
     """
 
     def __init__(
         self, file: BinaryIO, write: Callable[[bytes], object], *, shown: bool | None = None
     ) -> None:
         self.reader = cast("BinaryIO", _Reader(file, self))
-        """The file, to be read through it."""
+        """The file to read from, which counts the bytes."""
         self._write = write
         self._shown = _is_watched() if shown is None else shown
         self._size = _size(file)
@@ -40,18 +40,18 @@ class Progress:
         self.written_bytes = 0
 
     def has_read(self, size: int) -> None:
-        """Count bytes of the trace."""
+        """Count bytes read from the trace."""
         self.read_bytes += size
         self._show()
 
     def write(self, data: bytes) -> None:
-        """Write to the result."""
+        """Write to the result, and count the bytes."""
         self._write(data)
         self.written_bytes += len(data)
         self._show()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._line:
             print(f"\r{' ' * len(self._line)}\r", end="", file=sys.stderr, flush=True)
             self._line = ""
@@ -88,7 +88,7 @@ def _is_watched() -> bool:
 
 
 def _size(file: BinaryIO) -> int:
-    """Of a regular file, else 0."""
+    """Return the size of a regular file; 0 for other files."""
     try:
         return os.fstat(file.fileno()).st_size
     except (OSError, AttributeError):

@@ -1,1 +1,1 @@
-"""The verb `flows`: RPC calls of a trace."""
+"""The verb `flows`: reports the RPC calls of a trace."""

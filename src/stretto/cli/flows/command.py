@@ -1,4 +1,4 @@
-"""`stretto flows`: what a trace tells of RPC."""
+"""`stretto flows`: reports the RPC calls of a trace."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _selected(flows: RpcFlows, pattern: str) -> list[Call]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto flows`.
+    """Run `stretto flows`.
 
     Raises:
         CommandError: the trace can't be read.

@@ -1,4 +1,4 @@
-"""The reports of `stretto flows`, as rows, and rows as text."""
+"""The reports of `stretto flows`: their rows, and the formatting of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EMPTY = {
 
 
 def rows(report: str, flows: RpcFlows, calls: Sequence[Call]) -> list[Row]:
-    """The rows of a report; times are in nanoseconds."""
+    """Return the rows of a report; times are in nanoseconds."""
     if report == METHODS:
         return _methods(calls)
     chosen = slowest(calls) if report == SLOWEST else unmatched(calls)
@@ -77,7 +77,7 @@ def _place(message: Message | None, flows: RpcFlows) -> str | None:
 
 
 def as_csv(table: Sequence[Row]) -> str:
-    """Comma-separated, with a line of names."""
+    """Format rows as CSV with a header line."""
     text = io.StringIO()
     if table:
         writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
@@ -87,13 +87,15 @@ def as_csv(table: Sequence[Row]) -> str:
 
 
 def as_json(reports: Mapping[str, Sequence[Row]], damaged: int) -> str:
-    """One object: each report's rows, and how much of the trace couldn't be read."""
+    """Format the rows of all reports, and the number of unreadable packets, as one JSON object."""
     return json.dumps({**reports, "damaged": damaged}, indent=2) + "\n"
 
 
 def as_table(report: str, table: Sequence[Row], limit: int) -> str:
-    """For readers: aligned, times in microseconds, of percentiles the 50th, the 99th and the
-    greatest; of calls at most `limit`, and how many more there are."""
+    """Format rows as an aligned table, without the 90th percentiles; times in microseconds.
+
+    Reports of calls have at most `limit` rows, and a line with the number of further ones.
+    """
     if not table:
         return _EMPTY[report] + "\n"
     more = 0 if report == METHODS else max(len(table) - limit, 0)
@@ -128,12 +130,12 @@ def _cell(value: str | int | None, name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A trace's text, for a terminal: nothing in it moves the cursor."""
+    """Escape control characters of a trace's text, which could move a terminal's cursor."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def remarks(flows: RpcFlows) -> Iterator[str]:
-    """What a reader should know about the figures."""
+    """Yield notes on the limits of the figures."""
     loose = sum(call.is_loose for call in flows.calls)
     if loose:
         yield (

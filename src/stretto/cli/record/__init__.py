@@ -1,1 +1,1 @@
-"""The verb `record`: options, progress and summary of a recorder (`stretto.recorder.host`)."""
+"""The verb `record`: the command line of a recorder (`stretto.recorder.host`)."""

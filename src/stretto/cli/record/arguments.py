@@ -1,6 +1,6 @@
 """Parses the options of `stretto record`.
 
-Options end at `--`, the script, `-m` or `-c`; what follows belongs to the program.
+Options end at `--`, the script, `-m` or `-c`; the following words belong to the program.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CATEGORIES = {
     "logs": ("python.log", "log records (they may hold secrets)"),
     "exceptions": ("python.exceptions", "uncaught exceptions"),
 }
-"""Option `--no-NAME`: (category, what it is)."""
+"""(category, description) for each option `--no-NAME`."""
 
 
 def parse_time_ns(text: str) -> int:
@@ -187,7 +187,7 @@ def _add_system_options(parser: VerbParser) -> None:
 
 
 def _takes_value(parser: VerbParser, option: str) -> bool:
-    action = parser._option_string_actions.get(option)  # noqa: SLF001  # argparse has no other way
+    action = parser._option_string_actions.get(option)  # noqa: SLF001  # argparse has no public API
     return action is not None and action.nargs != 0
 
 
@@ -208,13 +208,13 @@ class RecordOptions:
     """The parsed command line of `stretto record`.
 
     Args:
-        arguments: what follows `record`.
+        arguments: the words after `record`.
 
     Attributes:
-        output: path of the trace; `-` is standard output.
+        output: the path of the trace; `-` is standard output.
         quiet: print neither progress nor summary.
         program: the command line of the program.
-        recording: what is recorded.
+        recording: the options for the recorder.
 
     Raises:
         CommandError: an option is unknown or invalid, or options contradict each other.

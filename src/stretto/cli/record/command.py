@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 STDERR = 2
 NOT_STARTED_EXIT_CODE = 125
-"""As of `env` and `timeout`: the recorder failed, not the program."""
+"""The exit code if the recorder failed, not the program; as in `env` and `timeout`."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto record`.
+    """Run `stretto record`.
 
     Returns:
         The program's exit status; if a signal killed it, this process dies of the same signal.
@@ -61,8 +61,8 @@ def _start_recorder(
 def _occupy_standard_descriptors() -> None:
     """Open /dev/null for each standard descriptor that is closed.
 
-    Otherwise the next file would get its number, and messages would be written into it. The
-    program finds the descriptor closed, as it does without a recorder.
+    Otherwise the next opened file would get its number, and messages would be written into that
+    file. In the program the descriptor is still closed, as without a recorder.
     """
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STDERR:
         pass

@@ -18,7 +18,7 @@ SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
 
 def _is_script(word: str) -> bool:
-    """Whether Python runs it: by its name, or as it isn't executable itself."""
+    """Whether Python has to run a file: by its suffix, or because it isn't executable."""
     if word == "-" or word.endswith(SCRIPT_SUFFIXES):
         return True
     if os.path.isdir(word):

@@ -1,4 +1,4 @@
-"""The end of `stretto record`: it ends as its program did."""
+"""The exit of `stretto record`, with the status of the recorded program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from _thread import get_ident
 
 
 def exit_like(status: int) -> int:
-    """End this process as the program ended, without a core dump of its own.
+    """Exit as the program did, without a core dump of this process.
 
     Args:
-        status: its exit status, or minus the signal that killed it.
+        status: the program's exit status, or minus the signal that killed it.
 
     Returns:
         The exit status; if the program was killed, this process dies of the same signal.

@@ -1,8 +1,8 @@
 """The progress line on the terminal while a program is recorded.
 
-The program uses the same terminal. So the line is shown only if the program has written nothing
-for some seconds, isn't reading a line, and hasn't switched the terminal's mode. The cursor stays at
-the start of the line, so that the program's next output replaces it.
+The program uses the same terminal. So the line is shown only if the program has written nothing for
+some seconds, isn't reading a line, and hasn't switched the terminal's mode. The cursor stays at the
+start of the line, so that the program's next output replaces the line.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def _read(path: str) -> str:
 
 
 def _written(pid: int) -> str:
-    """Return the line that counts the bytes a process has written."""
+    """Return the line of /proc/PID/io with the number of bytes that a process has written."""
     return "".join(line for line in _read(f"/proc/{pid}/io").splitlines() if "wchar" in line)
 
 
 class Progress:
-    """Shows the line.
+    """Shows the progress line.
 
     Args:
         quiet: never show it.
-        fd: where it is shown, if that is a terminal; standard error by default.
+        fd: the terminal; standard error by default.
 
     Attributes:
-        on: it can be shown.
+        on: whether the line can be shown.
     """
 
     def __init__(self, *, quiet: bool, fd: int | None = None) -> None:
@@ -57,10 +57,10 @@ class Progress:
         """Show the state, if the terminal is free; called every second.
 
         Args:
-            program: pid of the program.
-            pids: of all processes that may write to the terminal.
-            seconds: since the start.
-            collected: bytes of trace data so far.
+            program: the pid of the program.
+            pids: the pids of all processes that may write to the terminal.
+            seconds: the time since the start.
+            collected: the number of bytes of trace data so far.
         """
         if not self.on:
             return
@@ -84,7 +84,7 @@ class Progress:
             self._silent_looks += 1
         else:
             self._silent_looks = 0
-            self._visible = False  # overwritten
+            self._visible = False  # overwritten by the program
         self._written = written
 
     def _is_free(self, program: int) -> bool:

@@ -1,4 +1,4 @@
-"""The summary of a recording: what the trace holds, what it lacks, where it is."""
+"""The summary of a recording: contents of the trace, losses, path of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.contents import Contents
 
 MAX_LINES = 10
-"""Lines per title; the rest is counted."""
+"""The largest number of lines per title; further ones are only counted."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -41,7 +41,7 @@ def _overwritten(count: int, *, streamed: bool) -> str:
 
 
 def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> list[str]:
-    """Return a line per reason for which data is missing in the trace."""
+    """Return a line for each reason of missing data in the trace."""
     lines = []
     if contents and contents.drops:
         lines.append(
@@ -83,13 +83,13 @@ def summary(
     *,
     streamed: bool,
 ) -> str:
-    """Format what the trace holds and lacks.
+    """Format the contents and the losses of the trace.
 
     Args:
-        contents: what was counted in it; None if it couldn't be counted.
+        contents: the counted contents; None if they couldn't be counted.
         stats: the last statistics of the service.
-        not_followed: a line per process that isn't in the trace.
-        streamed: it was written while the program ran; otherwise it was kept in a ring.
+        not_followed: a line for each process that isn't in the trace.
+        streamed: whether the trace was written while the program ran; else it was kept in a ring.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
     lines += _list("lost", losses(contents, stats, streamed=streamed))
@@ -98,12 +98,12 @@ def summary(
 
 
 def whereabouts(path: str, size: int, seconds: float) -> str:
-    """Format where the trace is, and how to look at it.
+    """Format the path of the trace, and how to view it.
 
     Args:
-        path: of the trace; "" for a pipe.
-        size: of the trace, in bytes.
-        seconds: from the start of the recording to its end.
+        path: the path of the trace; "" for a pipe.
+        size: the size of the trace, in bytes.
+        seconds: the time from the start of the recording to its end.
     """
     if not path:
         return f"  trace: {seconds:.1f} s, written to the pipe"

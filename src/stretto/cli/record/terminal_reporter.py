@@ -27,7 +27,7 @@ class TerminalReporter:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether standard error is a terminal, and progress is wanted."""
+        """Whether standard error is a terminal, and progress is enabled."""
         return self._progress.on
 
     def progress(self, program: int, pids: Collection[int], seconds: float, collected: int) -> None:
@@ -39,7 +39,7 @@ class TerminalReporter:
         self._progress.clear()
 
     def snapshot_written(self, path: str) -> None:
-        """Print where the snapshot is."""
+        """Print the path of the snapshot."""
         self._say(f"stretto: snapshot in {path}")
 
     def snapshot_failed(self, reason: str) -> None:
@@ -54,7 +54,7 @@ class TerminalReporter:
     def finished(self, result: RecordingResult) -> None:
         """Print the summary."""
         text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
-        if result.size is not None:  # otherwise `error` said where the events are
+        if result.size is not None:  # otherwise an error message has told where the events are
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._say(text)
 
@@ -70,4 +70,4 @@ def _print(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # the reader has gone; the trace is complete without the message
+        pass  # standard error can't be written; the trace is complete anyway

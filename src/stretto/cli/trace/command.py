@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 START_TIMEOUT_S = 30.0
-"""How long --background-wait waits."""
+"""How long --background-wait waits for the data sources."""
 NO_SUCH_SESSION = 2
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto trace`; returns the exit code.
+    """Run `stretto trace`; return the exit code.
 
     Raises:
-        CommandError: there is no trace, and why.
+        CommandError: there is no trace; the message says why.
     """
     if not arguments:
         make_parser().print_help(sys.stderr)
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 class _Command:
-    """One run of the command; `close` leaves nothing open."""
+    """One run of the command; `close` releases everything."""
 
     def __init__(self, options: TraceOptions) -> None:
         self._options = options
@@ -79,7 +79,7 @@ class _Command:
 
     def _run(self, config: bytes) -> int:
         options = self._options
-        if options.asks:
+        if options.is_query:
             return self._query()
         if options.is_detached is not None:
             return self._is_detached(options.is_detached)
@@ -143,7 +143,9 @@ class _Command:
         )
 
     def _leave_terminal(self) -> None:
-        """Go into the background, if wanted; whoever waits for the start is told later."""
+        """Continue in the background, if requested. The waiting parent is notified of the start
+        later.
+        """
         options = self._options
         if options.background_wait:
             self._starts.append(daemonize(START_TIMEOUT_S))
@@ -159,7 +161,7 @@ class _Command:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._runner.post(stop))
 
-    # --- sessions that are left to themselves
+    # --- detached sessions
 
     def _attach(self, key: str) -> int:
         self._leave_terminal()
@@ -237,17 +239,17 @@ class _Command:
         )
 
     def _open_for_bugreport(self, path: str) -> TraceOutput:
-        """A new file: in a folder that all users share, the old one may be another's link."""
+        """Create a new file: in a shared folder an existing one may be another user's link."""
         if not self._options.no_clobber:
             with suppress(OSError):
                 os.unlink(path)
         return TraceOutput(path, no_clobber=True)
 
     def _save_all(self, made: Iterable[snapshot.Snapshot]) -> int:
-        """Take all copies before any is read, so that they are of one moment."""
+        """Take all copies before any is read, so that they are of the same moment."""
         snapshots: list[snapshot.Snapshot] = []
         try:
-            snapshots.extend(made)  # those before one that fails stay in it, and are closed
+            snapshots.extend(made)  # if one fails, the earlier ones are in the list, and closed
             for each in snapshots:
                 each.take()
             self._started(0)
@@ -258,7 +260,7 @@ class _Command:
                 each.close()
         return 0
 
-    # --- questions
+    # --- queries
 
     def _query(self) -> int:
         state = self._connect().service_state()
@@ -282,4 +284,4 @@ def _say(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # nobody listens; the trace is what matters
+        pass  # standard error is closed; the trace is still written

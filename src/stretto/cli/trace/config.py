@@ -30,10 +30,10 @@ TEST_BUFFER_KB = 4096
 
 
 def read_config(options: TraceOptions) -> bytes:
-    """The bytes of the config that -c names; none without -c.
+    """Return the contents of the file of -c; empty without -c.
 
     Raises:
-        CommandError: it can't be read, or the options take no config.
+        CommandError: the file can't be read, or the options don't allow a config.
     """
     data = b"" if options.config is None else _read(options.config)
     if data and options.light:
@@ -44,14 +44,14 @@ def read_config(options: TraceOptions) -> bytes:
 
 
 def session_config(options: TraceOptions, data: bytes) -> TraceConfig:
-    """The config of the session that the options want.
+    """Return the config of the session for these options.
 
     Args:
-        options: of the command line.
-        data: what `read_config` returned.
+        options: the options of the command line.
+        data: the result of `read_config`.
 
     Raises:
-        CommandError: it is wrong, or doesn't go with the options.
+        CommandError: the config is wrong, or contradicts the options.
     """
     if options.light:
         config = light_config(
@@ -129,7 +129,7 @@ def _complete(config: TraceConfig, options: TraceOptions) -> None:
         config.trace_uuid_lsb = options.subscription_id or _signed(bits & (1 << 64) - 1)
     if config.statsd_logging == TraceConfig.STATSD_LOGGING_UNSPECIFIED:
         config.statsd_logging = TraceConfig.STATSD_LOGGING_DISABLED
-    # Only what is uploaded is guarded, and nothing is here.
+    # Extra guardrails apply only to uploaded traces, and this command doesn't upload.
     config.enable_extra_guardrails = False
     _add_attributes(config, options.add_attribute)
 
@@ -154,7 +154,7 @@ def _check(config: TraceConfig, options: TraceOptions) -> None:
 
 
 def _upload_complaints(config: TraceConfig) -> list[tuple[bool, str]]:
-    """What only Android's command can do."""
+    """Return the errors for settings that only Android's command supports."""
     incident, report = config.incident_report_config, config.android_report_config
     wanted = bool(
         (incident and incident.destination_package) or (report and report.reporter_service_package)

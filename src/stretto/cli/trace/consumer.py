@@ -1,6 +1,6 @@
-"""A consumer whose requests wait for their answers, so that the command reads from top to bottom.
+"""A consumer whose requests wait for their replies, so that the command is sequential code.
 
-Several may share a task runner: while one waits, all go on.
+Several consumers may share a task runner: while one waits, the others' callbacks run.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_MS = 10_000
 ANSWER_TIMEOUT_MS = 30_000
 READ_STALL_MS = 3000
-"""When no data has come for so long the trace is what came before."""
+"""If no data comes for this time, reading ends with the data so far."""
 
 T = TypeVar("T")
 
 
 class TraceConsumer:
-    """The service's consumer.
+    """A connection to the service as consumer.
 
     Args:
-        runner: where callbacks run, while something waits.
-        address: of the service's consumer socket.
+        runner: runs the callbacks while a method waits.
+        address: the service's consumer socket.
 
     Attributes:
-        endpoint: for requests that are not waited for.
+        endpoint: for requests whose replies are not waited for.
         ended: the session has ended.
-        error: why, if the service ended it.
+        error: the service's reason if it ended the session.
 
     Raises:
-        CommandError: there is no service, or it doesn't let us in.
+        CommandError: there is no service, or it refuses this user.
     """
 
     def __init__(self, runner: SelectorTaskRunner, address: str) -> None:
@@ -56,10 +56,10 @@ class TraceConsumer:
             raise CommandError(f"trace: {error}.") from error
         self.wait(lambda: self.endpoint.connected, None)
 
-    # --- what the service calls
+    # --- callbacks of the service
 
     def on_connect(self) -> None:
-        """`wait` looks at the endpoint."""
+        """Do nothing: `wait` checks the endpoint."""
 
     def on_disconnect(self) -> None:
         self._gone = True
@@ -74,13 +74,13 @@ class TraceConsumer:
         if self._output is not None:
             self._output.write(data)
 
-    # --- what the command calls
+    # --- requests of the command
 
     def wait(self, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Run until the predicate holds; False if that took too long.
+        """Run until the predicate is true; False after the time-out.
 
         Raises:
-            CommandError: the service has hung up.
+            CommandError: the service has closed the connection.
         """
         done = self._runner.run_until(lambda: predicate() or self._gone, timeout_ms)
         if self._gone and not predicate():
@@ -88,17 +88,17 @@ class TraceConsumer:
         return done
 
     def attach(self, key: str) -> bytes | None:
-        """Take a detached session over: its config, or None if there is none of that name.
+        """Take over a detached session; return its config, or None if there is no such session.
 
         Raises:
-            CommandError: no answer came; so for all questions.
+            CommandError: there was no reply; all requests raise this.
         """
         answers: list[bytes | None] = []
         self.endpoint.attach(key, answers.append)
         return self._answer(answers)
 
     def detach(self, key: str) -> None:
-        """Leave the session to itself.
+        """Detach the session: it continues without this consumer.
 
         Raises:
             CommandError: the service refuses.
@@ -110,13 +110,13 @@ class TraceConsumer:
             raise CommandError(f"trace: the session was not detached as {key!r}: {why}")
 
     def clone(self, request: CloneSessionRequest, fd: int) -> CloneSessionResponse:
-        """Make a copy of another session this consumer's own."""
+        """Clone another session into this consumer's session."""
         answers: list[CloneSessionResponse] = []
         self.endpoint.clone_session(request, fd, answers.append)
         return self._answer(answers)
 
     def service_state(self, *, sessions_only: bool = False) -> TracingServiceState:
-        """Who is connected, and what runs."""
+        """Return the state of the service: its producers, data sources and sessions."""
         answers: list[TracingServiceState] = []
         self.endpoint.query_service_state(answers.append, sessions_only=sessions_only)
         return self._answer(answers)
@@ -127,10 +127,10 @@ class TraceConsumer:
         return answers[0]
 
     def read_into(self, output: TraceOutput) -> None:
-        """Read what the session holds.
+        """Read the session's data into a file.
 
         Raises:
-            CommandError: it can't be written.
+            CommandError: the file can't be written.
         """
         self._output, self._read_all = output, False
         self.endpoint.read_buffers()
@@ -140,10 +140,10 @@ class TraceConsumer:
             raise CommandError(f"trace: {output.error}")
 
     def _wait_for_data(self) -> bool:
-        """Whether some came before the reading was found to have stalled."""
+        """Wait for more data; False if none came in time."""
         before = self._received
         return self.wait(lambda: self._received > before, READ_STALL_MS)
 
     def close(self) -> None:
-        """Hang up; the session ends with it, unless it is detached."""
+        """Disconnect; the session ends, unless it is detached."""
         self.endpoint.disconnect()

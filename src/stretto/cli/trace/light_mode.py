@@ -1,4 +1,4 @@
-"""Light mode: a TraceConfig from a duration, sizes and names of events.
+"""Light mode: a TraceConfig from a duration, sizes, and names of events.
 
 Source: docs/formats/command_line.md, "Light mode".
 """
@@ -36,17 +36,17 @@ def light_config(
     apps: Sequence[str],
     names: Sequence[str],
 ) -> TraceConfig:
-    """The config.
+    """Return the config for these options.
 
     Args:
-        time: how long to record, with a unit: `10s`.
+        time: the duration with a unit: `10s`.
         buffer: the size of the buffer: `32mb`.
-        size: the most that the file may have; it is written meanwhile if that is given.
-        apps: of atrace.
-        names: events of ftrace have a slash, categories of atrace have none.
+        size: the largest size of the file; if given, the file is written while recording.
+        apps: apps for atrace.
+        names: ftrace events, whose names have a slash, and atrace categories.
 
     Raises:
-        CommandError: a number makes no sense.
+        CommandError: a number is malformed.
     """
     size_kb = _number(size or "0", KILOBYTES, "-s")
     buffer_kb = _number(DEFAULT_BUFFER if buffer is None else buffer, KILOBYTES, "-b")

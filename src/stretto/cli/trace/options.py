@@ -122,7 +122,7 @@ def _add_statsd(group: argparse._ArgumentGroup) -> None:
 
 
 class TraceOptions(argparse.Namespace):
-    """What the command line says; see `--help`."""
+    """The parsed command line; see `--help`."""
 
     config: str | None
     txt: bool
@@ -165,8 +165,8 @@ class TraceOptions(argparse.Namespace):
         return self.background or self.background_wait
 
     @property
-    def asks(self) -> bool:
-        """It is a question to the service."""
+    def is_query(self) -> bool:
+        """Whether the service's state is queried."""
         return self.query or self.query_raw
 
     @property
@@ -179,7 +179,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def light(self) -> bool:
-        """There are options of the light mode."""
+        """Whether there are options of the light mode."""
         values = (self.time, self.buffer, self.size)
         return any(value is not None for value in values) or bool(self.app or self.events)
 
@@ -189,20 +189,22 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def takes_config(self) -> bool:
-        """It starts a session or copies one; a copy ignores the config."""
-        return not (self.attaches or self.asks or self.save_all_for_bugreport)
+        """Whether a config is allowed: a session is started or copied; a copy ignores the
+        config.
+        """
+        return not (self.attaches or self.is_query or self.save_all_for_bugreport)
 
     @property
     def needs_config(self) -> bool:
-        """It starts a session."""
+        """Whether a session is started."""
         return self.takes_config and not (self.clones or self.saves_bugreport)
 
 
 def parse(arguments: Sequence[str]) -> TraceOptions:
-    """Read the command line.
+    """Parse the command line.
 
     Raises:
-        CommandError: it is wrong, with exit code 1.
+        CommandError: the command line is wrong; the exit code is 1.
     """
     parser = make_parser()
     options = parser.parse_intermixed_args(list(arguments), TraceOptions())
@@ -215,17 +217,17 @@ def parse(arguments: Sequence[str]) -> TraceOptions:
 
 
 def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
-    """What doesn't go together."""
+    """Return the rules for combinations of options: (whether violated, message)."""
     o = options
     keys = (o.detach, o.attach, o.is_detached)
     return [
         (o.upload or o.dropbox is not None, "--upload and --dropbox are for Android"),
         ("" in keys, "--detach, --attach and --is_detached want a key that isn't empty"),
         (
-            o.asks and (o.detach is not None or o.attaches or o.in_background),
+            o.is_query and (o.detach is not None or o.attaches or o.in_background),
             "--query can't detach, attach or go away",
         ),
-        (o.long and not o.asks, "--long says how --query prints: add that"),
+        (o.long and not o.is_query, "--long says how --query prints: add that"),
         (o.attaches and o.detach is not None, "--attach and --detach: one of them"),
         (o.txt and o.txt_lossy, "--txt and --txt-lossy: one of them"),
         (o.detach is not None and o.in_background, "--detach goes away already: no -d"),
@@ -244,12 +246,12 @@ def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
 
 
 def _copy_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
-    """What doesn't go together with copies of sessions."""
+    """Return the rules for copies of sessions: (whether violated, message)."""
     o = options
     detached = o.detach is not None or o.attaches
     return [
         (
-            o.saves_bugreport and (detached or o.asks or o.light or o.background_wait),
+            o.saves_bugreport and (detached or o.is_query or o.light or o.background_wait),
             "--save-for-bugreport takes no session, light mode or --background-wait",
         ),
         (

@@ -1,4 +1,4 @@
-"""Where the trace goes: a file that is opened before the service is asked for anything."""
+"""The output file of the trace, opened before the first request to the service."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class TraceOutput:
     """A file, or standard output.
 
     Args:
-        path: of the file; `-` is standard output.
-        no_clobber: refuse a file that exists.
+        path: the path of the file; `-` is standard output.
+        no_clobber: refuse an existing file.
 
     Attributes:
-        path: absolute, so that it stays right when the working directory changes; or `-`.
-        name: for messages.
-        error: why writing has failed, else empty. Whole packets are in the file.
+        path: the absolute path, which remains valid if the working directory changes; or `-`.
+        name: the name for messages.
+        error: why writing has failed, else empty. The file has whole packets only.
 
     Raises:
-        CommandError: it can't be opened.
+        CommandError: the file can't be opened.
     """
 
     def __init__(self, path: str, *, no_clobber: bool = False) -> None:
@@ -39,7 +39,7 @@ class TraceOutput:
         self._file = OutputFile(os.dup(self.fd))
 
     def write(self, trace: bytes) -> None:
-        """Append framed packets; what fails is kept in `error`, and the rest dropped."""
+        """Append framed packets. An error is stored in `error`, and later packets are dropped."""
         if self.error:
             return
         try:
@@ -49,12 +49,14 @@ class TraceOutput:
 
     @property
     def size(self) -> int:
-        """Bytes in it, whoever wrote them; of a pipe those that went through here."""
+        """The size of the file, including bytes of other writers; of a pipe, the bytes written
+        here.
+        """
         status = os.fstat(self.fd)
         return status.st_size if stat.S_ISREG(status.st_mode) else self._file.bytes_written
 
     def remove_if_empty(self) -> None:
-        """Leave no empty file behind; harmless if there is another one at the path by now."""
+        """Remove the file if it is empty, unless the path has been replaced by another file."""
         if self.path == "-" or self.fd < 0:
             return
         with suppress(OSError):
@@ -64,7 +66,7 @@ class TraceOutput:
                 os.unlink(self.path)
 
     def close(self) -> None:
-        """Close it; harmless twice."""
+        """Close the file. Idempotent."""
         self._file.close()
         if self.fd >= 0:
             os.close(self.fd)
@@ -72,9 +74,9 @@ class TraceOutput:
 
 
 def _open(path: str, *, no_clobber: bool) -> int:
-    """Open the file; a FIFO only for writing, once somebody has opened it for reading.
+    """Open the file; a FIFO is opened only for writing, once a reader has opened it.
 
-    A descriptor that can also read a FIFO keeps it alive: when the reader ends, writes to it
+    A descriptor that can also read a FIFO counts as a reader: when the real reader ends, writes
     would wait for ever instead of failing.
     """
     if not no_clobber and _is_fifo(path):

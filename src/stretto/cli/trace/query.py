@@ -1,4 +1,4 @@
-"""The service's state as a text: `stretto trace --query`."""
+"""Formats the service's state as text: `stretto trace --query`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from stretto.protos.trace import TracingServiceState
 
 MAX_CATEGORIES = 40
-"""That are shown of a data source, unless all are wanted."""
+"""The number of categories shown for a data source without --long."""
 
 
 def describe(state: TracingServiceState, *, all_categories: bool = False) -> str:
-    """Who is connected, what they offer, and which sessions run."""
+    """Format the producers, the data sources and the sessions."""
     machines = any(each.machine_id for each in state.producers)
     return (
         f"Service: {state.tracing_service_version}\n"
@@ -106,7 +106,7 @@ def _details(descriptor: DataSourceDescriptor, all_categories: bool) -> str:
 
 
 def shortened(names: Sequence[str], all_names: bool) -> str:
-    """Names with commas between them, at most `MAX_CATEGORIES` unless all are wanted."""
+    """Join names with commas; at most `MAX_CATEGORIES` unless `all_names`."""
     if all_names or len(names) <= MAX_CATEGORIES:
         return ", ".join(names)
     more = len(names) - MAX_CATEGORIES
@@ -114,8 +114,8 @@ def shortened(names: Sequence[str], all_names: bool) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines with their columns below each other."""
-    # What a peer calls itself goes to a terminal.
+    """Format rows as lines with aligned columns."""
+    # Peers choose these names: control characters must not reach the terminal.
     safe = [[_printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*safe, strict=True)]
     lines = (

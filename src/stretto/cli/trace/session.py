@@ -3,9 +3,9 @@
     start -> wait (snapshots, Ctrl-C, watchdog) -> read back, unless the service writes the file
 
 Rules (docs/formats/command_line.md, "While it runs")
-- What the service complains about ends the session and is said, and is no failure of ours.
-- SIGINT and SIGTERM flush and stop the session; what it holds is saved.
-- A session that ends much later than its config says is given up.
+- An error of the service ends the session and is printed; the command still succeeds.
+- SIGINT and SIGTERM flush and stop the session; its data is saved.
+- If a session lasts much longer than its config says, the command fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stretto.protos.ipc import CloneSessionRequest
 
 FLUSH_BY_COMMAND = 0x22
-"""FlushFlags: initiator perfetto_cmd, reason trace stop."""
+"""FlushFlags with initiator perfetto_cmd and reason trace stop."""
 WATCHDOG_MARGIN_MS = 60_000
 DEFAULT_FLUSH_TIMEOUT_MS = 5000
 DEFAULT_STOP_TIMEOUT_MS = 5000
@@ -37,14 +37,14 @@ _Triggers = TraceConfig.TriggerConfig
 
 
 class TraceSession:
-    """What the command does with one session.
+    """Runs one session of the command.
 
     Args:
-        consumer: connected.
-        config: of the session.
-        output: where its trace goes; None if the service opens the file.
-        make_snapshot: takes a copy of the session: the request, and where it goes.
-        say: writes a line for the user.
+        consumer: a connected consumer.
+        config: the config of the session.
+        output: the output file; None if the service opens the file.
+        make_snapshot: makes a copy of the session, from a request and a path.
+        say: prints a line for the user.
         on_started: called when all data sources have started.
     """
 
@@ -69,7 +69,7 @@ class TraceSession:
         self._stopping = False
 
     def start(self) -> None:
-        """Set the session up."""
+        """Start the session."""
         endpoint = self._consumer.endpoint
         endpoint.observe_events(self._observed(), self._on_events)
         writes = self._config.write_into_file and self._output is not None
@@ -80,7 +80,7 @@ class TraceSession:
         self._say(f"Connected to the tracing service{limit}")
 
     def stop(self) -> None:
-        """Flush and end it, as Ctrl-C does; harmless twice."""
+        """Flush and end the session, as Ctrl-C does. Idempotent."""
         if not self._stopping:
             self._stopping = True
             self._say("Ends the session, and saves it")
@@ -91,7 +91,7 @@ class TraceSession:
         """Wait for the end, and save the trace.
 
         Raises:
-            CommandError: it never ended, or can't be saved.
+            CommandError: the session did not end in time, or can't be saved.
         """
         self._wait()
         if self._consumer.error:
@@ -122,7 +122,7 @@ class TraceSession:
         stop_ms = config.data_source_stop_timeout_ms or DEFAULT_STOP_TIMEOUT_MS
         return int(expected + WATCHDOG_MARGIN_MS + flush_ms + stop_ms)
 
-    # --- what the service tells meanwhile
+    # --- events of the service
 
     def _observed(self) -> int:
         clones = ObservableEvents.TYPE_CLONE_TRIGGER_HIT if is_cloned(self._config) else 0
@@ -135,13 +135,13 @@ class TraceSession:
             self._hits.append(events.clone_trigger_hit)
 
     def _take_snapshot(self, hit: ObservableEvents.CloneTriggerHit) -> None:
-        """Copy the session into the file's name with a number behind."""
+        """Save a copy of the session in a file with the output's name and a number."""
         number, self._snapshots = self._snapshots, self._snapshots + 1
         path = f"{self._output.name if self._output else self._config.output_path}.{number}"
         try:
             snapshot = self._make_snapshot(triggered_request(hit), path)
         except CommandError as error:
-            self._say(f"{error}")  # the session itself goes on
+            self._say(f"{error}")  # the session itself continues
             return
         try:
             snapshot.take()
@@ -153,7 +153,7 @@ class TraceSession:
 
 
 def trigger_limit_ms(config: TraceConfig) -> int:
-    """How long a session waits for triggers, and stops after one; 0 without triggers."""
+    """Return the longest time until a trigger ends the session; 0 without triggers."""
     triggers = config.trigger_config
     if triggers is None or not triggers.trigger_timeout_ms:
         return 0
@@ -162,7 +162,7 @@ def trigger_limit_ms(config: TraceConfig) -> int:
 
 
 def is_cloned(config: TraceConfig) -> bool:
-    """Triggers of the session copy it."""
+    """Whether triggers clone the session."""
     triggers = config.trigger_config
     return triggers is not None and (
         triggers.trigger_mode == _Triggers.CLONE_SNAPSHOT
@@ -171,6 +171,6 @@ def is_cloned(config: TraceConfig) -> bool:
 
 
 def start_delay_ms(config: TraceConfig) -> int:
-    """How long to wait before the session: what the config's dice say."""
+    """Return the delay before the session: a random number in the config's range."""
     delay = config.cmd_trace_start_delay
     return 0 if delay is None else CHANCES.randint(delay.min_delay_ms, delay.max_delay_ms)

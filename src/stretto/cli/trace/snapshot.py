@@ -1,4 +1,4 @@
-"""Copies of sessions that run: --clone, bug reports, and sessions whose triggers copy them."""
+"""Copies of running sessions: --clone, bug reports, and sessions that triggers clone."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from stretto.protos.trace import TracingServiceState
 
 BUGREPORT_SESSION_ID = (1 << 64) - 1
-"""Stands for the session of the highest bugreport_score."""
+"""Selects the session with the highest bugreport_score."""
 BUGREPORT_FILE = "systrace.pftrace"
 
 
 def session_number(number: int) -> int:
-    """The id of a session as the service takes it; -1 stands for the bug report's."""
+    """Return a session's id as an unsigned number; -1 selects the session for bug reports."""
     return number & (1 << 64) - 1
 
 
 class Snapshot:
-    """A copy of one session, taken by a consumer of its own.
+    """A copy of one session, made by a separate consumer.
 
     Args:
-        consumer: connected; belongs to this object from now on.
-        request: which session, and why.
-        output: belongs to this object from now on.
+        consumer: a connected consumer; owned by this object from now on.
+        request: the request that selects the session.
+        output: the output file; owned by this object from now on.
     """
 
     def __init__(
@@ -44,22 +44,22 @@ class Snapshot:
         self._answer: CloneSessionResponse | None = None
 
     def take(self) -> None:
-        """Make the copy; the session goes on.
+        """Clone the session, which continues.
 
         Raises:
-            CommandError: the service doesn't answer.
+            CommandError: the service doesn't reply.
         """
         self._answer = self._consumer.clone(self._request, self._output.fd)
 
     def save(self) -> str:
-        """Bring the copy into the file, if the service hasn't done that.
+        """Write the copy into the file, unless the service has written it.
 
         Returns:
-            What was done, for the user. A refusal of the service is no failure of the command,
-            as with sessions.
+            A message for the user. A refusal of the service isn't a failure of the command, as with
+            sessions.
 
         Raises:
-            CommandError: it can't be read or written.
+            CommandError: the copy can't be read or written.
         """
         answer = self._answer
         if answer is None or not answer.success:
@@ -74,14 +74,14 @@ class Snapshot:
         return f'"{name}"' if name else str(self._request.session_id)
 
     def close(self) -> None:
-        """Hang up, and close the file; without a copy there is none."""
+        """Disconnect, and close the file; without a copy, the empty file is removed."""
         self._consumer.close()
         self._output.remove_if_empty()
         self._output.close()
 
 
 def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequest:
-    """What to ask for when a trigger wants a copy of its session."""
+    """Return the request for a copy after a trigger."""
     return CloneSessionRequest(
         session_id=hit.tracing_session_id,
         clone_trigger_name=hit.trigger_name,
@@ -93,12 +93,12 @@ def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequ
 
 
 def bugreport_request(session_id: int = BUGREPORT_SESSION_ID) -> CloneSessionRequest:
-    """What to ask for when a bug report wants a copy: nothing is filtered out of it."""
+    """Return the request for a copy for a bug report, without the trace filter."""
     return CloneSessionRequest(session_id=session_id, skip_trace_filter=True, for_bugreport=True)
 
 
 def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionRequest, str]]:
-    """For each session that is for bug reports, the best first, what to ask for and its file."""
+    """Return the request and the path for each session for bug reports, the best score first."""
     scored = [
         each for each in state.tracing_sessions if each.is_started and each.bugreport_score > 0
     ]
@@ -111,19 +111,19 @@ def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionReq
 
 
 def folder() -> str:
-    """Where bug reports look for traces."""
+    """Return the folder in which bug reports expect traces."""
     return tempfile.gettempdir()
 
 
 def bugreport_path() -> str:
-    """Of the copy of the session of the highest score."""
+    """Return the path for the copy of the session with the highest score."""
     return os.path.join(folder(), BUGREPORT_FILE)
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
-    """File names, with `_1`, `_2` before the last dot of those that came before.
+    """Return distinct file names: repeated ones get `_1`, `_2` before their last dot.
 
-    What a session calls its file may not lead out of the folder.
+    Folders in the names are dropped, so that a session can't choose a file in another folder.
     """
     distinct: list[str] = []
     for name in map(os.path.basename, names):

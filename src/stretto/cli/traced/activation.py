@@ -1,9 +1,9 @@
-"""Sockets that a service manager has opened for us (systemd's socket activation).
+"""Sockets opened by a service manager for this process (systemd's socket activation).
 
     LISTEN_PID=<our pid>  LISTEN_FDS=2  LISTEN_FDNAMES=producer:consumer
 
-The descriptors count from 3. A socket is known by its name (`FileDescriptorName=` of the unit,
-else the unit's own): one with "consumer" in it is for consumers, one with "producer" for
+The descriptors start at 3. The name of a socket (`FileDescriptorName=` of the unit, else the unit's
+name) defines its use: a name with "consumer" is for consumers, a name with "producer" for
 producers.
 """
 
@@ -24,9 +24,9 @@ KINDS = ("producer", "consumer")
 
 
 def activated_names(environment: MutableMapping[str, str]) -> list[str]:
-    """The names of the sockets that were opened for this process; empty if none were.
+    """Return the names of the sockets opened for this process; empty if there are none.
 
-    The variables are removed: they mean nothing to our children.
+    The variables are removed: they are not valid for child processes.
 
     Raises:
         CommandError: the variables are malformed.
@@ -44,11 +44,11 @@ def activated_names(environment: MutableMapping[str, str]) -> list[str]:
 
 
 def activated_sockets(environment: MutableMapping[str, str]) -> dict[str, list[UnixListener]]:
-    """The sockets that a service manager has opened for this process, by kind.
+    """Return the sockets that a service manager has opened for this process, by kind.
 
     Raises:
-        CommandError: it can't be told what they are for.
-        TransportError: they are no sockets that listen.
+        CommandError: the name of a socket doesn't define its use.
+        TransportError: a descriptor isn't a listening socket.
     """
     sockets: dict[str, list[UnixListener]] = {kind: [] for kind in KINDS}
     for fd, name in enumerate(activated_names(environment), FIRST_FD):

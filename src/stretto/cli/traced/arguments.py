@@ -72,10 +72,10 @@ def _make_parser() -> VerbParser:
 
 
 class TracedOptions:
-    """What the command line says.
+    """The parsed command line.
 
     Raises:
-        CommandError: it says something wrong.
+        CommandError: the command line is wrong.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -92,5 +92,5 @@ class TracedOptions:
         )
 
     def takes_relays(self, address: str) -> bool:
-        """Whether relays may connect to a socket of producers."""
+        """Whether relays may connect to a producers' socket."""
         return self.relays or address in self.relays_on

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`stretto traced`; returns when the daemon has ended, or (--background) is ready.
+    """Run `stretto traced`; return when the daemon has ended, or with --background is ready.
 
     Raises:
-        CommandError: it was not started; the message says why.
+        CommandError: the daemon was not started; the message says why.
     """
     options = TracedOptions(arguments)
     if options.version:
@@ -45,10 +45,10 @@ def run(arguments: Sequence[str]) -> int:
         (producer_sockets(), options.producers),
         ([consumer_socket()], options.consumers),
     )
-    # Loaded before the terminal is left: what can go wrong is said there.
+    # Imported before the fork, so that an import error is printed on the terminal.
     from stretto.cli.traced import daemon  # noqa: F401
 
-    on_ready = daemonize() if options.background else _nothing
+    on_ready = daemonize() if options.background else _ignore_status
     try:
         _serve(options, sockets, on_ready)
     finally:
@@ -57,10 +57,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check(options: TracedOptions) -> None:
-    """Refuse what doesn't go together.
+    """Refuse contradicting options.
 
     Raises:
-        CommandError: with what to do.
+        CommandError: the message says how to resolve it.
     """
     for address in options.relays_on:
         if address not in producer_sockets():
@@ -102,5 +102,5 @@ def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[int], o
             pid_file.remove()
 
 
-def _nothing(_status: int) -> None:
-    """There is no terminal to leave."""
+def _ignore_status(_status: int) -> None:
+    """Replaces the callback of `daemonize` in the foreground."""

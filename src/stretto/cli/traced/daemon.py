@@ -1,14 +1,15 @@
-"""The daemon: one service, its two ports, and the end.
+"""The daemon: one service with its two ports, and its shutdown.
 
-    run        until a signal comes
-    SIGTERM    SIGINT, and SIGHUP from a terminal: sessions are flushed, stopped and saved into
-               their files; consumers have a while to read theirs; then everybody is hung up on
-    again      at once
+    run            until a signal
+    SIGTERM, SIGINT, SIGHUP
+                   sessions are flushed, stopped and saved into their files; consumers have some
+                   seconds to read theirs; then all connections are closed
+    second signal  ends at once
 
 Rules
-- One thread, and no task that comes back by itself: an idle daemon sleeps.
-- Whatever fails in one task is logged; the rest goes on.
-- Once the end has begun no consumer is let in.
+- One thread, and no periodic task: an idle daemon sleeps.
+- An error in one task is logged; all others continue.
+- During the shutdown no consumer is accepted.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ if TYPE_CHECKING:
     from stretto.service.session.service_tracing_session import ServiceTracingSession
 
 END_TIMEOUT_MS = 15_000
-"""For sessions to be flushed and stopped: more than both of the service's own time-outs."""
+"""The limit for flushing and stopping sessions: more than the service's own two time-outs."""
 READ_TIMEOUT_MS = 10_000
-"""For consumers to read what was recorded for them."""
+"""The limit for consumers to read their traces."""
 FILE_TIMEOUT_MS = 30_000
-"""For what sessions have collected to be written into their files."""
+"""The limit for writing the sessions' files."""
 PIPE_PATIENCE_MS = 2000
-"""With the reader of a pipe that a consumer has a session written to."""
+"""The limit for a slow reader, if a session is written to a pipe."""
 MAX_ERRORS = 100
 ERROR_PAUSE_S = 0.01
-"""After each failed task of many: one that fails for ever shall not take a processor."""
+"""A pause after each error beyond MAX_ERRORS, so that endless errors don't use a whole CPU."""
 SHOWN_NAME = 60
 
 
@@ -56,11 +57,11 @@ class Daemon:
     """The service with its sockets.
 
     Args:
-        sockets: belong to this object from now on.
-        log: for what goes wrong.
-        may_consume: says whether a peer may be a consumer.
-        network_consumers: so may whoever comes over a network.
-        takes_relays: says whether relays may connect to a socket of producers, by its address.
+        sockets: the listening sockets; owned by this object from now on.
+        log: the log for errors.
+        may_consume: returns whether a peer may be a consumer.
+        network_consumers: whether peers on a network may be consumers.
+        takes_relays: returns whether relays may connect to a producers' socket, by its address.
     """
 
     def __init__(
@@ -103,18 +104,18 @@ class Daemon:
         for socket in sockets.consumers:
             self._consumers.listen(socket)
 
-    # --- life
+    # --- running
 
     def run(self, on_ready: Callable[[], object], on_stopping: Callable[[], object]) -> None:
-        """Serve until a signal ends it.
+        """Serve until a signal ends the daemon.
 
         Args:
             on_ready: called when connections are accepted.
-            on_stopping: called when the end begins.
+            on_stopping: called when the shutdown begins.
         """
         self._take_signals()
         allow_many_descriptors()
-        # What is there by now stays: the collector need not look at it again.
+        # The existing objects are permanent: freezing excludes them from garbage collections.
         gc.collect()
         gc.freeze()
         on_ready()
@@ -123,19 +124,19 @@ class Daemon:
         self._end_sessions()
 
     def close(self) -> None:
-        """Hang up on everybody, and remove the sockets."""
+        """Close all connections, and remove the sockets."""
         self._producers.close()
         self._consumers.close()
         self._run_until(lambda: True)
         self._runner.close()
 
     def _run_until(self, predicate: Callable[[], bool], timeout_ms: float | None = None) -> None:
-        """Run the loop; a task that fails is a bug, and costs nobody else anything."""
+        """Run the loop. An exception of a task is a bug: it is logged, and the loop continues."""
         while True:
             try:
                 self._runner.run_until(predicate, timeout_ms)
                 return
-            except Exception:  # noqa: BLE001  # said and counted
+            except Exception:  # noqa: BLE001  # logged and counted
                 from traceback import format_exc
 
                 self._errors += 1
@@ -143,11 +144,11 @@ class Daemon:
                 if self._errors > MAX_ERRORS:
                     time.sleep(ERROR_PAUSE_S)
 
-    # --- the end
+    # --- shutdown
 
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            # Whoever started us with a signal ignored (nohup, a shell's `&`) meant it.
+            # A signal ignored by the parent (nohup, a shell's `&`) remains ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: self._runner.post(self._on_signal))
 
@@ -155,11 +156,11 @@ class Daemon:
         self._signals += 1
 
     @property
-    def _impatient(self) -> bool:
+    def _is_second_signal(self) -> bool:
         return self._signals > 1
 
     def _end_sessions(self) -> None:
-        """Flush and stop what runs; wait for it, and for those who read."""
+        """Flush and stop all sessions; wait for them, and for consumers that read."""
         sessions = list(self._service.sessions.values())
         if sessions:
             self._log.say(f"ends, with {len(sessions)} sessions")
@@ -168,16 +169,16 @@ class Daemon:
                 session.flush_and_disable()
             else:
                 session.disable()
-        self._run_until(lambda: self._impatient or not self._active(), END_TIMEOUT_MS)
+        self._run_until(lambda: self._is_second_signal or not self._active(), END_TIMEOUT_MS)
         for session in self._active():
             session.disable(immediate=True)
         self._complete_files()
-        self._settle()
-        self._run_until(lambda: self._impatient or not self._unread(), READ_TIMEOUT_MS)
+        self._run_posted()
+        self._run_until(lambda: self._is_second_signal or not self._unread(), READ_TIMEOUT_MS)
 
     def _complete_files(self) -> None:
-        """Wait for the files of sessions; what isn't in them then is lost, and said."""
-        self._run_until(lambda: self._impatient or not self._writing(), FILE_TIMEOUT_MS)
+        """Wait for the files of sessions; data not written in time is lost, which is logged."""
+        self._run_until(lambda: self._is_second_signal or not self._writing(), FILE_TIMEOUT_MS)
         for session in self._writing():
             if session.drain is not None:
                 session.drain.give_up()
@@ -189,8 +190,8 @@ class Daemon:
             *(each for each in sessions if each.drain is not None and not each.complete),
         ]
 
-    def _settle(self) -> None:
-        """Run what is posted, the consumers' news among it."""
+    def _run_posted(self) -> None:
+        """Run all posted tasks, such as notifications of consumers."""
         done: list[bool] = []
         self._runner.post(lambda: done.append(True))
         self._run_until(lambda: bool(done))
@@ -199,11 +200,11 @@ class Daemon:
         return [session for session in self._service.sessions.values() if session.active]
 
     def _unread(self) -> list[ServiceTracingSession]:
-        """Sessions whose consumer is still to fetch the trace."""
+        """Return the sessions whose consumer has not read the trace yet."""
         sessions = self._service.sessions.values()
         return [session for session in sessions if session.owner and session.drain is None]
 
-    # --- who comes in
+    # --- new connections
 
     def _connect_producer(
         self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
@@ -233,6 +234,6 @@ class Daemon:
 
 
 def allow_many_descriptors() -> None:
-    """Every connection takes one, and shared memory one more for a moment."""
+    """Raise the limit of open files: a connection needs one, its shared memory briefly a second."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,7 @@
-"""What the daemon says to standard error: where it listens, and what goes wrong.
+"""Messages of the daemon on standard error: its addresses, and errors.
 
-A peer can make it say something, and would otherwise fill a disk: of a period's lines only so
-many are written, and the rest are counted.
+Peers can cause messages, which could fill a disk: so in each period only a number of lines is
+written, and further ones are counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def _print(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # nobody listens
+        pass  # standard error is closed
 
 
 class Log:
-    """Writes lines.
+    """Writes messages, up to a rate.
 
     Args:
-        write: takes each of them.
-        clock: seconds.
+        write: writes one line.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Log:
         self._lines = 0
 
     def say(self, text: str) -> None:
-        """Write a line, if it isn't one too many."""
+        """Write a line, or count it if there were too many in this period."""
         now = self._clock()
         if now - self._begin >= PERIOD_S:
             suppressed = self._lines - LINES_PER_PERIOD

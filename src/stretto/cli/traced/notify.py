@@ -1,7 +1,7 @@
-"""Tells whoever has started the daemon how far it is.
+"""Notifies the process that started the daemon of its state.
 
 NOTIFY_SOCKET=/run/systemd/notify    systemd: READY=1, STOPPING=1
-TRACED_NOTIFY_FD=5                   Perfetto's programs: "1", and closed
+TRACED_NOTIFY_FD=5                   Perfetto's programs: "1", then the descriptor is closed
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FD_VARIABLE = "TRACED_NOTIFY_FD"
 
 
 class Notifier:
-    """Knows where to say it; takes the variables out of the environment."""
+    """Sends notifications to the receivers in the environment; removes their variables."""
 
     def __init__(self) -> None:
         self._address = os.environ.pop(SOCKET_VARIABLE, "")
@@ -22,21 +22,21 @@ class Notifier:
         self._fd = int(fd) if fd.isdecimal() else -1
 
     def ready(self) -> None:
-        """The sockets listen."""
-        self._tell("READY=1")
+        """Notify that connections are accepted."""
+        self._send("READY=1")
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             try:
                 os.write(fd, b"1")
                 os.close(fd)
             except OSError:
-                pass  # whoever it was doesn't wait any more
+                pass  # the other process doesn't wait any more
 
     def stopping(self) -> None:
-        """The daemon ends; that may take some seconds."""
-        self._tell("STOPPING=1")
+        """Notify that the shutdown has begun; it may take some seconds."""
+        self._send("STOPPING=1")
 
-    def _tell(self, state: str) -> None:
+    def _send(self, state: str) -> None:
         if not self._address:
             return
         address = "\0" + self._address[1:] if self._address[0] == "@" else self._address
@@ -44,4 +44,4 @@ class Notifier:
             try:
                 end.sendto(state.encode(), socket.MSG_DONTWAIT, address)
             except OSError:
-                pass  # it isn't for us to fail because of it
+                pass  # the daemon works without notifications

@@ -1,10 +1,10 @@
-"""Who may use the sockets: `GROUP:MODE` for producers, and again for consumers.
+"""Permissions of the sockets: `GROUP:MODE` for producers, and again for consumers.
 
     traced:0660:traced-consumer:0660
 
-is what `--set-socket-permissions` takes, in Perfetto's order. Without it every user may be a
-producer, and only the service's own user and root a consumer: it reads what all the others
-write. So the world never gets a consumer's socket.
+is a value of `--set-socket-permissions`, in Perfetto's order. By default every user may be a
+producer, but only the service's own user and root may be consumers: a consumer can read the data of
+all producers. So a consumers' socket can't be opened to all users.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FOR_OTHERS = 0o007
 
 
 class Permissions:
-    """Of one socket.
+    """The permissions of one socket.
 
     Args:
-        mode: as `chmod` takes it.
-        group: its number, or None for the daemon's own.
+        mode: the mode, as for `chmod`.
+        group: the group id; None for the daemon's own.
     """
 
     __slots__ = ("group", "mode")
@@ -36,26 +36,25 @@ class Permissions:
 
     @property
     def effective_group(self) -> int | None:
-        """The group whose members are let in, if any is."""
+        """The group whose members may connect; None if there is none."""
         if self.group is None and self.mode & FOR_GROUP:
             return os.getegid()
         return self.group
 
 
 def default_permissions() -> tuple[Permissions, Permissions]:
-    """(producers', consumers')."""
+    """Return the permissions for (producers, consumers)."""
     return Permissions(PRODUCER_MODE), Permissions(CONSUMER_MODE)
 
 
 def parse_permissions(text: str) -> tuple[Permissions, Permissions]:
-    """What `PROD_GROUP:PROD_MODE:CONS_GROUP:CONS_MODE` says; an empty group is the daemon's own.
+    """Parse `PROD_GROUP:PROD_MODE:CONS_GROUP:CONS_MODE`; an empty group is the daemon's own.
 
     Returns:
-        (producers', consumers').
+        The permissions for (producers, consumers).
 
     Raises:
-        CommandError: it isn't of that form, there is no such group, or the world would be let
-            in as a consumer.
+        CommandError: the text is malformed, a group doesn't exist, or all users could be consumers.
     """
     words = text.split(":")
     if len(words) != 4:

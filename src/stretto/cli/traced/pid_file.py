@@ -1,4 +1,4 @@
-"""The file that holds the daemon's process id, for as long as it runs."""
+"""The file with the daemon's process id, which exists while the daemon runs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import os
 from stretto.base.errors import CommandError
 
 MAX_BYTES = 32
-"""Of a pid file: a longer one is something else, and stays."""
+"""The largest size of a pid file; a larger file isn't one, and is not replaced."""
 
 
 class PidFile:
-    """A new file with this process's id; one of an earlier daemon is replaced.
+    """A new file with this process's id. The pid file of an earlier daemon is replaced.
 
     Args:
-        path: absolute, if the process changes its folder.
+        path: the path; absolute if the process changes its working directory.
 
     Raises:
-        CommandError: it can't be written, or the file there is no pid file.
+        CommandError: the file can't be written, or the path is a file of another kind.
     """
 
     def __init__(self, path: str) -> None:
@@ -36,7 +36,7 @@ class PidFile:
             ) from error
 
     def remove(self) -> None:
-        """The daemon ends. Another's file stays."""
+        """Remove the file, unless another daemon has replaced it."""
         try:
             if _read(self._path).strip() == str(os.getpid()).encode():
                 os.unlink(self._path)

@@ -1,8 +1,8 @@
 """Opens the daemon's sockets: all of them, or none.
 
-Those that a service manager has opened are taken over; what is missing is opened where
-Perfetto's variables say. Two daemons that start at once don't take each other's paths away:
-whoever looks whether a path is in use holds a lock on its folder.
+Sockets opened by a service manager are taken over; missing ones are opened at the addresses in
+Perfetto's variables. Two daemons that start at once must not replace each other's paths: a daemon
+locks the folder while it checks a path and listens there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCK_RETRY_S = 0.01
 
 
 class Sockets:
-    """What the daemon listens on."""
+    """The listening sockets of the daemon."""
 
     __slots__ = ("consumers", "producers")
 
@@ -40,13 +40,13 @@ class Sockets:
         self.consumers: list[StreamListener] = []
 
     def describe(self) -> str:
-        """Where they are, for people."""
+        """Return the addresses as text for the log."""
         producers = ", ".join(socket.address for socket in self.producers)
         consumers = ", ".join(socket.address for socket in self.consumers)
         return f"producers: {producers}; consumers: {consumers}"
 
     def close(self) -> None:
-        """Close them and remove their paths."""
+        """Close the sockets and remove their paths."""
         for socket in (*self.producers, *self.consumers):
             socket.close()
 
@@ -59,13 +59,13 @@ def open_sockets(
     """Open all sockets.
 
     Args:
-        activated: those that are open already.
-        producers: where to listen for producers, unless there is a socket for them, and for
-            whom.
-        consumers: likewise.
+        activated: sockets opened by a service manager, by kind.
+        producers: the addresses for producers, and their permissions; not used if `activated` has
+            sockets for producers.
+        consumers: the same for consumers.
 
     Raises:
-        CommandError: one of them can't be opened, or none is named; none is then left.
+        CommandError: a socket can't be opened, or there is no address; then all are closed.
     """
     sockets = Sockets()
     sockets.producers += activated.get("producer", [])
@@ -80,7 +80,7 @@ def open_sockets(
 
 
 def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
-    """Open sockets, unless some are open already; those of before a failure are in the list."""
+    """Open sockets, unless `opened` has some. After a failure it has those opened before."""
     if not opened:
         if not addresses:
             raise CommandError(f"traced: {PRODUCER_VARIABLE} names no socket.")
@@ -104,16 +104,16 @@ def _open(address: str, permissions: Permissions) -> StreamListener:
 
 @contextmanager
 def _locked_folder(address: str) -> Iterator[None]:
-    """Keep other daemons from opening a socket in the same folder meanwhile.
+    """Prevent other daemons from opening a socket in the same folder during the block.
 
-    Anybody may hold that lock for ever, so it is waited for a little while only.
+    Any process may hold the lock for ever, so the wait for it is short.
     """
     folder = os.path.dirname(address) or "."
     try:
         has_folder = not address.startswith("@") and not is_network(address)
         fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC) if has_folder else -1
     except OSError:
-        fd = -1  # listening there will say what is wrong
+        fd = -1  # listening there will fail with the reason
     try:
         if fd >= 0:
             _lock(fd)
