@@ -1,1 +1,1 @@
-"""Data sources that look at the system. Written on the client's public names only."""
+"""Data sources for the system. They use the client's public names only."""

@@ -1,12 +1,12 @@
-"""`linux.process_stats`: memory and CPU time of chosen processes, from /proc.
+"""`linux.process_stats`: memory and CPU time of selected processes, from /proc.
 
     for source in ProcessCounters.instances():
         source.sample(pids)
 
-Memory goes into ProcessStats packets, which the trace processor turns into the counters
-`mem.rss`, `mem.virt` and so on of each process; CPU use is a counter track of the process, in
-per cent of one core since the sample before. A viewer draws a counter up to its next value: so a
-process that has ended gets zeros.
+Memory is written as ProcessStats packets, which the trace processor converts to the counters
+`mem.rss`, `mem.virt` and so on of each process. CPU use is a counter track of the process, in per
+cent of one core since the previous sample. A viewer draws a counter until its next value, so zeros
+are written for a process that has ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _read(path: str) -> bytes:
 
 
 def _memory(pid: int) -> ProcessStats.Process | None:
-    """Sizes in KiB; None if the process has gone."""
+    """Return memory sizes in KiB; None if the process has ended."""
     process = ProcessStats.Process(pid=pid)
     for line in _read(f"/proc/{pid}/status").splitlines():
         name, _, rest = line.partition(b":")
@@ -62,7 +62,7 @@ def _memory(pid: int) -> ProcessStats.Process | None:
 
 
 def _cpu(pid: int) -> tuple[int, int] | None:
-    """(CPU time in ns, start time in ticks), or None if the process has gone."""
+    """Return (CPU time in ns, start time in ticks); None if the process has ended."""
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) < 20:
         return None
@@ -70,7 +70,7 @@ def _cpu(pid: int) -> tuple[int, int] | None:
 
 
 def _no_memory(pid: int) -> ProcessStats.Process:
-    """Of a process that has ended."""
+    """Return memory sizes of 0, for a process that has ended."""
     process = ProcessStats.Process(pid=pid)
     for field in _STATUS_FIELDS.values():
         setattr(process, field, 0)
@@ -78,7 +78,7 @@ def _no_memory(pid: int) -> ProcessStats.Process:
 
 
 class _Usage:
-    """The CPU time of one process at the sample before."""
+    """The CPU time of one process at its last sample."""
 
     __slots__ = ("cpu_ns", "start", "timestamp", "uuid", "written")
 
@@ -90,7 +90,7 @@ class _Usage:
         self.written = False
 
     def percent(self, cpu_ns: int, timestamp: int) -> float:
-        """Use since the sample before, which this replaces."""
+        """Return the CPU use since the last sample in per cent; store the new sample."""
         elapsed = max(1, timestamp - self.timestamp)
         used = cpu_ns - self.cpu_ns
         self.cpu_ns, self.timestamp = cpu_ns, timestamp
@@ -98,7 +98,7 @@ class _Usage:
 
 
 class ProcessCounters(stretto.DataSource):
-    """Samples the processes that it is told to."""
+    """Samples the processes that are passed to `sample`."""
 
     name = "linux.process_stats"
 
@@ -113,11 +113,11 @@ class ProcessCounters(stretto.DataSource):
 
     @property
     def living(self) -> set[int]:
-        """The sampled processes that lived when they were last looked at."""
+        """The sampled processes that were running at the last sample."""
         return self._living.copy()
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Write how the processes are doing; counters of those that have ended become zero."""
+        """Write the counters of processes; zeros for those that have ended."""
         now = stretto.now()
         pids = sorted(pids)
         memory = {pid: _memory(pid) for pid in pids}
@@ -163,7 +163,7 @@ class ProcessCounters(stretto.DataSource):
         self.write(TracePacket(timestamp=now, track_event=event))
 
     def _describe(self, pid: int, uuid: int) -> None:
-        """The process and its CPU track, once and after each clear."""
+        """Write the process and its CPU track, once and after each clear of the state."""
         if uuid in self._described:
             return
         self._described.add(uuid)

@@ -1,4 +1,4 @@
-"""The built-in categories: what the interpreter does, as events.
+"""The built-in categories: events of the interpreter and the standard library.
 
     python.functions    calls                       functions
     python.gc           garbage collections         gc
@@ -6,12 +6,12 @@
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
 
-All are tagged `slow`: a session records them only if it names them. The client loads a
-profiler's module and calls its `install()` when a session first wants its category; from then
-on the category alone switches it on and off. Written on the client's public names only.
+All have the tag `slow`: a session records them only if it names them. The client imports a
+profiler's module and calls its `install()` when a session first enables its category; from then
+on the category switches the profiler on and off. Profilers use the client's public names only.
 
-Rules: the program's behaviour, output and tracebacks stay as they are; nothing is imported
-that the program may never need; what fails here is dropped.
+Rules: the behaviour, output and tracebacks of the program don't change; nothing is imported that
+the program may never need; errors of a profiler are ignored.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def install(options: Mapping[str, object] | None = None) -> None:
     """Prepare the profilers in this process; sessions switch them on.
 
     Args:
-        options: for function tracing, by name: `include`, `exclude` (lists of patterns),
+        options: options of function tracing, by name: `include`, `exclude` (lists of patterns),
             `min_duration_ns`, `max_depth`, `c_functions`; see `functions.FunctionOptions`.
-            They hold for sessions that start from now on.
+            They apply to sessions that start later.
 
     Raises:
         ConfigError: an option is unknown or out of range.
@@ -38,7 +38,7 @@ def install(options: Mapping[str, object] | None = None) -> None:
 
 
 def problems() -> list[str]:
-    """What could not be followed since the last session began, and why: a line each."""
+    """Return a line for each kind of untraced calls since the start of the last session."""
     from stretto.profilers import functions
 
     return functions.problems()

@@ -1,9 +1,10 @@
 """`python.asyncio`: each step of a task is a slice on the thread that runs it.
 
-A step is the time from a task's resumption to its next `await` that waits. Steps are named by
-the coroutine; arrows lead from where a task was created, from step to step, and from a task's
-last step to the step of the task that awaited it. (What a task itself traces lies on the task's
-own track.) Loops that bring their own handles (uvloop) show creation only.
+A step is the time from a task's resumption to the next `await` that suspends it. Its slice has the
+name of the coroutine. Flows lead from the creation of a task to its first step, from step to step,
+and from a task's last step to the next step of the task that awaited it. (Events that the task
+itself emits are on the task's own track.) Event loops with their own handles (uvloop) show only
+the creation of tasks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _is_task(value: object) -> TypeGuard[Task[Any]]:
     tasks = sys.modules.get("asyncio.tasks")
     if tasks is None:
         return False
-    return isinstance(value, (tasks.Task, tasks._PyTask))  # noqa: SLF001  # the one in Python
+    return isinstance(value, (tasks.Task, tasks._PyTask))  # noqa: SLF001  # the pure Python class
 
 
 def _name(task: Task[Any]) -> str:
@@ -36,14 +37,14 @@ def _name(task: Task[Any]) -> str:
 
 
 class _Steps:
-    """Observes handles and the creation of tasks."""
+    """Callbacks around the run of handles and the creation of tasks."""
 
     def __init__(self) -> None:
         self._flows: WeakKeyDictionary[Task[Any], stretto.Flow] | None = None
 
     def _flow(self, task: Task[Any]) -> stretto.Flow:
         if self._flows is None:
-            from weakref import WeakKeyDictionary  # asyncio has imported it already
+            from weakref import WeakKeyDictionary  # already imported by asyncio
 
             self._flows = WeakKeyDictionary()
         flow = self._flows.get(task)
@@ -52,7 +53,7 @@ class _Steps:
         return flow
 
     def before_run(self, handle: Any) -> Any:
-        """A task's asyncio.Handle holds a bound step or wakeup, and the future it waited for."""
+        """Begin the slice of a step, if the handle's callback is a method of a task."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
         if not category.enabled or not _is_task(task):
             return None
@@ -93,7 +94,7 @@ def _switch(on: bool) -> None:
 
 
 def install() -> None:
-    """Record the steps of tasks whenever a session records the category."""
+    """Record the steps of tasks while a session records the category."""
     if not _patches:
         steps = _Steps()
         create = (steps.before_create, steps.after_create)

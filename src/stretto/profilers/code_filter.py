@@ -1,12 +1,12 @@
-"""Which code function tracing follows: patterns of modules and paths.
+"""Selects the code that function tracing records, by patterns for modules and paths.
 
-    numpy           the module and all below it
+    numpy           the module and its submodules
     app.*_pb2       modules, with the wildcards of a shell
-    src/app         a file, or all files below a folder
-    **/tests/*      paths, with wildcards; `*` also crosses folders
+    src/app         a file, or all files in a folder
+    **/tests/*      paths, with wildcards; `*` also matches slashes
 
-A pattern with a slash, or one that ends in `.py`, is a path. What `exclude` matches is out;
-of the rest `include` decides, where it is given. Stretto's own code is never traced.
+A pattern with a slash, or one that ends in `.py`, is a path. Code that matches `exclude` is not
+traced; if `include` is given, only code that matches it is. Stretto's own code is never traced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _own_folder() -> str:
-    """Where Stretto's code says that it lies (as imported, not as resolved)."""
+    """Return the folder of Stretto's code objects, which isn't resolved like `__file__`."""
     here = _own_folder.__code__.co_filename
     return os.path.dirname(os.path.dirname(here)) + os.sep
 
@@ -52,7 +52,7 @@ def _matcher(pattern: str) -> Matcher:
 
 
 class _Patterns:
-    """Some patterns of one kind of decision."""
+    """A set of patterns."""
 
     __slots__ = ("_modules", "_paths", "empty")
 
@@ -71,11 +71,11 @@ class _Patterns:
 
 
 class CodeFilter:
-    """Decides about code objects; called once for each.
+    """Decides whether a code object is traced; called once for each code object.
 
     Args:
-        include: patterns of what is traced; none at all means everything.
-        exclude: patterns of what is not.
+        include: patterns of traced code; if empty, all code is traced.
+        exclude: patterns of code that is not traced.
     """
 
     __slots__ = ("_exclude", "_include", "_own")
@@ -86,7 +86,7 @@ class CodeFilter:
         self._own = _own_folder()
 
     def __call__(self, code: CodeType, module: str | None) -> bool:
-        """Whether calls of `code`, met in `module`, are traced."""
+        """Return whether calls of `code` in `module` are traced."""
         path, name = code.co_filename, module or ""
         if path.startswith(self._own) or self._exclude.match(path, name):
             return False

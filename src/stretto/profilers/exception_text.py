@@ -1,7 +1,7 @@
-"""An exception as text: its type, its message and its frames, of bounded size.
+"""Describes an exception as text of limited size: its type, its message and its frames.
 
-The module `traceback` isn't used: importing it runs code from strings, upon which the interpreter
-forgets that Ctrl-C is what it has to die of, and the exit status would change.
+The module `traceback` isn't used: importing it executes strings, after which the interpreter
+doesn't end itself by SIGINT on Ctrl-C, so that the exit status would change.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ LONGEST_PATH, LONGEST_NAME = 120, 90
 
 
 def type_name(kind: type) -> str:
-    """The type's qualified name, with its module unless that is `builtins`."""
+    """Return the type's qualified name, with its module unless that is `builtins`."""
     module = kind.__module__
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def message_of(error: BaseException | None) -> str:
-    """The exception's own text."""
+    """Return the message of an exception."""
     try:
         return str(error)
     except Exception as another:  # noqa: BLE001  # the program's own method
@@ -39,7 +39,7 @@ def _line(trace: TracebackType) -> str:
 
 
 def frames_of(trace: TracebackType | None) -> str:
-    """The frames, outermost first; of many the middle ones are left out, and counted."""
+    """Return the frames, outermost first; if there are many, the middle ones are omitted."""
     frames = []
     while trace is not None:
         frames.append(trace)

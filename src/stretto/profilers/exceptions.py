@@ -1,7 +1,8 @@
-"""`python.exceptions`: an exception that nobody caught is an instant, in any thread.
+"""`python.exceptions`: an uncaught exception is an instant, in any thread.
 
-It is seen where it goes to: in `sys.excepthook` and `threading.excepthook`. A program may put a
-hook of its own into `sys` that never calls ours: what its main thread died of is looked up at exit.
+It is recorded in `sys.excepthook` and `threading.excepthook`. If the program has set an own
+`sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded at
+exit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"])
 
 
-_seen = 0  # id of the last one
+_seen = 0  # id of the last recorded exception
 
 
 def _on_uncaught(
@@ -40,13 +41,13 @@ def _on_uncaught(
 
 
 def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
-    # A thread that ends by SystemExit ends quietly.
+    # SystemExit in a thread isn't an error.
     if given.exc_value is not None and not isinstance(given.exc_value, SystemExit):
         _on_uncaught(given.exc_type, given.exc_value, given.exc_traceback)
 
 
 def _at_exit() -> None:
-    """Python leaves what ended the main thread in `sys`, whoever was told of it."""
+    """Record the main thread's uncaught exception, if our hook was replaced."""
     error = getattr(sys, "last_value", None)
     if error is not None and id(error) != _seen and _patches[0].replaced:
         _on_uncaught(type(error), error, error.__traceback__)
@@ -61,7 +62,7 @@ def _switch(on: bool) -> None:
 
 
 def install() -> None:
-    """Record uncaught exceptions whenever a session records the category."""
+    """Record uncaught exceptions while a session records the category."""
     if not _patches:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))

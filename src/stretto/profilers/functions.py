@@ -1,9 +1,9 @@
 """`python.functions`: every call of a Python function is a slice.
 
-The work is done in native code (`stretto._pyhooks`). Slices are named by the code's qualified
-name, carry file and line, and lie on the track of the thread, inside asyncio tasks too:
-a suspended generator or coroutine ends its slice, a resumed one begins it again. A call that
-`@category.traced` has made a slice is no second one here.
+Calls are recorded in native code (`stretto._pyhooks`). Slices have the code's qualified name, file
+and line, and are on the track of the thread, also inside asyncio tasks: a suspended generator or
+coroutine ends its slice, a resumed one begins a new slice. Calls of functions with
+`@category.traced` are recorded only once, by the decorator.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def _number(name: str, value: Any, low: int, high: int) -> int:
 
 
 class FunctionOptions:
-    """What function tracing records.
+    """The options of function tracing.
 
     Args:
-        include: patterns of modules and paths (see `code_filter`); none means all.
-        exclude: patterns of what is left out.
-        min_duration_ns: shorter calls leave nothing.
+        include: patterns of traced modules and paths (see `code_filter`); empty for all.
+        exclude: patterns of modules and paths that are not traced.
+        min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are counted, not recorded.
-        c_functions: also functions written in C.
+        c_functions: whether functions written in C are recorded, too.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -69,7 +69,7 @@ class FunctionOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
-        """Options by name; None stands for the default.
+        """Create options from values by name; None selects the default.
 
         Raises:
             ConfigError: a name is unknown, or a value is wrong.
@@ -83,7 +83,7 @@ class FunctionOptions:
 
 
 class _Tracer:
-    """Follows the category: the one tracer of this process."""
+    """The function tracer of this process, switched by the category."""
 
     def __init__(self) -> None:
         self.options = FunctionOptions()
@@ -115,19 +115,19 @@ _tracer = _Tracer()
 
 
 def configure(options: FunctionOptions) -> None:
-    """Use these options for sessions that start from now on."""
+    """Set the options for sessions that start later."""
     _tracer.options = options
 
 
 def install() -> None:
-    """Trace calls whenever a session records the category."""
+    """Trace calls while a session records the category."""
     if not _tracer.installed:
         _tracer.installed = True
         slots.observe(category, _tracer.on_change)
 
 
 def problems() -> list[str]:
-    """What could not be followed, and why: a line each."""
+    """Return a line for each kind of untraced calls, with their number and the reason."""
     lines = [_tracer.failure] if _tracer.failure else []
     stats = _pyhooks.stats()
     threads = stats["threads_replaced"] + stats["threads_occupied"]

@@ -1,7 +1,7 @@
-"""`python.gc`: each run of the garbage collector is a slice on the thread that pays for it.
+"""`python.gc`: each garbage collection is a slice on the thread that runs it.
 
-The callback is native: one in Python would run the program's signal handlers inside the collector,
-which drops what they raise.
+The callback is native. A Python callback would run the program's signal handlers inside the
+collector, which ignores the exceptions that they raise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _on_change(enabled: bool) -> None:
 
 
 def install() -> None:
-    """Listen to the collector whenever a session records the category."""
+    """Record garbage collections while a session records the category."""
     global _installed
     if not _installed:
         _installed = True

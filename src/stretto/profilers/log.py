@@ -1,9 +1,9 @@
 """`python.log`: log records from INFO up are instants.
 
-What the program's own configuration lets through is recorded, where its handlers are about to
-be called; levels, handlers, filters and what they print stay as they are. A record with an
-exception (`log.exception`, `exc_info=`) carries its type, message and frames, one with
-`stack_info=` the stack.
+A record is recorded just before its handlers are called, so only if the program's configuration
+accepts it. Levels, handlers, filters and output don't change. A record with an exception
+(`log.exception`, `exc_info=`) contains its type, message and frames, one with `stack_info=` the
+stack.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _message(record: LogRecord) -> str:
 
 
 def _exception(record: LogRecord) -> dict[str, object]:
-    """Arguments for the record's exception.
+    """Return the event arguments for the record's exception.
 
-    A record that came from another process has its text only.
+    A record of another process contains only the text of the exception.
     """
     given = record.exc_info
     if isinstance(given, tuple) and len(given) == 3:
@@ -65,7 +65,7 @@ _patch: Patch | None = None
 
 
 def install() -> None:
-    """Record log records whenever a session records the category."""
+    """Record log records while a session records the category."""
     global _patch
     if _patch is None:
         _patch = Patch("logging", "Logger.callHandlers", _on_record)

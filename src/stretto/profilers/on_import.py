@@ -1,7 +1,8 @@
-"""Doing something once a module has been imported, without importing it.
+"""Calls functions after a module has been imported, without importing it.
 
-While a module is awaited, a finder stands first in `sys.meta_path`. It lets the others find
-the module, and has the module's loader call us back; the module gets to see its own loader.
+While functions wait for a module, a finder is the first in `sys.meta_path`. It delegates the
+search to the other finders and wraps the module's loader, which calls the functions. The module's
+own attributes refer to the original loader.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Loader:
-    """Stands for a loader until the module is executed."""
+    """Wraps a loader until the module is executed."""
 
     def __init__(self, loader: Any, callback: Callback) -> None:
         self._loader = loader
@@ -41,7 +42,7 @@ class _Loader:
 
 
 class _Finder:
-    """Waits for modules by name."""
+    """Finder for the modules that functions wait for."""
 
     def __init__(self) -> None:
         self._awaited: dict[str, list[Callback]] = {}
@@ -82,7 +83,7 @@ def _is_imported(module: ModuleType | None) -> bool:
 
 
 def when_imported(name: str, callback: Callback) -> None:
-    """Call `callback(module)` now, if the module is there, or once it has been imported."""
+    """Call `callback(module)` now if the module is imported, else after its import."""
     module = sys.modules.get(name)
     if module is not None and _is_imported(module):
         callback(module)

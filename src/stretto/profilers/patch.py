@@ -1,4 +1,4 @@
-"""A function of the program with observers around it, while a session wants them."""
+"""Wraps a function of the program with observers while a session records them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Patch:
-    """Observers around a function of a module that may not be imported yet.
+    """Observers around a function in a module that may not be imported yet.
 
-    Switched off, the function is put back where it was, unless somebody else has wrapped it
-    since: then the observers stay, and are expected to look at their category.
+    When switched off, the original function is restored, unless the program has wrapped it since.
+    In that case the observers remain, and must check whether their category is enabled.
 
     Args:
-        module: the module's name; it is never imported from here.
-        path: the function in it, like `Logger.callHandlers`.
+        module: name of the module; it is never imported here.
+        path: path of the function in the module, such as `Logger.callHandlers`.
         before: called with the function's arguments; its result is the token.
         after: called with the token (unless it is None) and the function's result.
     """
@@ -39,7 +39,7 @@ class Patch:
         self._wanted = self._awaited = False
 
     def switch(self, on: bool) -> None:
-        """Put the observers in place, or take them away."""
+        """Install or remove the observers."""
         self._wanted = on
         if on and not self._awaited:
             self._awaited = True
@@ -49,7 +49,7 @@ class Patch:
 
     @property
     def replaced(self) -> bool:
-        """Whether the program has put another function in the place of the observed one."""
+        """Whether the program has replaced the observed function by another one."""
         import sys
 
         module = sys.modules.get(self._module)

@@ -1,5 +1,5 @@
-"""Messages of Perfetto: configuration, trace contents, and what the sockets carry.
+"""Messages of Perfetto: configuration, trace contents, and socket protocols.
 
-The modules are generated and load in no time: each class is made when it is
-first used. Their schemas are Perfetto's own, and `ipc/*.proto`.
+The modules are generated, and fast to import: each class is created when it is first used. Their
+schemas are Perfetto's own, and `ipc/*.proto`.
 """

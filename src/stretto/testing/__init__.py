@@ -1,7 +1,7 @@
-"""Public test kit: time and loops under a test's control, peers without sockets.
+"""Public test kit: fake clock and task runner, and mock producers and consumers without sockets.
 
-The names below load their modules when they are first used: a test that needs a fake
-clock doesn't pay for a tracing service.
+The names below load their modules when they are first used: a test that needs only a fake clock
+doesn't import a tracing service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Track events of the program under test, as plain values.
+"""Captures the track events of the program under test as plain values.
 
 ::
 
@@ -46,13 +46,13 @@ class CapturedEvents:
     """A context manager that records the events of this process while its block runs.
 
     Args:
-        categories: Names of the categories to record; `*` stands for any text. By default all
-            categories are recorded but those with the tag `slow` or `debug`.
-        buffer_kb: Size of the buffer. A block that writes more loses its oldest events.
+        categories: Names of the categories to record; `*` matches any text. By default all
+            categories except those with the tag `slow` or `debug`.
+        buffer_kb: Size of the buffer in KiB. If the block writes more, its oldest events are lost.
 
     Attributes:
-        trace: The trace as it would be in a file; empty before the block has ended.
-        events: Its events, sorted by time; likewise.
+        trace: The bytes of the trace; empty before the block has ended.
+        events: The events of the trace, sorted by time; empty before the block has ended.
     """
 
     def __init__(self, *categories: str, buffer_kb: int = 16384) -> None:
@@ -81,7 +81,7 @@ class CapturedEvents:
         self.events = sorted(events, key=lambda event: event.timestamp)
 
     def names(self, kind: str = "begin") -> list[str]:
-        """The names of the events of a kind, in the order of their times."""
+        """Return the names of the events of a kind, ordered by time."""
         return [event.name for event in self.events if event.kind == kind]
 
 
@@ -99,13 +99,13 @@ def _captured(event: Event) -> CapturedEvent:
 
 
 def _argument(annotation: DebugAnnotation, event: Event) -> tuple[str, Any]:
-    """The name and value of an argument."""
+    """Return the name and the value of an argument."""
     iid = annotation.name_iid
     return event.names[iid] if iid else annotation.name, _value(annotation, event)
 
 
 def _value(annotation: DebugAnnotation, event: Event) -> Any:
-    """A plain value: None, bool, int, float or str, or a list or dict of them."""
+    """Return a plain value: None, bool, int, float or str, or a list or dict of them."""
     if annotation.dict_entries:
         return dict(_argument(each, event) for each in annotation.dict_entries)
     if annotation.array_values:

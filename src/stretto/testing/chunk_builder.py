@@ -1,4 +1,4 @@
-"""Chunks of shared memory, built byte by byte: what a producer writes, legal or not.
+"""Builds chunks of shared memory, valid or invalid, as a producer writes them.
 
 ::
 
@@ -21,21 +21,21 @@ NEEDS_PATCHING: Final = 4
 PAGE_HEADER_SIZE: Final = 8
 CHUNK_HEADER_SIZE: Final = 8
 DROP_SENTINEL: Final = b"\xff\xff\xff\x7f"
-"""Size of a fragment that says: the writer dropped the packet it was in."""
+"""Size field that marks a packet as dropped by its writer."""
 
 CHUNK_COMPLETE: Final = 3
-"""Chunk state: the service may take it."""
+"""Chunk state: the service may copy the chunk."""
 LAYOUT_DIV1: Final = 1
 _LAYOUT_SHIFT: Final = 28
 _FLAGS_SHIFT: Final = 10
 
 
 class ChunkBuilder:
-    """Collects the fragments of one chunk.
+    """Builds one chunk from fragments.
 
     Args:
-        writer_id: The sequence.
-        chunk_id: Its place in the sequence.
+        writer_id: Id of the writer.
+        chunk_id: Position of the chunk in the writer's sequence.
         flags: CONTINUES_FROM_PREVIOUS, CONTINUES_ON_NEXT, NEEDS_PATCHING.
     """
 
@@ -53,30 +53,30 @@ class ChunkBuilder:
         return self.add_raw(varint(len(fragment)) + fragment)
 
     def add_raw(self, data: bytes) -> ChunkBuilder:
-        """Append a fragment as it is, its size included. Returns the builder."""
+        """Append the encoded size and data of a fragment. Returns the builder."""
         self._payload += data
         self._count += 1
         return self
 
     def drop_packet(self) -> ChunkBuilder:
-        """End the chunk as a writer does that ran out of memory. Returns the builder."""
+        """End the chunk like a writer that ran out of memory. Returns the builder."""
         return self.add_raw(DROP_SENTINEL)
 
     @property
     def payload(self) -> bytes:
-        """The fragments with their sizes."""
+        """The payload: the fragments with their sizes."""
         return bytes(self._payload)
 
     def chunk(self, count: int | None = None) -> bytes:
-        """Header and payload; `count` overrides the true number of fragments."""
+        """Return header and payload; `count` overrides the number of fragments."""
         packets = (self._count if count is None else count) | self.flags << _FLAGS_SHIFT
         return struct.pack("<IHH", self.chunk_id, self.writer_id, packets) + self.payload
 
     def page(self, page_size: int = 4096, state: int = CHUNK_COMPLETE) -> bytes:
-        """A page with this as its only chunk.
+        """Return a page that contains only this chunk.
 
         Raises:
-            ValueError: It doesn't fit.
+            ValueError: The chunk is larger than the page.
         """
         header = struct.pack("<II", LAYOUT_DIV1 << _LAYOUT_SHIFT | state, 0)
         page = header + self.chunk()
@@ -86,7 +86,7 @@ class ChunkBuilder:
 
 
 def chunk_to_move(page: int, target_buffer: int, chunk: int = 0) -> bytes:
-    """A CommitDataRequest field: the service may take this chunk."""
+    """Return a field of CommitDataRequest that commits a chunk."""
     return blob(1, number(1, page) + number(2, chunk) + number(3, target_buffer))
 
 
@@ -98,12 +98,12 @@ def chunk_to_patch(
     *,
     has_more: bool = False,
 ) -> bytes:
-    """A CommitDataRequest field: bytes to put into a chunk that was moved before.
+    """Return a field of CommitDataRequest that patches a committed chunk.
 
     Args:
-        target_buffer: Where the chunk was moved to.
-        writer_id: Whose it is.
-        chunk_id: Which it is.
+        target_buffer: Id of the buffer of the chunk.
+        writer_id: Id of the chunk's writer.
+        chunk_id: Id of the chunk.
         patches: (offset in the payload, bytes).
         has_more: Whether more patches for the same chunk follow.
     """
@@ -114,5 +114,5 @@ def chunk_to_patch(
 
 
 def flush_done(request_id: int) -> bytes:
-    """A CommitDataRequest field: all is committed that this flush asked for."""
+    """Return a field of CommitDataRequest that acknowledges a flush."""
     return number(3, request_id)

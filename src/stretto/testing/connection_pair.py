@@ -1,7 +1,7 @@
-"""A connection between a client and a host without a socket: every frame is a task.
+"""A connection between a client and a host without a socket: each frame is delivered by a task.
 
-What one end sends is delivered to the other end's machine by the task runner,
-in order; a descriptor travels as a duplicate, as the kernel would do it.
+Frames sent by one side are delivered to the machine of the other side in order. Descriptors are
+duplicated, as by the kernel.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class MemoryOutbox:
-    """One end: takes frames, and delivers them to the machine at the other end.
+    """The outbox of one side: delivers frames to the machine of the other side.
 
     Attributes:
-        sent: Every frame that was accepted, for tests to look at.
-        accepting: Set it to False and frames are refused, as by a full queue.
+        sent: Every accepted frame.
+        accepting: If False, frames are refused, as by a full queue.
     """
 
     __slots__ = ("_last_request_id", "_peer", "_runner", "accepting", "sent")
@@ -35,11 +35,11 @@ class MemoryOutbox:
         self.accepting = True
 
     def connect(self, peer: Machine) -> None:
-        """Deliver to `peer` from now on."""
+        """Deliver frames to `peer` from now on."""
         self._peer = peer
 
     def disconnect(self) -> None:
-        """Refuse everything, deliver nothing, and tell the peer."""
+        """Refuse all frames from now on, and close the peer."""
         self.accepting = False
         peer, self._peer = self._peer, None
         if peer is not None:
@@ -80,7 +80,7 @@ class MemoryOutbox:
 
 
 class ConnectionPair:
-    """Both ends.
+    """The outboxes of both sides.
 
     Example:
         pair = ConnectionPair(runner)
@@ -96,11 +96,11 @@ class ConnectionPair:
         self.host_outbox = MemoryOutbox(runner)
 
     def connect(self, client: Machine, host: Machine) -> None:
-        """Deliver each end's frames to the other one's machine."""
+        """Connect each outbox to the machine of the other side."""
         self.client_outbox.connect(host)
         self.host_outbox.connect(client)
 
     def disconnect(self) -> None:
-        """End the connection for both."""
+        """End the connection on both sides."""
         self.client_outbox.disconnect()
         self.host_outbox.disconnect()

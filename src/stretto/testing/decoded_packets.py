@@ -1,4 +1,4 @@
-"""Trace bytes as a list of decoded packets."""
+"""Decodes trace bytes into a list of packets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def split_packets(trace: bytes) -> Iterator[bytes]:
     """Yield each encoded packet of a trace.
 
     Raises:
-        DecodeError: These aren't whole packets; it says from which offset on.
+        DecodeError: The bytes aren't complete packets; the error contains the offset.
     """
     at = 0
     while at < len(trace):
@@ -47,6 +47,6 @@ def decode_packets(trace: bytes) -> list[TracePacket]:
     """Decode all packets of a trace.
 
     Raises:
-        DecodeError: It isn't a trace.
+        DecodeError: The bytes aren't a trace.
     """
     return [TracePacket.decode(packet) for packet in split_packets(trace)]

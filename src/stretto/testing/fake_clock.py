@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that changes only when a test advances it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ NS_PER_MS = 1_000_000
 
 
 class FakeClock:
-    """A `Clock` under a test's control.
+    """A `Clock` that is controlled by a test.
 
     Args:
-        boottime_ns: Where the trace clock starts.
-        walltime_ns: Where the wall clock starts.
+        boottime_ns: Start value of the trace clock.
+        walltime_ns: Start value of the wall clock.
     """
 
     __slots__ = ("_boottime_ns", "_wall_offset_ns")
@@ -32,22 +32,22 @@ class FakeClock:
         return self._boottime_ns + self._wall_offset_ns
 
     def snapshot(self) -> list[tuple[int, int]]:
-        """All clocks at once; the realtime ones (2, 1) show the wall time."""
+        """Return (clock id, ns) of all clocks; the realtime clocks (1, 2) have the wall time."""
         return [
             (ident, self.walltime_ns() if ident in (1, 2) else self._boottime_ns)
             for ident, _ in SNAPSHOT_CLOCKS
         ]
 
     def advance_ns(self, nanoseconds: int) -> None:
-        """Move all clocks forward."""
+        """Advance all clocks."""
         if nanoseconds < 0:
             raise ValueError("clocks go forward; use step_walltime_ns for the wall clock")
         self._boottime_ns += nanoseconds
 
     def advance_ms(self, milliseconds: float) -> None:
-        """Move all clocks forward."""
+        """Advance all clocks."""
         self.advance_ns(round(milliseconds * NS_PER_MS))
 
     def step_walltime_ns(self, nanoseconds: int) -> None:
-        """Set the wall clock forward or (negative) back, as an administrator would."""
+        """Step the wall clock forward or (negative) back, as an administrator would."""
         self._wall_offset_ns += nanoseconds

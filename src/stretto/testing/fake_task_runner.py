@@ -1,8 +1,8 @@
-"""A task runner with virtual time: nothing runs until a test says so, and always in one order.
+"""A task runner with virtual time: tasks run only when a test requests it, in a fixed order.
 
-Watched descriptors are real ones (pipes, socket pairs). As in the real runner, a round runs the
-tasks posted so far and then polls the descriptors without waiting: the callback of one that is
-ready runs, urgent ones first, then the lowest number.
+Watched descriptors are real (pipes, socket pairs). As in the real runner, a round first runs the
+tasks posted so far, and then polls the descriptors without waiting. The callbacks of ready
+descriptors run in order: urgent ones first, then by descriptor number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FakeTaskRunner:
     """A `TaskRunner` that a test drives with `run_until_idle` and `advance`.
 
     Args:
-        clock: Moved by `advance`; share it with the code under test.
+        clock: The clock that `advance` advances; share it with the code under test.
     """
 
     __slots__ = ("_count", "_delayed", "_left_in_round", "_polled", "_posted", "_watches", "clock")
@@ -53,7 +53,7 @@ class FakeTaskRunner:
         self._posted.append(task)
 
     def post_delayed(self, task: Task, delay_ms: float) -> object:
-        """Run `task` when `advance` has moved time by `delay_ms`."""
+        """Run `task` after `advance` has advanced the time by `delay_ms`."""
         delayed = _DelayedTask(task)
         self._count += 1
         due = self.clock.boottime_ns() + round(delay_ms * NS_PER_MS)
@@ -61,7 +61,7 @@ class FakeTaskRunner:
         return delayed
 
     def cancel(self, token: object) -> None:
-        """Forget a delayed task. Harmless if it ran already."""
+        """Cancel a delayed task. No effect if it has run."""
         if isinstance(token, _DelayedTask):
             token.task = None
 
@@ -75,7 +75,7 @@ class FakeTaskRunner:
     ) -> None:
         """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
 
-        Of several that are ready, `urgent` ones come first.
+        If several descriptors are ready, `urgent` ones are handled first.
         """
         if on_readable is None and on_writable is None:
             self.unwatch(fd)
@@ -83,24 +83,24 @@ class FakeTaskRunner:
             self._watches[fd] = (on_readable, on_writable, urgent)
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. Harmless if it isn't watched."""
+        """Stop watching. No effect if `fd` isn't watched."""
         self._watches.pop(fd, None)
 
     @property
     def watched(self) -> frozenset[int]:
-        """The descriptors that are watched now."""
+        """The watched descriptors."""
         return frozenset(self._watches)
 
     @property
     def delayed_count(self) -> int:
-        """Delayed tasks that wait."""
+        """Number of pending delayed tasks."""
         return sum(delayed.task is not None for _, _, delayed in self._delayed)
 
     def run_until_idle(self) -> None:
-        """Run everything that can run without time passing.
+        """Run all tasks and callbacks that can run without advancing the time.
 
         Raises:
-            AssertionError: It never gets idle.
+            AssertionError: It doesn't become idle.
         """
         for _ in range(MAX_STEPS):
             if not self._step():
@@ -108,7 +108,7 @@ class FakeTaskRunner:
         raise AssertionError(f"the task runner isn't idle after {MAX_STEPS} steps: endless loop?")
 
     def advance(self, milliseconds: float) -> None:
-        """Let time pass, stopping at the time of each delayed task to run it."""
+        """Advance the time; run each delayed task at its time."""
         end = self.clock.boottime_ns() + round(milliseconds * NS_PER_MS)
         self.run_until_idle()
         while (due := self._next_due()) is not None and due <= end:
@@ -118,11 +118,11 @@ class FakeTaskRunner:
         self.run_until_idle()
 
     def _move_to(self, time_ns: int) -> None:
-        # A task may have moved the clock itself.
+        # A task may have advanced the clock itself.
         self.clock.advance_ns(max(0, time_ns - self.clock.boottime_ns()))
 
     def _step(self) -> bool:
-        if self._polled:  # a round begins
+        if self._polled:  # begins a round
             self._polled = False
             self._left_in_round = len(self._posted)
         if self._left_in_round:
@@ -133,7 +133,7 @@ class FakeTaskRunner:
         due = self._next_due()
         if due is not None and due <= self.clock.boottime_ns():
             task = heappop(self._delayed)[2].task
-            assert task is not None  # _next_due drops the cancelled ones
+            assert task is not None  # _next_due removes cancelled tasks
             task()
             return True
         return self._poll() or bool(self._posted)

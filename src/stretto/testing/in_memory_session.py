@@ -1,4 +1,4 @@
-"""A whole tracing session without a thread, a socket, a file or a moment of waiting.
+"""A complete tracing session without threads, sockets, files and waiting.
 
 ::
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class InMemorySession:
-    """Runs `config` on a real service under a clock that the test moves.
+    """Runs `config` on a real service with a fake clock.
 
-    One producer offers every data source that the config names. More can join: connect
-    them to `service` before or after the start.
+    One producer offers every data source in the config. More producers may be connected to
+    `service` before or after the start.
 
     Args:
-        config: What to record. It needs a buffer and a data source to hold anything.
-        clock: The time; by default one that stands still (`task_runner.advance` moves it).
+        config: The config; to record data it must have a buffer and a data source.
+        clock: The clock; by default a FakeClock, which `task_runner.advance` advances.
     """
 
     def __init__(self, config: TraceConfig, clock: FakeClock | None = None) -> None:
@@ -64,17 +64,17 @@ class InMemorySession:
         self._raise_error()
 
     def writer(self, data_source: str) -> _native.TraceWriter:
-        """A trace writer into the buffer of a data source of the config."""
+        """Return a trace writer for the buffer of a data source in the config."""
         return self.producer.writer(data_source)
 
     def flush(self) -> bool:
-        """Have everything that was written in the buffers; return whether it worked."""
+        """Flush all written data into the buffers; return whether it succeeded."""
         self.consumer.flush()
         self.task_runner.run_until_idle()
         return self.consumer.flushes[-1]
 
     def stop(self) -> None:
-        """Flush, stop, and read the trace. Harmless if it has stopped already.
+        """Flush, stop, and read the trace. No effect if the session has stopped.
 
         Raises:
             SessionError: The session ended with an error.
@@ -93,10 +93,10 @@ class InMemorySession:
 
     @property
     def trace(self) -> bytes:
-        """The trace as it would be in a file."""
+        """The bytes of the trace."""
         return self.consumer.data
 
     def packets(self, field: str = "") -> list[TracePacket]:
-        """The decoded packets; with `field`, those that have it (as "track_event")."""
+        """Return the decoded packets; with `field`, only packets with that field."""
         packets = self.consumer.packets()
         return [packet for packet in packets if not field or packet.has(field)]

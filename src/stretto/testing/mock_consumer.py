@@ -1,4 +1,4 @@
-"""A consumer that remembers what it is told."""
+"""A consumer that records the callbacks of the service."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class MockConsumer:
-    """Connects to a service as a consumer in this process.
+    """A consumer in this process, connected to a service.
 
     Args:
         service: The service.
-        uid: As if the kernel had said it; by default this process's.
+        uid: User id of the consumer; by default that of this process.
 
     Attributes:
-        disabled: The error of each end of a session, "" for a good one.
+        disabled: The error of each ended session; "" if it succeeded.
         data: All trace bytes that were read.
         reads: (bytes, has_more) of each delivery.
         flushes: The result of each flush.
-        events: What was observed, since `observe`.
-        clones: The answer to each clone.
+        events: Events received since `observe`.
+        clones: The result of each clone.
     """
 
     def __init__(self, service: TracingService, uid: int | None = None) -> None:
@@ -42,23 +42,23 @@ class MockConsumer:
         self.endpoint = service.connect_consumer(self, os.getuid() if uid is None else uid)
 
     def enable(self, config: TraceConfig, fd: int | None = None) -> None:
-        """Set up a session, and start it unless deferred."""
+        """Set up a session, and start it unless it is deferred."""
         self.endpoint.enable_tracing(config.encode(), fd)
 
     def flush(self, timeout_ms: int = 0, flags: int = 0) -> None:
-        """Flush; the result comes to `flushes`."""
+        """Flush; the result is appended to `flushes`."""
         self.endpoint.flush(timeout_ms, self.flushes.append, flags)
 
     def observe(self, types: int) -> None:
-        """Observe the session; what happens comes to `events`."""
+        """Observe the session; its events are appended to `events`."""
         self.endpoint.observe_events(types, self.events.append)
 
     def clone(self, session_id: int = 0, fd: int | None = None, **request: Any) -> None:
-        """Clone a session; the answer comes to `clones`.
+        """Clone a session; the result is appended to `clones`.
 
         Args:
-            session_id: Which one, unless the request names it.
-            fd: For a session that writes into a file.
+            session_id: Id of the session, unless the request selects it by name.
+            fd: Output file, if the session writes into a file.
             request: More fields of CloneSessionRequest.
         """
         if session_id:
@@ -66,10 +66,10 @@ class MockConsumer:
         self.endpoint.clone_session(CloneSessionRequest(**request), fd, self.clones.append)
 
     def packets(self) -> list[TracePacket]:
-        """All packets that were read, decoded."""
+        """Return all packets that were read, decoded."""
         return decode_packets(self.data)
 
-    # What the service calls.
+    # --- ports.endpoints.Consumer
 
     def on_connect(self) -> None:
         self.connected = True

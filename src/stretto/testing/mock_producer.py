@@ -1,4 +1,4 @@
-"""A producer that remembers what it is told, and answers when the test says so."""
+"""A producer that records the callbacks of the service; the test answers them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 
 class MockProducer:
-    """Connects to a service as a producer in this process.
+    """A producer in this process, connected to a service.
 
     Args:
         service: The service.
-        name: What it calls itself.
-        uid: As if the kernel had said it.
-        pid: Likewise.
-        in_process: False: it gets shared memory by descriptor, and maps it.
-        answers_flushes: Whether it commits and acknowledges each flush by itself.
-        shm_fd: Memory that the producer offers, -1 for none.
+        name: Name of the producer.
+        uid: User id of the producer.
+        pid: Process id of the producer.
+        in_process: If False, it receives a descriptor of the shared memory, and maps it.
+        answers_flushes: Whether it commits and acknowledges each flush automatically.
+        shm_fd: Memory that the producer offers; -1 for none.
         more: Further fields of the `ProducerIdentity`, by name: `machine_id`,
             `shm_emulation`, `page_size_hint`, ...
 
     Attributes:
-        calls: Every callback, as a tuple of its name and what names its object:
+        calls: Every callback, as a tuple (name, data source name or other identifier):
             ("setup", data source name), ("flush", request id), ...
         configs: The config of each instance that was set up, by data source name.
-        instances: Its id, likewise.
+        instances: The id of each instance that was set up, by data source name.
         flushes: (request id, instance ids, flags) of each flush.
     """
 
@@ -78,15 +78,15 @@ class MockProducer:
         no_flush: bool = False,
         ident: int = 0,
     ) -> None:
-        """Offer a data source.
+        """Register a data source.
 
         Args:
-            name: Its name.
-            ack_start: It confirms its start (`started`).
-            ack_stop: It confirms its end (`stopped`).
-            clears_state: It handles the clearing of incremental state.
-            no_flush: It wants no flushes.
-            ident: Its id, for updates.
+            name: Name of the data source.
+            ack_start: Whether it confirms its start (`started`).
+            ack_stop: Whether it confirms its end (`stopped`).
+            clears_state: Whether it handles the clearing of incremental state.
+            no_flush: Whether it is excluded from flushes.
+            ident: Id of the data source, for updates.
         """
         descriptor = DataSourceDescriptor(name=name)
         for field, value in (
@@ -101,7 +101,7 @@ class MockProducer:
         self.endpoint.register_data_source(descriptor)
 
     def writer(self, data_source: str, policy: int = _native.DROP) -> _native.TraceWriter:
-        """A trace writer into the buffer of a data source that was set up."""
+        """Return a trace writer for the buffer of a data source that was set up."""
         assert self.arbiter is not None, "set up a data source and run the task runner first"
         target = self.configs[data_source].target_buffer
         writer = _native.TraceWriter(self.arbiter, target, policy)
@@ -109,15 +109,15 @@ class MockProducer:
         return writer
 
     def started(self, data_source: str) -> None:
-        """Confirm that a data source runs."""
+        """Confirm that a data source has started."""
         self.endpoint.notify_data_source_started(self.instances[data_source])
 
     def stopped(self, data_source: str) -> None:
-        """Confirm that a data source has ended."""
+        """Confirm that a data source has stopped."""
         self.endpoint.notify_data_source_stopped(self.instances[data_source])
 
     def answer_flush(self, request_id: int) -> None:
-        """Commit everything and acknowledge all flushes up to `request_id`."""
+        """Commit all data, and acknowledge all flushes up to `request_id`."""
         for writer in self._writers:
             writer.flush()
         if self.arbiter is not None:
@@ -125,10 +125,10 @@ class MockProducer:
         self.endpoint.notify_flush_complete(request_id)
 
     def disconnect(self) -> None:
-        """Go away."""
+        """Disconnect from the service."""
         self.endpoint.disconnect()
 
-    # What the service calls.
+    # --- ports.endpoints.OutOfProcessProducer
 
     def on_connect(self) -> None:
         self.calls.append(("connect", ""))
@@ -141,7 +141,7 @@ class MockProducer:
         self.calls.append(("tracing setup", arbiter.size))
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        if fd >= 0:  # Else the memory is the producer's own.
+        if fd >= 0:  # Otherwise the producer provided the memory.
             copy = os.dup(fd)
             try:
                 self.memory = mmap.mmap(copy, size_bytes)
@@ -157,7 +157,7 @@ class MockProducer:
         self.calls.append(("setup", config.name))
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
-        self._names.setdefault(instance_id, config.name)  # A start may come without a setup.
+        self._names.setdefault(instance_id, config.name)  # A start may arrive without a setup.
         self.calls.append(("start", config.name))
 
     def stop_data_source(self, instance_id: int) -> None:

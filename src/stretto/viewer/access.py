@@ -1,12 +1,12 @@
-"""Which pages may talk to a server on 127.0.0.1: the checks of Host and Origin.
+"""Checks of Host and Origin: which web pages may send requests to a server on 127.0.0.1.
 
-Any page of the web may send requests to 127.0.0.1 from the user's browser. A page whose name
-was made to resolve to 127.0.0.1 (DNS rebinding) may even read the responses, as its own.
+Any web page may send requests to 127.0.0.1 from the user's browser. A page whose host name was
+made to resolve to 127.0.0.1 (DNS rebinding) may even read the responses, as if they were its own.
 
 Rules
-- Host has to name this machine and the server's port: a rebound page sends its own name.
-- Origin, which browsers send and pages can't forge, has to be one of those allowed, if present.
-- A request with several fields of one of these names is refused.
+- Host must be this machine with the server's port: a rebound page sends its own host name.
+- Origin, if present, must be allowed. Browsers send it, and pages can't forge it.
+- A request with several Host or Origin fields is refused.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class RequestFields(Protocol):
 
 
 class Access:
-    """The rules of one server.
+    """The checks of one server.
 
     Args:
         port: The port that the server listens on.
-        origins: Allowed pages: `https://ui.perfetto.dev`.
-        own_pages: Whether pages that came from this server are allowed, too.
+        origins: Origins of allowed pages, such as `https://ui.perfetto.dev`.
+        own_pages: Whether pages from this server are allowed, too.
     """
 
     __slots__ = ("_hosts", "_origins")
 
     def __init__(self, port: int, origins: Iterable[str], *, own_pages: bool = False) -> None:
-        # Browsers leave the port away if it is the scheme's own.
+        # Browsers omit the default port of the scheme.
         self._hosts = {f"{host}:{port}" for host in LOCAL_HOSTS}
         if port == 80:
             self._hosts.update(LOCAL_HOSTS)
@@ -51,7 +51,7 @@ class Access:
         self._origins = {check_origin(origin) for origin in origins} | own
 
     def check(self, fields: RequestFields, *, origin_needed: bool = False) -> str | None:
-        """Returns the request's origin, which is an allowed one; None if it has none.
+        """Returns the origin of an allowed request; None if it has no origin.
 
         Args:
             fields: The request's header fields.
@@ -76,7 +76,7 @@ def _single(fields: RequestFields, name: str) -> str | None:
     """Returns the value of a field; None if it is absent.
 
     Raises:
-        HttpError: There are several.
+        HttpError: The request has several such fields.
     """
     values = fields.get_all(name) or ()
     if len(values) > 1:
@@ -85,10 +85,10 @@ def _single(fields: RequestFields, name: str) -> str | None:
 
 
 def check_origin(text: str) -> str:
-    """Returns an origin as browsers send it.
+    """Returns an origin in the form that browsers send.
 
     Raises:
-        ConfigError: The text is no origin.
+        ConfigError: The text is not an origin.
     """
     if origin_of(text) != text.lower():
         raise ConfigError(f"{text!r} is no origin: give one like http://localhost:10000")
@@ -96,10 +96,10 @@ def check_origin(text: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Returns the origin of the pages below an address.
+    """Returns the origin of a web address.
 
     Raises:
-        ConfigError: The text is no address of the web.
+        ConfigError: The text is not a web address.
     """
     scheme, separator, rest = url.lower().partition("://")
     host = rest.partition("/")[0]

@@ -2,15 +2,16 @@
 
     page --WebSocket, binary messages--> Bridge --bytes--> consumer socket of the service
 
-Both directions are streams of bytes, of frames as `ipc.frames` has them; messages begin and end
-anywhere. The bridge copies the bytes without parsing them. The library `websockets` speaks the
-WebSocket protocol (RFC 6455).
+Both directions are byte streams of frames (`ipc.frames`); a WebSocket message may contain any part
+of the stream. The bridge copies the bytes without parsing them. The library `websockets` implements
+the WebSocket protocol (RFC 6455).
 
 Rules
-- The service decides by the user id who may be its consumer, and it sees the bridge's user id.
-  So the bridge answers only its own user (`peer_user`), and only the UI's pages (`access`).
-- A side that doesn't read makes the other one wait.
-- When one side ends, the other gets what came before, and then ends too.
+- The service checks the user id of its consumers, which is the bridge's user id. So the bridge
+  itself answers only its own user (`peer_user`), and only the UI's pages (`access`).
+- If one side doesn't read, the bridge stops reading from the other side.
+- When one side closes the connection, the data that it sent before is delivered, and then the
+  other connection is closed.
 
 Source: ui.md, "On the wire of the bridge".
 """
@@ -58,8 +59,8 @@ class PageConnection(ServerConnection):
     """A connection that takes one of its user's slots before its first byte is read.
 
     Attributes:
-        answered: Whether the user at the other end is answered.
-        service: Connected to the service, from the handshake on.
+        answered: Whether requests of the peer's user are answered.
+        service: The connection to the service, from the handshake on.
     """
 
     answered = False
@@ -95,8 +96,8 @@ class Bridge:
     Args:
         connect: Connects to the service without waiting; raises TransportError.
         users: Ids of the users that are answered.
-        origins: Pages that may connect: `https://ui.perfetto.dev`.
-        on_refused: Called with the reason of each refusal: pages don't show it.
+        origins: Origins of pages that may connect, such as `https://ui.perfetto.dev`.
+        on_refused: Called with the reason of each refusal, which browsers don't show.
     """
 
     def __init__(
@@ -112,17 +113,17 @@ class Bridge:
         self._on_refused = on_refused
 
     async def start(self, port: int) -> int:
-        """Start to serve on 127.0.0.1, until the loop ends.
+        """Start serving on 127.0.0.1, until the event loop ends.
 
         Args:
-            port: 0 for any free one.
+            port: The port; 0 for any free port.
 
         Returns:
             The port.
 
         Raises:
             TransportError: The port is taken, or not allowed.
-            ConfigError: An origin is none.
+            ConfigError: An origin is malformed.
         """
         try:
             listening = socket.create_server((LOOPBACK, port))
@@ -178,7 +179,7 @@ class Bridge:
     # --- the bytes
 
     async def _relay(self, page: ServerConnection) -> None:
-        """Copy both ways until one side ends."""
+        """Copy in both directions until one side has closed its connection."""
         assert isinstance(page, PageConnection)
         service, page.service = page.service, None
         reader, writer = await asyncio.open_unix_connection(sock=service)
@@ -194,8 +195,8 @@ class Bridge:
 
 
 async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
-    """Copy the page's messages until it has closed, and end the connection to the service."""
-    with suppress(ConnectionError):  # the service has ended, and `_copy_to_page` says so
+    """Copy the page's messages until it closes, then end the connection to the service."""
+    with suppress(ConnectionError):  # the service has disconnected: `_copy_to_page` reports it
         with suppress(ConnectionClosed):
             while True:
                 message = await page.recv()
@@ -210,7 +211,7 @@ async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter)
 
 
 async def _copy_to_page(reader: asyncio.StreamReader, page: ServerConnection) -> None:
-    """Copy the service's bytes until it has ended, and close the page."""
+    """Copy the service's bytes until it disconnects, then close the page's connection."""
     with suppress(ConnectionClosed):
         with suppress(ConnectionError):
             while data := await reader.read(RECEIVE_BYTES):

@@ -1,8 +1,8 @@
-"""How many connections a server has at once, counted by user.
+"""Limits the number of connections of a server, counted by user.
 
-A user that is answered has `MAX_CONNECTIONS` of its own. All others together have
-`MAX_REFUSED`, and each of them `MAX_REFUSED_PER_USER`, on which they get their refusal. So they
-take no slots from users that are answered.
+Each user that is answered has `MAX_CONNECTIONS` slots of its own. All other users together have
+`MAX_REFUSED` slots, of which each has `MAX_REFUSED_PER_USER`, for connections that get a refusal.
+So they take no slots from the users that are answered.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class ConnectionSlots:
         self._refused = 0
 
     def answers(self, user: int | None) -> bool:
-        """Returns whether a user is answered; None is a user that can't be known."""
+        """Returns whether a user is answered; None is an unknown user."""
         return user is not None and user in self._users
 
     def take(self, user: int | None) -> bool:
-        """Take a slot; False if there is none left for this user."""
+        """Takes a slot; returns False if none is left for this user."""
         if self.answers(user):
             if self._counts[user] >= MAX_CONNECTIONS:
                 return False
@@ -49,9 +49,9 @@ class ConnectionSlots:
         return True
 
     def release(self, user: int | None) -> None:
-        """Give a slot back."""
+        """Releases a slot."""
         self._counts[user] -= 1
         if not self._counts[user]:
-            del self._counts[user]  # any number of users may come
+            del self._counts[user]  # keep no counter of 0: the number of users isn't limited
         if not self.answers(user):
             self._refused -= 1

@@ -1,12 +1,13 @@
-"""The page server: `http.server` on 127.0.0.1, with bounds on what each user may take.
+"""The page server: `http.server` on 127.0.0.1, with limits for each user.
 
 Rules
-- Loopback only: for another machine the port is forwarded (`ssh -L`).
-- The kernel names the user at the other end before the connection takes a slot and a thread;
-  without a free slot (`connection_slots`) the connection is closed.
-- Other users of the machine get 403 whatever they send: their bytes reach no parser. Their
-  connections end after `REFUSED_S`.
-- A request has `IDLE_S` to arrive. A response has no limit of time: its client sets the pace.
+- Loopback only: from another machine the port is forwarded (`ssh -L`).
+- The kernel reports the peer's user before the connection takes a slot and a thread. Without a
+  free slot (`connection_slots`) the connection is closed.
+- Other users of the machine always get 403, and their requests are not parsed. Their connections
+  are closed after `REFUSED_S`.
+- A request must arrive within `IDLE_S`. A response has no time limit: the client reads it at its
+  own pace.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Site(Protocol):
 
 
 class _Connection:
-    """What the server knows of an open connection."""
+    """The state of an open connection."""
 
     __slots__ = ("deadline", "user")
 
@@ -81,7 +82,7 @@ class PageServer(ThreadingHTTPServer):
     """An HTTP server with one thread for each connection.
 
     Args:
-        port: 0 for any free one.
+        port: The port; 0 for any free port.
         users: Ids of the users that are answered.
         clock: Returns the time in seconds.
 
@@ -99,7 +100,7 @@ class PageServer(ThreadingHTTPServer):
     ) -> None:
         self._clock = clock
         self._slots = ConnectionSlots(users)
-        self._lock = Lock()  # of the slots: connections begin and end on different threads
+        self._lock = Lock()  # guards the slots: connections begin and end on different threads
         self._connections: dict[Any, _Connection] = {}
         try:
             super().__init__((LOOPBACK, port), _Handler)
@@ -113,15 +114,15 @@ class PageServer(ThreadingHTTPServer):
         self.serve_forever(POLL_S)
 
     def set_deadline(self, connection: Any, seconds: float | None) -> None:
-        """Close a connection after some time from now; None: never."""
+        """Close a connection after a time in s; None to cancel."""
         deadline = None if seconds is None else self._clock() + seconds
         if known := self._connections.get(connection):
             known.deadline = deadline
 
-    # --- what http.server calls
+    # --- overridden methods of http.server
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # HTTPServer would ask the name service for this machine's name
+        TCPServer.server_bind(self)  # HTTPServer would look up this machine's name in DNS
         self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -159,7 +160,7 @@ class PageServer(ThreadingHTTPServer):
             _hang_up(end)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore that a client went away, or a file became unreadable; the connection is closed."""
+        """Ignore the error: a client has disconnected, or a file can't be read any more."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -168,7 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
     """One connection of a user that is answered."""
 
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # http.server would answer 0.9: a body without a head
+    default_request_version = (
+        "HTTP/1.0"  # http.server would answer HTTP/0.9 with a body without a header
+    )
     disable_nagle_algorithm = True
     server: PageServer
     _on_delivered: Callable[[], object] | None = None
@@ -185,14 +188,14 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        """Answer a request of any method that sites know."""
+        """Answer a request of any method that sites support."""
         self.server.set_deadline(self.connection, None)
         try:
             _check_body(self.headers)
             path = unquote(self.path.partition("?")[0])
             response = self.server.site.answer(self.command, path, self.headers)
         except HttpError as error:
-            # What follows may be a body that nothing here reads.
+            # The following bytes may be a body, which isn't read here.
             self.close_connection = self.close_connection or error.status == 413
             response = Response.of(error)
         self._respond(response)
@@ -200,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_OPTIONS = do_GET  # noqa: N815 – the names that http.server looks up
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what http.server refuses: a malformed request, an unknown method."""
+        """Answer a request that http.server refuses: malformed, or with an unknown method."""
         self.close_connection = True
         self._respond(Response.of(HttpError(code, message or HTTPStatus(code).phrase)))
 
@@ -240,9 +243,9 @@ def _check_body(fields: RequestFields) -> None:
 
 
 def _await_end(connection: socket) -> None:
-    """Wait until the client hangs up, or the deadline passes. What it sends is thrown away.
+    """Discard received data until the client disconnects, or the deadline passes.
 
-    To close at once would reset a connection whose client still sends, and its client would
+    If the client is still sending, closing the connection now would reset it, and the client would
     lose the response.
     """
     connection.shutdown(SHUT_WR)
@@ -251,8 +254,8 @@ def _await_end(connection: socket) -> None:
 
 
 def _hang_up(connection: Any) -> None:
-    """Wake the connection's thread, which closes it."""
+    """Shut the connection down; its thread then closes it."""
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:
-        pass  # it has ended meanwhile
+        pass  # the connection has ended meanwhile

@@ -1,15 +1,15 @@
-"""Finds the user at the other end of a connection over 127.0.0.1.
+"""Finds the user at the other end of a TCP connection over 127.0.0.1.
 
-A unix socket has SO_PEERCRED for that. For a TCP socket the kernel lists the owner of each end, and
-the other end is on this machine, too. Without this check every user of the machine could reach
-through a port what a socket's permissions protect: the traces of all processes.
+A unix socket has SO_PEERCRED for this. For TCP, the kernel reports the owner of each socket, and
+the peer's socket is on this machine, too. Without this check every user of the machine could read
+through a port the traces that the permissions of the service's socket protect.
 
-The kernel is queried over netlink; where that fails, its table of all sockets is read:
+The kernel is queried over netlink. If that fails, its table of all sockets is read:
 
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
 
-An address is a u32 as this machine lays it out, in hexadecimal, and the port.
+An address is a 32-bit number in the machine's byte order, in hexadecimal, and the port.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ _ESTABLISHED = "01"
 
 
 def connected_user(connection: socket.socket) -> int | None:
-    """Returns the id of the user at the other end of a connection; None if it can't be known."""
+    """Returns the id of the peer's user; None if it can't be determined."""
     try:
         return socket_owner(connection.getpeername(), connection.getsockname())
     except OSError:
-        return None  # the other end has gone
+        return None  # the peer has disconnected
 
 
 def socket_owner(local: Address, remote: Address) -> int | None:
-    """Returns the id of the user that owns one end of an established connection; None if the
-    kernel knows no such connection.
+    """Returns the id of the user that owns one socket of an established connection.
+
+    None if there is no such connection.
 
     Args:
-        local: Host and port of that end.
-        remote: Host and port of the other end.
+        local: Host and port of that socket.
+        remote: Host and port of its peer.
     """
     try:
         return owner_by_netlink(local, remote)
@@ -51,7 +52,7 @@ def socket_owner(local: Address, remote: Address) -> int | None:
 
 
 def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int | None:
-    """Does what `socket_owner` does, from the kernel's table of all sockets."""
+    """Returns the same as `socket_owner`, from the kernel's table of all sockets."""
     wanted = [_in_table(local), _in_table(remote), _ESTABLISHED]
     try:
         with open(table, encoding="ascii") as lines:
@@ -65,10 +66,10 @@ def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int |
 
 
 def allowed_users(names: tuple[str, ...] = ()) -> frozenset[int]:
-    """Returns the users that may connect: our own, root, the one that ran sudo, and the named ones.
+    """Returns the users that may connect: ours, root, the user of sudo, and the named users.
 
     Raises:
-        ConfigError: There is no user of that name.
+        ConfigError: A named user doesn't exist.
     """
     users = {0, os.geteuid()}
     through_sudo = os.environ.get("SUDO_UID", "")

@@ -1,4 +1,4 @@
-"""A response of the page server: a status, header fields, and a body that may be a file."""
+"""Responses of the page server: a status, header fields, and a body that may be a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK_BYTES = 256 << 10
 
 
 class HttpError(RemoteProtocolError):
-    """A request is answered with an error.
+    """The error with which a request is answered.
 
     Attributes:
         status: The status code of the response.
@@ -35,7 +35,7 @@ class FileBody:
 
     Args:
         fd: The file's descriptor; this object closes it.
-        size: Bytes from the start. What the file grows by later isn't sent.
+        size: Number of bytes to send from the start; later growth of the file is ignored.
     """
 
     __slots__ = ("_fd", "size")
@@ -52,7 +52,7 @@ class FileBody:
         """Yields the content in blocks of at most `BLOCK_BYTES`.
 
         Raises:
-            TransportError: The file can't be read, or became shorter.
+            TransportError: The file can't be read, or was truncated.
         """
         position = 0
         while position < self.size:
@@ -71,10 +71,10 @@ class Response:
 
     Attributes:
         status: See `http.HTTPStatus`.
-        fields: Header fields, without those that every response has.
+        fields: Header fields, without those that are in every response.
         body: Bytes or a file; the response to HEAD is sent without it.
-        on_delivered: Called when the client has received the whole body. The connection ends with
-            such a response: HTTP has no other acknowledgement.
+        on_delivered: Called when the client has received the whole body. The server closes the
+            connection to detect this: HTTP has no acknowledgement.
     """
 
     __slots__ = ("body", "fields", "on_delivered", "status")
@@ -93,6 +93,6 @@ class Response:
 
     @classmethod
     def of(cls, error: HttpError) -> Response:
-        """Makes the response that carries an error's message."""
+        """Returns a response with the message of an error."""
         body = f"stretto: {error}\n".encode()
         return cls(error.status, (PLAIN_TEXT, *error.fields), body)

@@ -35,11 +35,12 @@ Address = tuple[str, int]
 
 
 def owner_by_netlink(local: Address, remote: Address) -> int | None:
-    """Returns the id of the user that owns the established connection from `local` to `remote`;
+    """Returns the user id of the owner of an established connection from `local` to `remote`.
+
     None if there is no such connection.
 
     Raises:
-        OSError: The kernel has no sock_diag, or doesn't allow it here.
+        OSError: The kernel doesn't support sock_diag, or doesn't permit it.
     """
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
     with socket.socket(socket.AF_NETLINK, kind, _NETLINK_SOCK_DIAG) as kernel:
@@ -67,5 +68,5 @@ def _owner(answer: bytes) -> int | None:
     if kind != _SOCK_DIAG_BY_FAMILY or len(answer) < _HEADER.size + _ANSWER.size:
         raise OSError(errno.EPROTO, os.strerror(errno.EPROTO))
     fields = _ANSWER.unpack_from(answer, _HEADER.size)
-    # In other states there is no owner: closed sockets are listed as root's.
+    # In other states the owner is unknown: closed sockets are listed with user id 0.
     return int(fields[7]) if fields[1] == _ESTABLISHED else None

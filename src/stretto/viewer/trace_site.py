@@ -3,11 +3,11 @@
     GET /<secret>/trace.pftrace      the trace, for pages of the UI
     OPTIONS                          allows pages to fetch it (CORS, private network access)
     GET /, /v52.0-…/…                the UI's files, with `--offline`
-    GET /live_reload                 the UI's events of changed files; status 204: there are none
+    GET /live_reload                 the UI's event stream of changed files; status 204: none
 
 Rules
-- The file is opened once: a file that takes its name later isn't served.
-- The path of the trace has a secret in it: to know the port is not enough to fetch it.
+- The file is opened once: a later file with the same name isn't served.
+- The path of the trace contains a secret: the port alone is not enough to fetch the trace.
 - The UI fetches a local trace once, as a whole, and keeps it.
 """
 
@@ -47,16 +47,16 @@ class TraceFile:
         path: Path of a regular file.
 
     Raises:
-        TransportError: The file can't be read, is no regular file, or is empty.
+        TransportError: The file can't be read, is not a regular file, or is empty.
     """
 
     __slots__ = ("_fd", "name", "size")
 
     def __init__(self, path: str) -> None:
-        # Bytes of the name that aren't UTF-8 are replaced: the name is only shown.
+        # Bytes of the name that aren't UTF-8 are replaced: the name is only displayed.
         self.name = os.fsencode(os.path.basename(path)).decode(errors="replace")
         try:
-            # O_NONBLOCK: to open a FIFO would wait for its writer.
+            # O_NONBLOCK: otherwise opening a FIFO would wait for its writer.
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise TransportError(f"can't read {path!r}: {error.strerror}") from error
@@ -72,7 +72,7 @@ class TraceFile:
         return self._fd
 
     def body(self) -> FileBody:
-        """Returns the present content as the body of a response."""
+        """Returns the current content as the body of a response."""
         return FileBody(os.dup(self._fd), os.fstat(self._fd).st_size)
 
     def close(self) -> None:
@@ -86,8 +86,8 @@ class TraceSite:
     Args:
         trace: The trace; the caller closes it.
         access: Which pages may connect.
-        ui: The UI's files; None: they aren't served.
-        on_fetched: Called whenever a page has received the whole trace.
+        ui: The UI's files; None if they aren't served.
+        on_fetched: Called each time a page has received the whole trace.
     """
 
     __slots__ = ("_access", "_on_fetched", "_trace", "_ui", "path")
@@ -109,7 +109,7 @@ class TraceSite:
         """Returns the response to a page's request.
 
         Raises:
-            HttpError: The page may not connect, or there is nothing at that path.
+            HttpError: The page may not connect, or the path doesn't exist.
         """
         origin = self._access.check(fields)
         if secrets.compare_digest(path.encode(), self.path.encode()):
@@ -135,7 +135,7 @@ class TraceSite:
 
 
 def ui_url(ui: str, trace_url: str) -> str:
-    """Returns the address that opens a trace in the UI.
+    """Returns a web address that opens a trace in the UI.
 
     Args:
         ui: Address of the UI: `https://ui.perfetto.dev`.
@@ -147,8 +147,8 @@ def ui_url(ui: str, trace_url: str) -> str:
 def trace_url(port: int, path: str) -> str:
     """Returns the address of a path on this machine.
 
-    The UI shows the end of the address as the trace's name. So only the characters that a browser
-    would change are escaped.
+    The UI shows the last part of the address as the trace's name, so only characters that a
+    browser would change are escaped.
     """
     return f"http://127.0.0.1:{port}" + _NEEDS_ESCAPE.sub(lambda match: quote(match[0]), path)
 

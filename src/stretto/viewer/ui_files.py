@@ -43,9 +43,9 @@ def find_ui() -> Path | None:
 
 
 class UiFiles:
-    """The files of a folder, by the path that a browser asks for.
+    """The files of a folder, by the paths in requests.
 
-    The folder is listed once. Paths that aren't in the list aren't served, so none leads out of it.
+    The folder is listed once. Only listed paths are served, so no path leads out of the folder.
 
     Args:
         folder: The folder; its files must come from a trusted user.
@@ -63,7 +63,7 @@ class UiFiles:
             self._files["/"] = self._files[f"/{INDEX}"]
 
     def response(self, path: str) -> Response | None:
-        """Returns the response with a file; None if there is no such file.
+        """Returns a response with a file; None if there is no such file.
 
         Raises:
             TransportError: The file can't be read.
@@ -77,10 +77,10 @@ class UiFiles:
 
 
 def open_body(file: str | Path) -> FileBody:
-    """Returns the present content of a file as the body of a response.
+    """Returns the current content of a file as the body of a response.
 
     Raises:
-        TransportError: It can't be read.
+        TransportError: The file can't be read.
     """
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
