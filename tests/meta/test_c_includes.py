@@ -1,8 +1,8 @@
-"""Units of the C sources use each other in one direction, and through their headers.
+"""Units of the C sources include each other's headers without cycles.
 
 A unit is a header with the sources of its name: `emit.h` and `emit.c`, or `trace_buffer.h` and
 all `trace_buffer_*.c` that have no header of their own. A source that adds a part of the module
-(ST_BIND_PART) is a unit of its own, with or without a header. A unit uses another one if one of
+(ST_BIND_PART) is a separate unit, with or without a header. A unit uses another one if one of
 its files includes a header of it.
 """
 
@@ -24,7 +24,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#)[\w*][\w* ]*?[ *](\w+)\([^{}();]*\);", re.M)
 DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 
-# From the bottom. A folder uses itself and those before it.
+# From the bottom: a folder may include only itself and earlier folders.
 LAYERS = (
     "core",
     "bind/common",
@@ -37,10 +37,10 @@ LAYERS = (
 RANK = {folder: rank for rank, folder in enumerate(LAYERS)}
 
 CAPSULE = "bind/track_event/track_event_api.h"
-"""All that native/hooks may use of native/bind: another extension has no more."""
+"""The only header of native/bind that native/hooks may include."""
 
-CIRCLES: dict[frozenset[str], str] = {}
-"""Units that use each other, and why. At most five, with those of test_imports.py."""
+KNOWN_CYCLES: dict[frozenset[str], str] = {}
+"""Units that use each other, and the reason; at most five, with those of test_imports.py."""
 
 IMPLEMENTED_BY = {"hooks/backend": ("hooks/monitoring", "hooks/profile")}
 """Headers with one implementation for each version of CPython."""
@@ -55,7 +55,7 @@ def folder_of(path: Path) -> str:
 
 
 def unit_of(path: Path) -> str:
-    """`core/trace_buffer_read.c` and `core/trace_buffer_internal.h` are of `core/trace_buffer`."""
+    """Return a file's unit: `core/trace_buffer` for `core/trace_buffer_read.c`."""
     stems = {header.stem for header in path.parent.glob("*.h")}
     if _is_part(path):
         stems.add(path.stem)
@@ -70,7 +70,7 @@ def _is_part(path: Path) -> bool:
 
 
 def included(path: Path) -> list[Path]:
-    """The headers of ours that a file includes."""
+    """Return the headers of this project that a file includes."""
     names = INCLUDE.findall(path.read_text())
     found = []
     for name in names:
@@ -80,7 +80,7 @@ def included(path: Path) -> list[Path]:
 
 
 def uses() -> dict[str, set[str]]:
-    """The units that each unit uses."""
+    """Return the units that each unit uses."""
     graph: dict[str, set[str]] = {}
     for path in sources():
         unit = unit_of(path)
@@ -88,8 +88,8 @@ def uses() -> dict[str, set[str]]:
     return {unit: used - {unit} for unit, used in graph.items()}
 
 
-def circles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
-    """The largest sets of units of which each uses all others, directly or not."""
+def cycles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
+    """Return the largest sets of units that all use each other, directly or indirectly."""
     reached = {unit: _reachable(graph, unit) for unit in graph}
     found = {
         frozenset(other for other in reached[unit] if unit in reached.get(other, ()))
@@ -111,20 +111,20 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
 
 
 def test_no_units_use_each_other() -> None:
-    found = [circle for circle in circles(uses()) if circle not in CIRCLES]
-    report([" and ".join(sorted(circle)) + " use each other" for circle in found])
+    found = [cycle for cycle in cycles(uses()) if cycle not in KNOWN_CYCLES]
+    report([" and ".join(sorted(cycle)) + " use each other" for cycle in found])
 
 
-def test_listed_circles_exist() -> None:
-    assert set(CIRCLES) <= set(circles(uses()))
+def test_known_cycles_exist() -> None:
+    assert set(KNOWN_CYCLES) <= set(cycles(uses()))
 
 
-def test_circles_are_found() -> None:
+def test_cycles_are_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
-    assert circles(graph) == [frozenset({"b", "c"})]
+    assert cycles(graph) == [frozenset({"b", "c"})]
 
 
-def test_folders_use_those_below_them() -> None:
+def test_folders_include_only_lower_folders() -> None:
     violations = []
     for path in sources():
         mine = folder_of(path)
@@ -154,7 +154,7 @@ def test_extensions_name_headers_by_their_path() -> None:
 
 
 def test_every_source_of_an_extension_has_a_header() -> None:
-    """But `module.c`, what implements another header, and what only adds a part of the module."""
+    """Exceptions: `module.c`, implementations of another header, and parts of the module."""
     implementations = {unit for units in IMPLEMENTED_BY.values() for unit in units}
     report(
         [

@@ -1,4 +1,4 @@
-"""Rules of the C sources that no compiler warns about."""
+"""Rules of the C sources that compilers don't check."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.support.sources import ROOT, is_generated, native_sources, report, wh
 pytestmark = pytest.mark.once
 
 MAX_LINES = 600
-# Underscore names of the C API: `_Py_…`, `_PyFrame_…`. Reserved to native/hooks,
-# where a new CPython is met on purpose.
+# Private names of the C API: `_Py_…`, `_PyFrame_…`. Only native/hooks may use them,
+# and is adapted to each new CPython.
 PRIVATE_API = re.compile(r"\b_Py\w+")
 PYTHON_HEADER = re.compile(r'#\s*include\s*[<"](Python|structmember|frameobject|internal/).*[>"]')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 def code_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their comments."""
+    """Return the numbered lines of a file without comments."""
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), path.read_text())
     return enumerate(text.splitlines(), 1)
 
@@ -35,24 +35,24 @@ def find(pattern: re.Pattern[str], paths: list[Path], complaint: str) -> list[st
     ]
 
 
-def test_the_core_knows_no_python() -> None:
+def test_core_does_not_include_python_headers() -> None:
     paths = native_sources("core") + native_sources("test")
     report(find(PYTHON_HEADER, paths, "no Python in native/core"))
 
 
-def test_private_python_api_stays_in_the_hooks() -> None:
+def test_private_python_api_is_used_only_in_hooks() -> None:
     paths = [p for p in native_sources() if not p.is_relative_to(ROOT / "native" / "hooks")]
     report(find(PRIVATE_API, paths, "private API outside native/hooks"))
 
 
-def test_the_patterns_find_what_they_seek() -> None:
+def test_patterns_match_only_what_is_forbidden() -> None:
     assert PYTHON_HEADER.search("#include <Python.h>")
     assert PYTHON_HEADER.search('# include "internal/pycore_frame.h"')
     assert PRIVATE_API.search("x = _PyThreadState_GET();")
     assert not PRIVATE_API.search("PyThreadState_Get(); my_Py_thing();")
 
 
-def test_files_are_short_or_say_why_not() -> None:
+def test_long_files_state_a_reason() -> None:
     too_long = []
     for path in native_sources():
         lines = path.read_text().splitlines()
@@ -92,8 +92,8 @@ def test_headers_are_included_once() -> None:
     )
 
 
-def test_core_names_carry_the_prefix() -> None:
-    """Public functions of the core are `st_…`: they share one namespace with CPython."""
+def test_public_core_functions_have_the_prefix_st() -> None:
+    """Public functions need the prefix `st_`, because they share a namespace with CPython."""
     declared = re.compile(r"^(?!static|typedef|extern)[\w*]+(?: [\w*]+)* \**(\w+)\(")
     violations = []
     for path in native_sources("core"):

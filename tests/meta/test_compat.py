@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "compat.md"
 PORTS = ("ProducerPort", "ConsumerPort", "RelayPort")
 OF_PRODUCERS = "DataSourceConfig"
 FIRST_OF_DATA_SOURCES = 100
-"""From this number on, fields of a DataSourceConfig are configs of single data sources."""
+"""Fields of a DataSourceConfig from this number on are configs of single data sources."""
 
 NEEDS_TEST = {"works", "differs", "passed on", "refused"}
 STATUSES = NEEDS_TEST | {"ignored"}
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def parse(page: str) -> dict[str, list[Row]]:
-    """The rows under each heading that names a message or a port."""
+    """Return the rows under each heading of a message or a port."""
     tables: dict[str, list[Row]] = {}
     title = ""
     for number, line in enumerate(page.splitlines(), 1):
@@ -56,14 +56,14 @@ def name_of(message: Any) -> str:
 
 
 def is_of_data_source(field: Any) -> bool:
-    """Whether a field is the config of a single data source, whose messages are not listed."""
+    """Return whether a field is the config of a single data source; these are not listed."""
     in_config = name_of(field.containing_type) == OF_PRODUCERS
     listed = field.name == "track_event_config"
     return in_config and field.number >= FIRST_OF_DATA_SOURCES and not listed
 
 
 def messages_below(message: Any, found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Fields of a message and of all that its fields have, by the messages' names."""
+    """Collect the field names of a message and of its nested messages, by message name."""
     not_listed = name_of(message).startswith(("ProtoVmConfig", f"{OF_PRODUCERS}."))
     if name_of(message) in found or not message.fields or not_listed:
         return found
@@ -75,7 +75,7 @@ def messages_below(message: Any, found: dict[str, list[str]]) -> dict[str, list[
 
 
 def expected() -> dict[str, list[str]]:
-    """What the page has to list, by heading."""
+    """Return the names that the page has to list, by heading."""
     found: dict[str, list[str]] = {}
     for name in ("TraceConfig", "TraceStats"):
         messages_below(perfetto_trace_pb2.DESCRIPTOR.message_types_by_name[name], found)
@@ -85,7 +85,7 @@ def expected() -> dict[str, list[str]]:
 
 
 def methods_of(port: str) -> list[str]:
-    """The methods of one of our .proto files."""
+    """Return the methods in the .proto file of a port."""
     stem = re.sub("(?<=[a-z])(?=[A-Z])", "_", port).lower()
     text = (PACKAGE / "protos" / "ipc" / f"{stem}.proto").read_text()
     return re.findall(r"^\s*rpc (\w+)", text, re.MULTILINE)
@@ -116,7 +116,7 @@ def test_every_row_has_a_status_and_a_test_or_a_reason(tables: dict[str, list[Ro
     report(violations)
 
 
-def test_every_test_that_is_named_exists(tables: dict[str, list[Row]]) -> None:
+def test_every_cited_test_exists(tables: dict[str, list[Row]]) -> None:
     report(
         [
             where(PAGE, row.line, f"there is no test {test}")
@@ -134,7 +134,7 @@ def rows_of(tables: dict[str, list[Row]]) -> Iterator[Row]:
 
 @cache
 def ids_in(path: str) -> frozenset[str]:
-    """The node ids of a file's tests, without parameters."""
+    """Return the node ids of a file's tests, without parameters."""
     file = ROOT / path
     if not path.startswith("tests/") or not file.is_file():
         return frozenset()
@@ -149,13 +149,13 @@ def names_of_tests(body: list[ast.stmt]) -> Iterator[str]:
             yield node.name
 
 
-def test_a_missing_test_is_found() -> None:
+def test_citation_of_a_missing_test_is_found() -> None:
     assert ids_in("tests/unit/nowhere.py") == frozenset()
     here = ids_in("tests/meta/test_compat.py")
-    assert "tests/meta/test_compat.py::test_a_missing_test_is_found" in here
+    assert "tests/meta/test_compat.py::test_citation_of_a_missing_test_is_found" in here
 
 
-def test_a_row_is_read() -> None:
+def test_row_of_a_table_is_parsed() -> None:
     table = "### A\n\n| field |\n| `a`<br>`b` | works | text | `t::x`<br>`t::y` |\n"
     page = f"{table}## B\n| `c` | x | y | |\n"
     assert parse(page) == {"A": [Row(4, ["a", "b"], "works", "text", ["t::x", "t::y"])]}

@@ -1,4 +1,4 @@
-"""What the documents point to exists."""
+"""Links, citations and names in the documents refer to things that exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def documents() -> list[Path]:
-    """Those of both distributions."""
+    """Return the documents of both distributions."""
     folders = (ROOT, ROOT / "stretto-fidl")
     found = [path for folder in folders for path in folder.glob("*.md")]
     return sorted(
@@ -25,13 +25,13 @@ def documents() -> list[Path]:
 
 
 def anchors(document: Path) -> set[str]:
-    """The fragments that the headings of a document answer to, as GitHub makes them."""
+    """Return the URL fragments of a document's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", document.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def broken(document: Path, link: str) -> bool:
-    """Whether a relative link leads nowhere; the network is not asked."""
+    """Return whether the target of a relative link is missing; other links are not checked."""
     if re.match(r"[a-z]+:", link):
         return False
     path, _, fragment = link.partition("#")
@@ -41,7 +41,7 @@ def broken(document: Path, link: str) -> bool:
     return bool(fragment) and target.suffix == ".md" and fragment not in anchors(target)
 
 
-def test_links_lead_somewhere() -> None:
+def test_targets_of_relative_links_exist() -> None:
     violations = []
     for document in documents():
         text = FENCE.sub(lambda match: "\n" * match[0].count("\n"), document.read_text())
@@ -58,7 +58,7 @@ CITATION = re.compile(r"""docs/formats/(\w+\.md)((?:,[\s*#]+"[^"]+")*)""")
 
 
 def cited_headings(text: str) -> Iterator[tuple[str, str | None]]:
-    """(page, heading) for each citation of the formats; None for a page as a whole."""
+    """Yield (page, heading) for each citation of docs/formats; None for a whole page."""
     for page, quoted in CITATION.findall(text):
         headings: list[str | None] = [
             re.sub(r"[\s*#]+", " ", name) for name in re.findall(r'"([^"]+)"', quoted)
@@ -99,7 +99,7 @@ def test_citations_are_found_across_lines() -> None:
     assert not missing_heading("ipc.md", "Frames")
 
 
-def test_the_standing_documents_stand() -> None:
+def test_top_level_documents_exist() -> None:
     for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGES"):
         assert (ROOT / f"{name}.md").stat().st_size > 200
 
@@ -115,7 +115,7 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 BASES = (ROOT, ROOT / "src/stretto", ROOT / "native", ROOT / "stretto-fidl/src")
-"""Where the paths of ARCHITECTURE.md start."""
+"""Folders from which the paths in ARCHITECTURE.md start."""
 NAMED_FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)*\w+\.(?:py|[ch]|md))\b(?::(\w+(?:\.\w+)*))?")
 NAMED_FOLDER = re.compile(r"`((?:[\w-]+/)+)`")
 
@@ -125,8 +125,8 @@ def find_path(named: str) -> Path | None:
 
 
 def bad_reference(named: str, names: str) -> str | None:
-    """Why `file:Class.method` of ARCHITECTURE.md is wrong, or None."""
-    if named == "Python.h":  # CPython's
+    """Return why a reference `file:Class.method` is wrong, or None."""
+    if named == "Python.h":  # a header of CPython
         return None
     path = find_path(named)
     if path is None:
@@ -137,7 +137,7 @@ def bad_reference(named: str, names: str) -> str | None:
 
 
 def tree_folders(text: str) -> list[str]:
-    """The folders of the first code block, as paths from the root."""
+    """Return the folders in the first code block, as paths from the root."""
     block = text.split("```")[1]
     found: list[str] = []
     parents: dict[int, str] = {}
@@ -156,7 +156,7 @@ def test_files_and_names_in_architecture_exist() -> None:
     report(violations)
 
 
-def test_tree_in_architecture_is_the_tree_on_disk() -> None:
+def test_tree_in_architecture_equals_the_tree_on_disk() -> None:
     shown = tree_folders(ARCHITECTURE.read_text())
     assert [folder for folder in shown if not (ROOT / folder).is_dir()] == []
     package = ROOT / "src/stretto"

@@ -1,4 +1,4 @@
-"""The examples use public names only: packages that the reference of the site describes."""
+"""The examples import only public packages, which the site's reference documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PUBLIC_FOLDERS = ("stretto.protos", "stretto.protozero")
 
 
 def is_public(name: str) -> bool:
-    """Whether an example may import it; `from a import b` gives `a.b`."""
+    """Return whether an example may import a name; `from a import b` imports `a.b`."""
     return (
         name in PUBLIC
         or name.rpartition(".")[0] in PUBLIC

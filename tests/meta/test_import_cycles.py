@@ -1,8 +1,8 @@
-"""No circle of modules that import each other, those for the type checker included.
+"""Modules don't import each other in cycles, including imports for the type checker.
 
-A circle means that none of its modules can be read, tested or moved without the others. Imports
-inside functions don't count: they run after all modules are loaded. Stubs of extensions are no
-modules.
+The modules of a cycle can't be read, tested or moved without each other. Imports inside of
+functions don't count, because they run after all modules are loaded. Stubs of extensions are
+no modules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 Graph = dict[str, set[str]]
 
 STILL_TO_DO = ("stretto_fidl.compiler",)
-"""Packages that have circles among their own modules. A package without them leaves the list."""
+"""Packages with cycles among their own modules; to be removed from the list without cycles."""
 
 KNOWN_PAIRS: dict[frozenset[str], str] = {}
 """Two modules that may import each other, and the reason."""
@@ -27,7 +27,7 @@ MAX_KNOWN_PAIRS = 5
 
 @cache
 def import_graph() -> Graph:
-    """Each module with the modules that it imports at module level."""
+    """Return the modules that each module imports at module level."""
     files = {module_name(path): path for path in python_sources(".py")}
     stubs = {module_name(path) for path in python_sources(".pyi")}
     graph: Graph = {}
@@ -42,14 +42,14 @@ def import_graph() -> Graph:
 
 
 def _module(imported: str, known: set[str]) -> str:
-    """The module that an imported name is or lies in; empty if it is a foreign one."""
+    """Return the module of an imported name; empty for a module of another project."""
     while imported and imported not in known:
         imported = imported.rpartition(".")[0]
     return imported
 
 
-def circles(graph: Graph) -> list[list[str]]:
-    """The groups of modules that reach each other."""
+def cycles(graph: Graph) -> list[list[str]]:
+    """Return the groups of modules that import each other, directly or indirectly."""
     reach = {name: _reached(graph, name) for name in graph}
     groups = {
         tuple(sorted(other for other in reach[name] if name in reach[other]))
@@ -78,17 +78,17 @@ def test_no_modules_import_each_other() -> None:
     known = {name: pair for pair in KNOWN_PAIRS for name in pair}
     graph = {name: found - known.get(name, frozenset()) for name, found in import_graph().items()}
     found = [
-        circle
-        for circle in circles(graph)
-        if not any(within(package, circle) for package in STILL_TO_DO)
+        cycle
+        for cycle in cycles(graph)
+        if not any(within(package, cycle) for package in STILL_TO_DO)
     ]
-    assert not found, "circles of imports:\n" + "\n".join(" ".join(circle) for circle in found)
+    assert not found, "cycles of imports:\n" + "\n".join(" ".join(cycle) for cycle in found)
 
 
 @pytest.mark.parametrize("package", STILL_TO_DO)
-def test_package_still_to_do_has_a_circle(package: str) -> None:
-    found = [circle for circle in circles(import_graph()) if within(package, circle)]
-    assert found, f"{package} has no circle any more: take it off STILL_TO_DO"
+def test_package_still_to_do_has_a_cycle(package: str) -> None:
+    found = [cycle for cycle in cycles(import_graph()) if within(package, cycle)]
+    assert found, f"{package} has no cycle any more: take it off STILL_TO_DO"
 
 
 def test_known_pairs_are_few_and_exist() -> None:
@@ -101,7 +101,7 @@ def test_known_pairs_are_few_and_exist() -> None:
         assert reason
 
 
-def test_circles_are_found() -> None:
+def test_cycles_are_found() -> None:
     graph = {
         "a": {"b"},
         "b": {"c"},
@@ -110,11 +110,11 @@ def test_circles_are_found() -> None:
         "e": {"d"},
         "f": {"a", "e"},
     }
-    assert circles(graph) == [["a", "b", "c"], ["d", "e"]]
-    assert circles({"a": {"b"}, "b": set()}) == []
+    assert cycles(graph) == [["a", "b", "c"], ["d", "e"]]
+    assert cycles({"a": {"b"}, "b": set()}) == []
 
 
-def test_imports_of_names_lead_to_their_modules() -> None:
+def test_import_of_a_name_is_resolved_to_its_module() -> None:
     graph = import_graph()
     assert "stretto.protozero.wire" in graph["stretto.protozero.codec"]
     assert "stretto.protozero.field" in graph["stretto.protozero.layout"]  # under TYPE_CHECKING

@@ -1,7 +1,6 @@
-"""Imports point down: the layers of ARCHITECTURE.md, enforced.
+"""Imports follow the layers of ARCHITECTURE.md: a module imports only lower layers.
 
-Imports inside functions count, and those for the type checker too: to know a
-type is to know its layer.
+Imports inside of functions and imports for the type checker count, too.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tests.support.sources import (
 pytestmark = pytest.mark.once
 
 FACADE = "the façade"
-"""`stretto/__init__.py` and its names: what a user imports."""
+"""The layer of `stretto/__init__.py`, whose names users import."""
 
-# From the bottom. Packages of one rank don't know each other.
+# From the bottom; packages of one rank don't import each other.
 RANKS = (
     ("base",),
     ("protozero",),
@@ -48,7 +47,7 @@ EXTENSIONS = {"_native": RANK["protozero"], "_pyhooks": RANK["client"]}
 """The lowest rank that may use an extension."""
 
 CLIENT_ONLY = {"flows", "probes", "profilers"}
-"""Could be written outside of this repository: they see neither service nor transport."""
+"""Packages that use only the public client API: neither service nor transport."""
 HIDDEN = {"backends", "ipc", "ports", "service"}
 
 
@@ -67,7 +66,7 @@ FIDL_INTERFACE = (
     "stretto.base.excerpts",
     "stretto.base.rpc_hooks",
 )
-"""What `stretto_fidl` may import of `stretto`."""
+"""Modules of `stretto` that `stretto_fidl` may import."""
 VERB_INTERFACE = (
     *FIDL_INTERFACE,
     "stretto.analysis.open_packets",
@@ -75,13 +74,13 @@ VERB_INTERFACE = (
     "stretto.cli.verb_parser",
     "stretto.protozero",
 )
-"""What its verb may, as any verb of another distribution."""
+"""Modules of `stretto` that the verb of `stretto_fidl` may import, like other verbs."""
 
 
 def layer(module: str) -> str:
-    """`stretto.base.clock` is of `base`; `stretto` and `stretto.Category` are the façade.
+    """Return a module's layer: `base` for `stretto.base.clock`, the façade for `stretto`.
 
-    A folder with a rank of its own is a layer: `recorder.host` is above `recorder`.
+    A folder with its own rank is a layer: `recorder.host` is above `recorder`.
     """
     parts = module.split(".")
     if parts[1:] == ["__main__"]:
@@ -93,7 +92,7 @@ def layer(module: str) -> str:
 
 
 def violation(importer: str, imported: Import) -> str | None:
-    """Why a module may not import another one, or None."""
+    """Return why a module may not import another one, or None."""
     if importer.split(".")[0] == "stretto_fidl":
         return fidl_violation(importer, imported.module)
     if imported.module.split(".")[0] == "stretto_fidl":
@@ -111,7 +110,7 @@ def violation(importer: str, imported: Import) -> str | None:
 
 
 def fidl_violation(importer: str, imported: str) -> str | None:
-    """Why a module of `stretto_fidl` may not import another one, or None."""
+    """Return why a module of `stretto_fidl` may not import another one, or None."""
     _, mine, *_ = [*importer.split("."), ""]
     package, other, *_ = [*imported.split("."), ""]
     if package == "stretto":
@@ -179,12 +178,12 @@ def test_imports_point_down() -> None:
         ("stretto_fidl.cli.compile", "stretto.cli.main", False),
     ],
 )
-def test_the_rule_itself(importer: str, module: str, *, allowed: bool) -> None:
+def test_violation_follows_the_ranks(importer: str, module: str, *, allowed: bool) -> None:
     imported = Import(module, 1, at_top=True, typing_only=False)
     assert (violation(importer, imported) is None) is allowed
 
 
-def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+def test_imports_at_all_levels_are_found(tmp_path: Path) -> None:
     source = tmp_path / "sample.py"
     source.write_text(
         "import os\n"
@@ -198,15 +197,15 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
     assert [i.typing_only for i in found.values()] == [False, False, True, False, False]
 
 
-def test_relative_imports_are_resolved() -> None:
+def test_paths_are_converted_to_module_names() -> None:
     path = PACKAGE / "__init__.py"
     assert module_name(path) == "stretto"
     assert module_name(PACKAGE / "base" / "clock.py") == "stretto.base.clock"
     assert module_name(FIDL_PACKAGE / "codec" / "types.py") == "stretto_fidl.codec.types"
 
 
-def test_rpc_packages_never_reach_the_tracer() -> None:
-    """From module to module, however far: only the seam in `base` connects them."""
+def test_rpc_packages_do_not_import_the_tracer_indirectly() -> None:
+    """Only the hooks in `base` connect RPC packages with the tracer."""
     files = {module_name(path): path for path in python_sources(".py")}
     reached = {name for name in files if layer(name) == "ipc"}
     reached |= {name for name in files if name.startswith("stretto_fidl.transport")}

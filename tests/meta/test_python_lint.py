@@ -1,4 +1,4 @@
-"""Rules of the Python sources that ruff and mypy don't know."""
+"""Rules of the Python sources that ruff and mypy don't check."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ HEAVY = {
     "threading",
     "typing_extensions",
 }
-"""What `import stretto` may not load: each costs milliseconds or a dependency."""
+"""Modules that `import stretto` may not load: each costs milliseconds or is a dependency."""
 LIGHT = {"base", "client", "backends", "protozero", "recorder", "__init__"}
 NOT_LIGHT = ("stretto.recorder.host.",)
-"""Part of a light package, but runs in a process of its own."""
+"""Modules of a light package that run in a separate process."""
 
 
 def top_level_package(path: Path) -> str:
@@ -50,7 +50,7 @@ def top_level_package(path: Path) -> str:
     return path.relative_to(package).parts[0].removesuffix(".py").removesuffix(".pyi")
 
 
-def test_nothing_below_the_command_line_prints() -> None:
+def test_only_the_command_line_prints() -> None:
     report(
         [
             where(path, node.lineno, "only cli prints: return it, count it or raise it")
@@ -64,7 +64,7 @@ def test_nothing_below_the_command_line_prints() -> None:
     )
 
 
-def test_files_are_short_or_say_why_not() -> None:
+def test_long_files_state_a_reason() -> None:
     too_long = []
     for path in python_sources(".py"):
         lines = path.read_text().splitlines()
@@ -74,8 +74,8 @@ def test_files_are_short_or_say_why_not() -> None:
     report(too_long)
 
 
-def test_the_light_packages_import_nothing_heavy() -> None:
-    """A generator is a tool of development: what it writes is what runs."""
+def test_light_packages_import_no_heavy_modules() -> None:
+    """Code generators are exempt: only their output runs in traced programs."""
     report(
         [
             where(path, imported.line, f"{imported.module} is too heavy for a traced program")
@@ -88,8 +88,8 @@ def test_the_light_packages_import_nothing_heavy() -> None:
     )
 
 
-def test_importing_stretto_loads_nothing_heavy() -> None:
-    """What the modules say, asked of a running interpreter."""
+def test_importing_stretto_loads_no_heavy_modules() -> None:
+    """Check the modules loaded in a real interpreter."""
     code = (
         "import sys; before = set(sys.modules); import stretto; print(*set(sys.modules) - before)"
     )
@@ -97,5 +97,5 @@ def test_importing_stretto_loads_nothing_heavy() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert "stretto" in loaded
-    heavy = HEAVY | {"typing"}  # 5 to 14 ms; annotations need it for the type checker only
+    heavy = HEAVY | {"typing"}  # costs 5 to 14 ms; only the type checker needs it
     assert not heavy.intersection(name.split(".")[0] for name in loaded)

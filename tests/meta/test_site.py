@@ -1,4 +1,4 @@
-"""The documentation site has every page, and its links lead to the same files as in a checkout.
+"""The documentation site has every page, with the same link targets as a checkout.
 
 `make docs` builds the site, with warnings as errors; these tests need no mkdocs.
 """
@@ -19,13 +19,13 @@ def test_each_page_is_in_the_navigation() -> None:
     assert pages | set(site_hooks.outside_pages().values()) == NAVIGATION
 
 
-def test_no_page_replaces_one_from_outside_of_docs() -> None:
+def test_no_page_in_docs_replaces_one_from_outside() -> None:
     for source, place in site_hooks.outside_pages().items():
         assert (ROOT / source).exists()
         assert not (ROOT / "docs" / place).exists()
 
 
-def test_the_reference_names_objects_that_exist() -> None:
+def test_objects_named_in_the_reference_exist() -> None:
     pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
     names = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)]
     assert len(names) > 20
@@ -33,7 +33,7 @@ def test_the_reference_names_objects_that_exist() -> None:
 
 
 def is_object(name: str) -> bool:
-    """Whether a module of that name exists, or a module whose source defines the last part."""
+    """Return whether the name is a module, or defined in the source of its module."""
     folder = ROOT / ("stretto-fidl/src" if name.startswith("stretto_fidl") else "src")
     path = folder / name.replace(".", "/")
     if path.with_suffix(".py").exists() or (path / "__init__.py").exists():
@@ -43,7 +43,7 @@ def is_object(name: str) -> bool:
     return any(source.exists() and definition.search(source.read_text()) for source in sources)
 
 
-def test_the_index_reaches_a_page_of_each_audience() -> None:
+def test_index_links_to_a_page_for_each_audience() -> None:
     links = site_hooks.LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
     assert {
         "record.md", "events.md", "libraries.md", "embedding.md", "testing.md", "system.md",
@@ -52,13 +52,13 @@ def test_the_index_reaches_a_page_of_each_audience() -> None:
 
 
 def links_from(page: str) -> set[str]:
-    """The pages of the repository that a page links to."""
+    """Return the pages of the repository that a page links to."""
     links = site_hooks.LINK.findall((ROOT / page).read_text("utf-8"))
     targets = {site_hooks.target_of(page, link) for _, link, _, _ in links}
     return {target for target in targets if target is not None and target.endswith(".md")}
 
 
-def test_links_lead_from_the_index_to_every_page() -> None:
+def test_every_page_is_reachable_from_the_index() -> None:
     reached: set[str] = set()
     waiting = {"docs/index.md"}
     while waiting:
@@ -68,7 +68,7 @@ def test_links_lead_from_the_index_to_every_page() -> None:
     assert pages | set(site_hooks.outside_pages()) <= reached
 
 
-def test_the_readme_fits_on_two_screens() -> None:
+def test_readme_has_at_most_90_lines() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 90
 
 
@@ -86,11 +86,11 @@ def test_links_are_rewritten_to_places_in_the_site() -> None:
     assert rewritten("https://perfetto.dev", "docs/index.md") == "https://perfetto.dev"
 
 
-def test_links_in_code_stay() -> None:
+def test_links_in_code_blocks_are_not_rewritten() -> None:
     text = "```\n[a](../ARCHITECTURE.md)\n```\n"
     assert site_hooks.rewritten(text, "docs/index.md") == text
 
 
-def test_the_site_loads_nothing_from_other_servers() -> None:
+def test_site_loads_nothing_from_other_servers() -> None:
     assert "font: false" in CONFIG
     assert "http" not in CONFIG

@@ -1,6 +1,6 @@
-"""The stubs of the extensions name what the extensions have, and nothing else.
+"""The stubs of the extensions declare exactly the names of the extensions.
 
-Names only: most native functions can't be asked for their signature.
+Only names are compared, because most native functions have no introspectable signature.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def extension(request: pytest.FixtureRequest) -> ModuleType:
 
 
 def stub_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """The public names that a module's or a class's body defines.
+    """Return the public names that the body of a module or class defines.
 
-    Names with an underscore are the stub's own: type variables, aliases.
+    Names with an underscore exist only in the stub: type variables, aliases.
     """
     names: dict[str, ast.stmt] = {}
     for node in body:
@@ -41,7 +41,7 @@ def stub_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
 
 
 def holds(condition: ast.expr) -> bool:
-    """Whether `sys.version_info >= …` is so here."""
+    """Return whether a condition `sys.version_info >= …` is true here."""
     return bool(eval(ast.unparse(condition), {"sys": sys}))
 
 
@@ -54,18 +54,18 @@ def stub_of(extension: ModuleType) -> dict[str, ast.stmt]:
     return stub_names(ast.parse(path.read_text()).body)
 
 
-def test_the_module_has_the_names_of_its_stub(extension: ModuleType) -> None:
+def test_module_has_the_names_of_its_stub(extension: ModuleType) -> None:
     assert set(stub_of(extension)) == public(extension)
 
 
-def test_the_types_have_the_names_of_their_stubs(extension: ModuleType) -> None:
+def test_types_have_the_names_of_their_stubs(extension: ModuleType) -> None:
     for name, node in stub_of(extension).items():
         if isinstance(node, ast.ClassDef):
             assert set(stub_names(node.body)) == public(getattr(extension, name)), name
 
 
-def test_native_types_say_where_they_live(extension: ModuleType) -> None:
-    """Pickles and tracebacks name a place that can be imported."""
+def test_native_types_have_the_name_of_their_module(extension: ModuleType) -> None:
+    """Pickles and tracebacks need an importable module name."""
     for name in stub_of(extension):
         thing = getattr(extension, name)
         if isinstance(thing, type):

@@ -1,4 +1,4 @@
-"""The scripts of tools/ say what is so."""
+"""The scripts in tools/ report correct results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ JUNIT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_a_run_is_added_up(tmp_path: Path) -> None:
+def test_results_of_a_run_are_added_up(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("failed python-3.12\nok lint\nfailed wheels\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 1)
 
 
-def test_each_python_has_a_line(tmp_path: Path) -> None:
+def test_each_python_has_a_result_line(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     steps = "failed python-3.12\nfailed python-3.13\nskipped python-3.14\nok lint\n"
     (tmp_path / "steps.txt").write_text(steps)
@@ -44,14 +44,14 @@ def test_each_python_has_a_line(tmp_path: Path) -> None:
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 2)
 
 
-def test_a_step_that_fails_after_its_tests_passed_is_a_failure(tmp_path: Path) -> None:
+def test_failed_step_with_passed_tests_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "native.xml").write_text("<testsuite><testcase name='a'/></testsuite>")
     (tmp_path / "steps.txt").write_text("failed native\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"]) == (1, 1)
 
 
-def test_a_test_that_passes_when_run_again_is_flaky(tmp_path: Path) -> None:
+def test_test_that_passes_when_repeated_is_flaky(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("ok python-3.12\n")
     again = tmp_path / "again" / "python-3.12.xml"
@@ -65,18 +65,18 @@ def test_a_test_that_passes_when_run_again_is_flaky(tmp_path: Path) -> None:
     assert flaky_tests(tmp_path) == []
 
 
-def test_extras_are_read_without_installing() -> None:
+def test_requirements_of_extras_are_read_without_installation() -> None:
     assert any(line.startswith("pytest>=") for line in requirements(["build", "test"]))
     with pytest.raises(KeyError):
         requirements(["nothing"])
 
 
-def test_development_extra_holds_what_make_test_installs() -> None:
+def test_development_extra_contains_the_extras_of_make_test() -> None:
     assert requirements(["dev"]) == ["stretto[build,lint,test]"]
 
 
-def test_both_distributions_have_one_version() -> None:
-    """They are released together: stretto-fidl requires the same minor version."""
+def test_both_distributions_have_the_same_version() -> None:
+    """The distributions are released together: stretto-fidl requires the same minor version."""
     ours, fidl = (
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
         for folder in ("", "stretto-fidl")
@@ -90,11 +90,11 @@ def test_both_distributions_have_one_version() -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.23456, "1.23"), (None, ""), ("ns", "ns"), (7, "7")])
-def test_figures_are_short(value: object, text: str) -> None:
+def test_figures_are_formatted_with_three_digits(value: object, text: str) -> None:
     assert cell(value) == text
 
 
-def test_the_pythons_found_run() -> None:
+def test_interpreters_found_by_tools_pythons_run() -> None:
     lines = subprocess.run(
         [ROOT / "tools" / "pythons"], check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -106,7 +106,7 @@ def test_the_pythons_found_run() -> None:
             assert said.startswith(f"Python {version}.")
 
 
-def test_a_missing_python_is_named_without_an_interpreter(tmp_path: Path) -> None:
+def test_missing_python_is_listed_without_an_interpreter(tmp_path: Path) -> None:
     for tool in ("bash", "env", "dirname"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     (tmp_path / "tools").mkdir()
@@ -116,7 +116,7 @@ def test_a_missing_python_is_named_without_an_interpreter(tmp_path: Path) -> Non
     assert output.split() == PYTHONS
 
 
-def test_fuzzers_run_and_a_crash_is_told(tmp_path: Path) -> None:
+def test_tools_fuzz_runs_fuzzers_and_reports_a_crash(tmp_path: Path) -> None:
     def fuzzer(name: str, code: str) -> None:
         path = tmp_path / name
         path.write_text(f"#!{sys.executable}\n{code}\n")

@@ -1,4 +1,4 @@
-"""`stretto.fidl` where the distribution stretto-fidl is not installed."""
+"""`stretto.fidl` without the distribution stretto-fidl."""
 
 from __future__ import annotations
 

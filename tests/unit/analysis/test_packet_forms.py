@@ -1,4 +1,4 @@
-"""Traces as text and JSON, packet by packet."""
+"""Traces in text format and JSON, read and written packet by packet."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def encoded(packets: list[TracePacket]) -> bytes:
 
 
 class TestText:
-    def test_there_and_back(self) -> None:
+    def test_packets_are_unchanged_after_writing_and_reading_text(self) -> None:
         assert from_text("".join(map(text_packets.packet_text, PACKETS))) == PACKETS
 
     def test_any_layout(self) -> None:
@@ -55,7 +55,7 @@ class TestText:
         assert third.track_event.name == '}"{'
         assert fourth == TracePacket()
 
-    def test_fields_that_are_known_by_number_only(self) -> None:
+    def test_fields_known_only_by_number_are_ignored_and_counted(self) -> None:
         text = """packet {
             124: "\\022\\"}{"
             timestamp: 5
@@ -86,7 +86,9 @@ class TestText:
             from_text(text)
         assert said in str(caught.value)
 
-    def test_a_packet_without_end_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_packet_above_the_maximum_length_is_an_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(text_packets, "_MAX_PACKET_CHARS", 1000)
         lines = ("packet {\n" if at == 0 else "timestamp: 5\n" for at in range(10**9))
         with pytest.raises(TextFormatError, match="doesn't end"):
@@ -94,7 +96,7 @@ class TestText:
 
 
 class TestJson:
-    def test_there_and_back(self) -> None:
+    def test_packets_are_unchanged_after_writing_and_reading_json(self) -> None:
         parts: list[str] = []
         assert json_packets.write_packets(iter(PACKETS), parts.append) == 3
         assert from_json("".join(parts)) == PACKETS
@@ -102,7 +104,7 @@ class TestJson:
         assert json_packets.write_packets(iter(()), parts.append) == 0
         assert from_json("".join(parts)) == []
 
-    def test_pieces_end_anywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_of_any_size_find_the_same_packets(self, monkeypatch: pytest.MonkeyPatch) -> None:
         parts: list[str] = []
         json_packets.write_packets(iter(PACKETS), parts.append)
         text = "".join(parts)
@@ -138,7 +140,9 @@ class TestJson:
             from_json(text)
         assert said in str(caught.value)
 
-    def test_what_doesnt_end_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_json_packet_above_the_maximum_length_is_an_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(json_packets, "_MAX_PACKET_CHARS", 1 << 20)
         start = time.monotonic()
         for endless in ('{"a":"' + "x" * (8 << 20), "{" + '"a":{' * (1 << 20), " " * (8 << 20)):
@@ -158,13 +162,13 @@ def test_compressed_packets_are_unpacked_once() -> None:
     assert inner.has("compressed_packets")
 
 
-def test_damage_is_counted() -> None:
+def test_damaged_packets_are_counted() -> None:
     stream = PacketStream(io.BytesIO(encoded(PACKETS) + bytes_field(1, b"\x08") + b"\x0a\x50x"))
     assert list(stream) == PACKETS
     assert stream.damaged == 2
 
 
-def test_reading_goes_on_behind_the_next_marker() -> None:
+def test_reading_continues_after_the_next_sync_marker() -> None:
     marked = encoded([TracePacket(synchronization_marker=SYNC_MARKER)])
     stream = PacketStream(io.BytesIO(b"\x0a\xff\xff\xff\xff\x7f" + marked + encoded(PACKETS)))
     assert list(stream) == PACKETS
@@ -173,12 +177,12 @@ def test_reading_goes_on_behind_the_next_marker() -> None:
 
 @pytest.mark.thorough
 class TestLargePackets:
-    """Whatever is written is read, also what is larger than a piece, in a few bytes a character."""
+    """Packets larger than a read are written and read with bounded memory per character."""
 
     SIZE = 21_000_000
 
     @pytest.mark.parametrize("fill", ["x", '"}\\\n', "\\"])
-    def test_come_back(self, fill: str) -> None:
+    def test_large_packets_are_unchanged_after_writing_and_reading(self, fill: str) -> None:
         name = fill * (self.SIZE // len(fill))
         packets = [PACKETS[0], TracePacket(track_event=TrackEvent(name=name)), PACKETS[1]]
         written: list[str] = []
@@ -194,20 +198,20 @@ class TestLargePackets:
             assert same == packets
         assert time.monotonic() - start < 120
 
-    def test_of_bytes_are_the_longest_as_text(self) -> None:
+    def test_large_bytes_field_is_unchanged_after_writing_and_reading_text(self) -> None:
         packet = TracePacket(compressed_packets=b"\0" * 17_000_000)
         text = text_packets.packet_text(packet)
         assert len(text) > 4 * 17_000_000
         assert from_text(text) == [packet]
 
-    def test_many_small_ones_are_read_where_they_lie(self) -> None:
+    def test_many_small_packets_are_unchanged_after_writing_and_reading_json(self) -> None:
         packets = [TracePacket(timestamp=1)] * 50_000
         written: list[str] = []
         json_packets.write_packets(packets, written.append)
         assert from_json("".join(written)) == packets
 
     @pytest.mark.parametrize("blanks", [" " * 1_000_000, " ;" * 500_000])
-    def test_blanks_before_something_else_take_no_time(self, blanks: str) -> None:
+    def test_many_blanks_are_skipped_in_linear_time(self, blanks: str) -> None:
         start = time.monotonic()
         for text in (blanks + "x {", f"{blanks}x\n", f"packet {{}}{blanks}x"):
             with pytest.raises(TextFormatError):

@@ -1,4 +1,4 @@
-"""Messages become calls, and calls summaries."""
+"""RPC messages are matched to calls, and calls are summarized."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ category = stretto.Category("test.analysis")
 
 
 class Writer:
-    """Messages at given times; each end on a track of its own."""
+    """Records messages at given times; sender and receiver have their own tracks."""
 
     def __init__(self) -> None:
         self.tracks = {"send": stretto.Track("sender"), "receive": stretto.Track("receiver")}
@@ -43,11 +43,11 @@ def read(trace: bytes) -> RpcFlows:
     return read_rpc_flows(io.BytesIO(trace))
 
 
-def test_a_call_with_its_reply() -> None:
+def test_call_with_reply_has_latency_queueing_and_service_time() -> None:
     write = Writer()
     with record() as recorded:
         category.instant("something else", number=1)
-        # In the order in which two processes may be read: the receiver first.
+        # Two processes may be read in this order: the receiver first.
         write("receive", "request", 1300, 1900, flow=7)
         write("send", "reply", 1800, flow=7)
         write("send", "request", 1000, 2000, flow=7)
@@ -62,7 +62,7 @@ def test_a_call_with_its_reply() -> None:
     assert flows.damaged == 0
 
 
-def test_one_ways_events_and_parts_of_replies() -> None:
+def test_one_way_messages_events_and_reply_parts_are_matched() -> None:
     write = Writer()
     with record() as recorded:
         for flow, kind in enumerate(("one-way", "event", "reply"), 1):
@@ -75,7 +75,7 @@ def test_one_ways_events_and_parts_of_replies() -> None:
     assert [call.service_ns for call in calls] == [20, 20, None]
 
 
-def test_what_has_one_end_is_unmatched() -> None:
+def test_message_with_only_one_end_is_unmatched() -> None:
     write = Writer()
     with record() as recorded:
         write("send", "one-way", 10, flow=1)
@@ -91,8 +91,8 @@ def test_what_has_one_end_is_unmatched() -> None:
     assert [call.latency_ns for call in calls] == [None] * 5
 
 
-def test_an_abort_that_only_its_client_saw_is_matched() -> None:
-    """As `grpc.aio` tells it: the status is on its way before the handler learns of it."""
+def test_abort_recorded_only_by_the_client_is_matched() -> None:
+    """`grpc.aio` sends the status before the handler is notified of the abort."""
     write = Writer()
     with record() as recorded:
         write("send", "request", 10, 15, flow=1)
@@ -103,7 +103,7 @@ def test_an_abort_that_only_its_client_saw_is_matched() -> None:
     assert unmatched([call]) == []
 
 
-def test_a_reply_that_only_its_client_saw_is_unmatched() -> None:
+def test_reply_without_a_received_request_is_unmatched() -> None:
     write = Writer()
     with record() as recorded:
         write("send", "request", 10, 15, flow=1)
@@ -113,7 +113,7 @@ def test_a_reply_that_only_its_client_saw_is_unmatched() -> None:
     assert unmatched(calls) == calls
 
 
-def test_an_id_that_comes_back_begins_anew() -> None:
+def test_reused_flow_id_begins_a_new_call() -> None:
     write = Writer()
     with record() as recorded:
         for start in (100, 200):
@@ -122,7 +122,7 @@ def test_an_id_that_comes_back_begins_anew() -> None:
     assert [call.latency_ns for call in read(recorded.trace).calls] == [7, 7]
 
 
-def test_slices_around_messages_dont_matter() -> None:
+def test_other_slices_around_messages_are_ignored() -> None:
     write = Writer()
     with record() as recorded:
         track = write.tracks["receive"]
@@ -151,14 +151,14 @@ def call_of(method: str, latency: int, kind: str = "request") -> Call:
     )
 
 
-def test_percentiles_are_values_that_were_measured() -> None:
+def test_percentiles_are_measured_values() -> None:
     assert Durations.of([None]) == Durations()
     assert Durations.of([5]) == Durations(5, 5, 5, 5)
     assert Durations.of(range(1, 101)) == Durations(50, 90, 99, 100)
     assert Durations.of([3, 1, 2, None]) == Durations(2, 3, 3, 3)
 
 
-def test_summaries_by_method() -> None:
+def test_calls_are_summarized_by_method_and_kind() -> None:
     calls = [call_of("S.A", 10), call_of("S.B", 30), call_of("S.B", 20), Call("S.B", "event")]
     summaries = by_method(calls)
     assert [(each.method, each.kind, each.count, each.unmatched) for each in summaries] == [

@@ -1,4 +1,4 @@
-"""Sorting, in memory and on disk."""
+"""Sorting of entries in memory and on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stretto.analysis.spool import Spool
 
 
 @pytest.mark.parametrize("limit", [1, 7, 300, 10_000])
-def test_sorted_by_key_and_stable(limit: int) -> None:
+def test_entries_are_sorted_by_key_and_stable(limit: int) -> None:
     draw = random.Random(limit)
     entries = [((draw.randrange(50), draw.randrange(3)), (at, "x", None)) for at in range(1000)]
     with Spool(max_entries=limit) as spool:
@@ -20,7 +20,7 @@ def test_sorted_by_key_and_stable(limit: int) -> None:
             spool.add(key, value)
         assert len(spool) == 1000
         assert list(spool) == sorted(entries, key=lambda entry: entry[0])
-        # Again, and while another iteration goes on.
+        # A second iteration can run at the same time.
         pairs = zip(spool, spool, strict=True)
         assert all(first == second for first, second in pairs)
 
@@ -34,7 +34,7 @@ def test_values_keep_their_types() -> None:
     assert [type(each) for each in got] == [type(each) for each in value]
 
 
-def test_large_values_spill_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_values_are_moved_to_disk_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "_MAX_BYTES", 1000)
     with Spool() as spool:
         for at in range(100):
@@ -43,7 +43,7 @@ def test_large_values_spill_early(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [key for key, _ in spool] == [(-at,) for at in reversed(range(100))]
 
 
-def test_closed_it_leaves_nothing() -> None:
+def test_closed_spool_leaves_no_descriptor_open() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with Spool(max_entries=1) as spool:
         spool.add((1,), ())

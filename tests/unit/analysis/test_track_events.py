@@ -1,4 +1,4 @@
-"""Track events are read as a decoder that knows every packet reads them."""
+"""Track events equal those of a complete decoder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trace() -> bytes:
     return recorded.trace
 
 
-def test_every_event_of_a_recording(trace: bytes) -> None:
+def test_all_events_of_a_recording_are_read(trace: bytes) -> None:
     events = read(trace)
     got = [
         (e.kind, e.name, e.track, e.timestamp, e.flows, e.arguments())
@@ -77,27 +77,29 @@ def test_compressed_packets_are_read_once(trace: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"no deflate", zlib.compress(bytes(3 << 20))])
-def test_compressed_packets_that_are_none(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_or_too_large_compressed_packets_are_damage(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("stretto.analysis.track_events._MAX_INFLATED_BYTES", 2 << 20)
     events = read(file_of(TracePacket(compressed_packets=data)))
     assert list(events) == []
     assert events.damaged == 1
 
 
-def test_a_torn_file_ends_with_damage(trace: bytes) -> None:
-    events = read(trace[:-1])  # never at the end of a packet
+def test_truncated_file_is_counted_as_damage(trace: bytes) -> None:
+    events = read(trace[:-1])  # within the last packet
     assert 0 < len(list(events)) <= 1800
     assert events.damaged == 1
 
 
-def test_reading_goes_on_behind_the_next_marker(trace: bytes) -> None:
+def test_reading_continues_after_the_next_sync_marker(trace: bytes) -> None:
     marked = file_of(TracePacket(synchronization_marker=SYNC_MARKER))
     events = read(b"\x0a\xff\xff\xff\xff\x7f" + marked + trace)
     assert len(list(events)) == 1800
     assert events.damaged == 1
 
 
-def test_a_packet_that_is_none_is_left_out(trace: bytes) -> None:
+def test_malformed_packet_is_skipped_and_counted(trace: bytes) -> None:
     torn = bytes_field(1, bytes_field(59, b"\x52\x7f"))
     events = read(torn + trace)
     assert len(list(events)) == 1800
@@ -114,7 +116,7 @@ def test_events_without_their_state_are_skipped() -> None:
     assert events.skipped == 1
 
 
-def test_clocks_of_a_sequence() -> None:
+def test_timestamps_in_clocks_of_a_sequence_are_converted() -> None:
     clocks = [
         ClockSnapshot.Clock(clock_id=6, timestamp=1_000_000),
         ClockSnapshot.Clock(
@@ -146,7 +148,7 @@ def test_clocks_of_a_sequence() -> None:
     assert times == [1_001_000, 1_003_000, 1_000_010, 1_006_000, 77]
 
 
-def test_clocks_of_the_machine() -> None:
+def test_timestamps_in_clocks_of_the_machine_are_converted() -> None:
     clock = ClockSnapshot.Clock
     offsets = ClockSnapshot(
         clocks=[clock(clock_id=6, timestamp=1000), clock(clock_id=3, timestamp=400)]
@@ -177,7 +179,7 @@ def test_clocks_of_the_machine() -> None:
     assert [event.timestamp for event in read(trace)] == [5, 1000, 2100, 7]
 
 
-def test_annotations_of_all_kinds() -> None:
+def test_annotations_of_all_types_are_read() -> None:
     annotations = [
         DebugAnnotation(name="s", string_value="text"),
         DebugAnnotation(name="u", uint_value=1 << 63),

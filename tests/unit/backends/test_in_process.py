@@ -1,4 +1,4 @@
-"""The in-process backend: a thread that answers calls, and nothing that shows."""
+"""The in-process backend: its hidden thread runs calls and tasks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def backend():
     backend = InProcessBackend()
     yield backend
     backend._thread.stop()
-    backend.after_fork_in_child()  # gives back what it holds
+    backend.after_fork_in_child()  # releases its resources
 
 
-def test_a_call_runs_on_the_thread_and_gives_its_result(backend):
+def test_call_runs_on_the_thread_and_returns_its_result(backend):
     assert backend.call(threading.get_ident) != threading.get_ident()
     assert backend.call(lambda: backend.call(lambda: 5)) == 5
 
@@ -35,7 +35,7 @@ def test_exception_of_a_call_is_raised_in_the_caller(backend, error):
     assert backend.call(lambda: 5) == 5
 
 
-def test_posted_functions_run_in_order_and_what_they_raise_is_reported(backend, monkeypatch):
+def test_posted_functions_run_in_order_and_their_exceptions_are_reported(backend, monkeypatch):
     complaints, ran = [], []
     monkeypatch.setattr("sys.unraisablehook", lambda args: complaints.append(args.exc_type))
 
@@ -70,7 +70,7 @@ def test_stopped_thread_can_be_started_again(backend):
 
 
 def test_calls_made_while_stopped_run_after_the_start(backend):
-    """A fork stops the thread; who was waiting for it starts it again."""
+    """A fork stops the thread; a waiting caller starts it again."""
     waiting, results = threading.Event(), []
 
     def caller():
@@ -79,7 +79,7 @@ def test_calls_made_while_stopped_run_after_the_start(backend):
 
     busy, release = threading.Event(), threading.Event()
     backend.post(lambda: (busy.set(), release.wait(30)))
-    assert busy.wait(10)  # else the thread may stop before it has anything to wait for
+    assert busy.wait(10)  # otherwise the thread may stop before the call
     threads = [threading.Thread(target=target) for target in (backend._thread.stop, caller)]
     threads[0].start()
     while not backend._thread.runner._quit:

@@ -1,4 +1,4 @@
-"""Connections to a service in another process: what data sources are told, and in which order."""
+"""Connections to a service in another process: order of the callbacks of data sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stretto.protos.config import DataSourceConfig
 from tests.support.plain_service import BUFFER, PlainService
 
 SECOND = 2
-"""The instance that a test starts; the service starts the first by itself."""
+"""The id of the instance that a test starts; the service starts instance 1 itself."""
 TIMEOUT_S = 30
 
 
@@ -69,7 +69,7 @@ def connect_always_on(address: str, producer: ProducerConnection) -> AlwaysOnBac
 
 
 @pytest.mark.parametrize("connect", [connect_system, connect_always_on])
-def test_close_waits_for_a_start_that_is_under_way_before_it_stops_data_sources(
+def test_close_waits_for_a_pending_start_before_it_stops_data_sources(
     service: PlainService,
     connect: Callable[[str, ProducerConnection], SystemBackend | AlwaysOnBackend],
     monkeypatch: pytest.MonkeyPatch,
@@ -94,7 +94,7 @@ def test_close_waits_for_a_start_that_is_under_way_before_it_stops_data_sources(
     assert logged.source.instances() == ()
 
 
-def test_a_handshake_that_fails_stops_the_data_sources_that_it_has_started(
+def test_failed_handshake_stops_the_data_sources_it_has_started(
     service: PlainService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(client: ProducerIPCClient) -> None:

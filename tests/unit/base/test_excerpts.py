@@ -1,4 +1,4 @@
-"""Excerpts: plain, bounded, and without what nobody shall see."""
+"""Excerpts of values: plain types, bounded in size, without sensitive parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stretto.base.excerpts import CUT, MAX_DEPTH, MAX_ELEMENTS, MAX_TEXT, MAX_VA
 
 
 class Node:
-    """Has parts."""
+    """A value with named parts."""
 
     def __init__(self, **parts: Any) -> None:
         self.parts = parts
@@ -29,7 +29,7 @@ def count(value: Any) -> int:
     return 1 + sum(count(each) for each in inner)
 
 
-def test_plain_values_are_themselves() -> None:
+def test_plain_values_are_unchanged() -> None:
     assert of(Node(a=1, b="two", c=None, d=[True, 1.5], e={7: Node()}, f=set())) == {
         "a": 1, "b": "two", "c": None, "d": [True, 1.5], "e": {"7": {}}, "f": "a set",
     }  # fmt: skip
@@ -37,7 +37,7 @@ def test_plain_values_are_themselves() -> None:
     assert of(object) == "<class 'object'>"
 
 
-def test_long_values_are_cut_and_marked() -> None:
+def test_long_values_are_truncated_and_marked() -> None:
     assert of("x" * (MAX_TEXT + 3)) == "x" * MAX_TEXT + "... 3 more"
     assert of(bytes(MAX_TEXT + 3)) == "00" * MAX_TEXT + "... 3 more"
     assert of(list(range(8000))) == [*range(MAX_ELEMENTS), f"... {8000 - MAX_ELEMENTS} more"]

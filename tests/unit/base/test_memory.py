@@ -36,7 +36,7 @@ class TestCreate:
             assert other[5] == 7
         assert "perfetto_shmem" in os.readlink(f"/proc/self/fd/{fd}")
 
-    def test_smaller_than_a_page(self) -> None:
+    def test_memory_may_be_smaller_than_a_page(self) -> None:
         fd = create_sealed_memfd(5)
         assert os.fstat(fd).st_size == 5
         os.close(fd)
@@ -119,12 +119,12 @@ class TestCheck:
         os.close(fd)
 
 
-class TestLimitOnFiles:
-    """RLIMIT_FSIZE: the kernel takes a memfd for a file."""
+class TestFileSizeLimit:
+    """RLIMIT_FSIZE applies to memfds, too."""
 
     @pytest.fixture(autouse=True)
     def limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Our own may be set aside by root: then as by everybody else."""
+        """Replace the limits by fakes, because root could raise the real hard limit."""
         self.limits = (8192, 65536)
 
         def set_limits(_which: int, limits: tuple[int, int]) -> None:

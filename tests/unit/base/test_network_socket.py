@@ -1,4 +1,4 @@
-"""TCP and vsock sockets, and the choice by address."""
+"""TCP and vsock sockets, and the selection of the kind of socket by the address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def receive(end: StreamSocket) -> tuple[bytes, int]:
 
 
 def accept(listener: NetworkListener) -> StreamSocket:
-    """The connection that is on its way."""
+    """Wait for a connection and accept it."""
     poll = select.poll()
     poll.register(listener.fileno(), select.POLLIN)
     assert poll.poll(5000)
@@ -95,7 +95,7 @@ class TestTcp:
         listener.close()
 
     def test_connecting_times_out(self) -> None:
-        # A backlog of none, which is full: the next connection waits for ever.
+        # The backlog of 0 is full: the next connection waits for ever.
         raw = socket.socket()
         raw.bind(("127.0.0.1", 0))
         raw.listen(0)

@@ -1,4 +1,4 @@
-"""Descriptors whose number the program may have given to something else."""
+"""Descriptors that the program may have closed, and whose numbers it may have reused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def foreign(tmp_path: Path) -> Iterator[int]:
 
 
 def replace(fd: int, by: int) -> None:
-    """As a program does that closes all descriptors, and opens others."""
+    """Replace a descriptor, like a program that closes all descriptors and opens others."""
     os.dup2(by, fd)
 
 

@@ -1,4 +1,4 @@
-"""The slot and the switches of RPC tracing."""
+"""Hooks and switches of RPC tracing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_installed_hooks_get_every_switch() -> None:
     assert seen[-1] is late
 
 
-def test_removing_the_hooks_switches_everything_off() -> None:
+def test_removing_the_hooks_disables_all_switches() -> None:
     rpc_hooks.set_hooks(object(), lambda switch: switch.set(True))  # type: ignore[arg-type]
     switch = rpc_hooks.switch("category.on")
     assert switch.enabled

@@ -1,4 +1,4 @@
-"""The real task runner: order, other threads, descriptors."""
+"""SelectorTaskRunner: order of tasks, other threads, descriptors."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ class TestTasks:
         runner.run()
         assert seen == [0, 1, 2, 3, 4]
 
-    def test_a_task_posted_by_a_task_runs_in_the_next_round(
-        self, runner: SelectorTaskRunner
-    ) -> None:
+    def test_task_posted_by_a_task_runs_in_the_next_round(self, runner: SelectorTaskRunner) -> None:
         seen: list[str] = []
         runner.post(lambda: (seen.append("first"), runner.post(lambda: seen.append("third"))))
         runner.post(lambda: seen.append("second"))
         assert runner.run_until(lambda: len(seen) == 3, timeout_ms=5000)
         assert seen == ["first", "second", "third"]
 
-    def test_a_task_that_posts_itself_starves_no_descriptor(
+    def test_descriptors_are_served_while_a_task_posts_itself(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[bytes] = []
@@ -59,7 +57,9 @@ class TestTasks:
         os.write(pipe[1], b"x")
         assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
 
-    def test_an_exception_leaves_run_and_the_rest_goes_on(self, runner: SelectorTaskRunner) -> None:
+    def test_exception_of_a_task_is_raised_and_later_tasks_run(
+        self, runner: SelectorTaskRunner
+    ) -> None:
         seen: list[str] = []
 
         def fail() -> None:
@@ -73,7 +73,7 @@ class TestTasks:
         runner.run()
         assert seen == ["next"]
 
-    def test_another_thread_wakes_it(self, runner: SelectorTaskRunner) -> None:
+    def test_post_from_another_thread_wakes_the_runner(self, runner: SelectorTaskRunner) -> None:
         seen: list[int] = []
         ready = threading.Event()
 
@@ -89,7 +89,7 @@ class TestTasks:
         thread.join()
         assert seen == [threading.get_ident()]
 
-    def test_a_signal_handler_may_quit(self, runner: SelectorTaskRunner) -> None:
+    def test_signal_handler_may_quit(self, runner: SelectorTaskRunner) -> None:
         before = signal.signal(signal.SIGUSR1, lambda *_: runner.quit())
         try:
             runner.post(lambda: os.kill(os.getpid(), signal.SIGUSR1))
@@ -123,7 +123,7 @@ class TestDelayed:
     def test_run_until_times_out(self, runner: SelectorTaskRunner) -> None:
         assert not runner.run_until(lambda: False, timeout_ms=1)
 
-    def test_a_time_out_does_not_wait_for_a_later_task(self, runner: SelectorTaskRunner) -> None:
+    def test_timeout_does_not_wait_for_a_later_task(self, runner: SelectorTaskRunner) -> None:
         runner.post_delayed(lambda: pytest.fail("it was not due"), 3_600_000)
         assert not runner.run_until(lambda: False, timeout_ms=1)
 
@@ -167,7 +167,9 @@ class TestDescriptors:
         assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
         assert seen == [b""]
 
-    def test_a_callback_may_unwatch_one_that_is_ready_too(self, runner: SelectorTaskRunner) -> None:
+    def test_callback_may_unwatch_another_ready_descriptor(
+        self, runner: SelectorTaskRunner
+    ) -> None:
         seen: list[int] = []
         pipes = [os.pipe() for _ in range(2)]
 
@@ -190,12 +192,14 @@ class TestDescriptors:
             for fd in ends:
                 os.close(fd)
 
-    def test_unwatching_what_is_not_watched_is_harmless(self, runner: SelectorTaskRunner) -> None:
+    def test_unwatching_an_unwatched_descriptor_does_nothing(
+        self, runner: SelectorTaskRunner
+    ) -> None:
         runner.unwatch(0)
 
 
 class TestSlices:
-    """A round ends after a time; here after each callback and each task."""
+    """A round ends after a time slice; here after each callback and each task."""
 
     @pytest.fixture(autouse=True)
     def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +245,7 @@ class TestSlices:
         runner.run_until(lambda: len(seen) >= 6, timeout_ms=60_000)
         assert seen == [b"\0", 0, b"\0", 1, b"\0", 2]
 
-    def test_descriptor_that_is_unwatched_before_its_turn_is_left_alone(
+    def test_descriptor_unwatched_before_its_turn_is_not_served(
         self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
     ) -> None:
         seen: list[int] = []

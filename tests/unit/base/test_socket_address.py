@@ -1,4 +1,4 @@
-"""Socket addresses: which kind each is, and what is none."""
+"""Parsing of socket addresses by kind, and refusal of invalid ones."""
 
 from __future__ import annotations
 

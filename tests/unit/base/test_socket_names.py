@@ -1,4 +1,4 @@
-"""Where a machine's tracing service is found."""
+"""Addresses of the machine's tracing service."""
 
 from __future__ import annotations
 

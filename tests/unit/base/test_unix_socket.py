@@ -153,7 +153,7 @@ class TestListen:
         for fd in (read_fd, one.fileno()):
             with pytest.raises(TransportError, match=f"descriptor {fd}"):
                 UnixListener.adopt(fd)
-            os.fstat(fd)  # still the caller's
+            os.fstat(fd)  # still open
         os.close(read_fd)
         os.close(write_fd)
         one.close()
@@ -176,7 +176,7 @@ class TestConnect:
         with pytest.raises(TransportError, match="is the tracing service running"):
             UnixSocket.connect(str(tmp_path / "socket"))
 
-    def test_a_full_backlog_times_out(self, tmp_path: Path) -> None:
+    def test_connecting_with_a_full_backlog_times_out(self, tmp_path: Path) -> None:
         raw = socket.socket(socket.AF_UNIX)
         raw.bind(str(tmp_path / "socket"))
         raw.listen(0)

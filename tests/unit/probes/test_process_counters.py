@@ -10,7 +10,7 @@ from stretto.protos.trace import TracePacket
 
 
 class Counters(ProcessCounters):
-    """Keeps what it writes."""
+    """Process counters that keep the written packets."""
 
     name = "test.process_counters"
 
@@ -33,7 +33,7 @@ def counters():
     return Counters()
 
 
-def test_memory(counters):
+def test_memory_of_a_process_is_sampled(counters):
     counters.sample([os.getpid()])
     (packet,) = counters.take()
     (process,) = packet.process_stats.processes
@@ -42,7 +42,7 @@ def test_memory(counters):
     assert packet.timestamp <= packet.process_stats.collection_end_timestamp
 
 
-def test_cpu_since_the_sample_before(counters, monkeypatch):
+def test_cpu_use_since_the_previous_sample_is_recorded(counters, monkeypatch):
     times = iter([(1_000_000_000, 5), (1_750_000_000, 5)])
     now = iter([10_000_000_000, 11_000_000_000])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
@@ -58,7 +58,7 @@ def test_cpu_since_the_sample_before(counters, monkeypatch):
     assert event.track_event.double_counter_value == 75.0
 
 
-def test_a_pid_that_is_used_again_starts_anew(counters, monkeypatch):
+def test_reused_pid_has_no_cpu_use_from_the_old_process(counters, monkeypatch):
     times = iter([(1_000_000_000, 5), (2_000_000_000, 6)])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
     monkeypatch.setattr(process_counters, "_memory", lambda pid: None)
@@ -78,7 +78,7 @@ def test_descriptors_are_repeated_after_a_clear(counters):
     assert sum(packet.has("track_descriptor") for packet in counters.take()) == 2
 
 
-def test_processes_that_have_gone_are_passed_over(counters):
+def test_ended_processes_are_skipped(counters):
     pid = os.fork()
     if pid == 0:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""What the tests of profilers share."""
+"""Fixtures of the tests of profilers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.call_slices import PROFILED
 
 @pytest.fixture
 def function_options() -> Iterator[Callable[..., None]]:
-    """Trace the calls of test programs only; a test may ask for more, or for others."""
+    """Trace only calls of test programs; return a function that changes the options."""
     functions.install()
 
     def use(**more: Any) -> None:

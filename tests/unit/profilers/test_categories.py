@@ -1,4 +1,4 @@
-"""Garbage collections, tasks, log records, uncaught exceptions: the program is left as it was."""
+"""Profilers of garbage collections, tasks, log records and uncaught exceptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.call_slices import BEGIN, END, INSTANT, recorded
 
 
 class Odd(Exception):  # noqa: N818
-    """Has no text."""
+    """An exception whose str raises."""
 
     def __str__(self) -> str:
         raise RuntimeError
@@ -31,7 +31,7 @@ def installed() -> None:
 
 
 class TestGarbageCollections:
-    def test_a_collection_is_a_slice(self) -> None:
+    def test_garbage_collection_is_a_slice(self) -> None:
         gc.collect()
         gc.disable()
         try:
@@ -50,7 +50,7 @@ class TestGarbageCollections:
         )
         assert (end.type, end.args["collected"], end.args["uncollectable"]) == (END, 1, 0)
 
-    def test_nothing_stays_behind(self) -> None:
+    def test_gc_callback_is_removed_after_the_session(self) -> None:
         before = list(gc.callbacks)
         with recorded("python.gc"):
             assert len(gc.callbacks) == len(before) + 1
@@ -83,7 +83,7 @@ class TestLogRecords:
         assert second.args["message"] == "plain"
         assert output.getvalue() == "not this\nhello world\nplain\n"
 
-    def test_an_exception_is_recorded_with_type_message_and_frames(
+    def test_logged_exception_has_type_message_and_frames(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, output = logger
@@ -112,7 +112,7 @@ class TestLogRecords:
         assert set(third.args) == {"logger", "message", "file", "line"}
         assert output.getvalue().count("ConnectionError: no route") == 2
 
-    def test_records_without_an_exception_object(
+    def test_log_records_without_an_exception_object_are_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger
@@ -126,7 +126,7 @@ class TestLogRecords:
         assert stack.args["stack"].startswith("Stack (most recent call last):")
         assert elsewhere.args["traceback"] == "elsewhere"
 
-    def test_an_exception_without_a_text_or_with_a_wrong_exc_info_is_recorded(
+    def test_exception_whose_str_raises_or_with_invalid_exc_info_is_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger
@@ -144,7 +144,7 @@ class TestLogRecords:
         assert first.args["exception_message"] == "<RuntimeError in str>"
         assert "traceback" not in second.args
 
-    def test_of_a_deep_traceback_both_ends_are_recorded(
+    def test_both_ends_of_a_deep_traceback_are_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         def deep(n: int) -> None:
@@ -166,7 +166,7 @@ class TestLogRecords:
         assert f"line {deep.__code__.co_firstlineno + 2}," in lines[-1]
         assert len(event.args["exception_message"].encode()) <= 4096
 
-    def test_a_record_that_cannot_be_formatted_is_the_program_s_affair(
+    def test_log_record_that_cannot_be_formatted_is_handled_as_without_tracing(
         self, logger: tuple[logging.Logger, io.StringIO], capsys: pytest.CaptureFixture[str]
     ) -> None:
         def output(record: bool) -> str:
@@ -184,7 +184,7 @@ class TestLogRecords:
         assert "stretto" not in with_us
         assert len(alone.splitlines()) - len(with_us.splitlines()) in (-1, 0, 1)
 
-    def test_the_method_is_put_back(self) -> None:
+    def test_method_of_the_logger_is_restored(self) -> None:
         original = logging.Logger.callHandlers
         with recorded("python.log"):
             assert logging.Logger.callHandlers is not original
@@ -192,7 +192,9 @@ class TestLogRecords:
 
 
 class TestUncaughtExceptions:
-    def test_in_a_thread(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_uncaught_exception_of_a_thread_is_recorded(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         def fails() -> None:
             raise ValueError("no good")
 
@@ -215,7 +217,9 @@ class TestUncaughtExceptions:
         assert event.args["traceback"].endswith("fails")
         assert [given.exc_type for given in seen] == [ValueError, SystemExit]
 
-    def test_in_the_main_thread(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_uncaught_exception_of_the_main_thread_is_recorded(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         original = sys.excepthook
         with recorded("python.exceptions") as result:
             assert sys.excepthook is not original
@@ -233,7 +237,7 @@ class TestUncaughtExceptions:
 
 
 class TestTasks:
-    def test_steps_creation_and_arrows(self) -> None:
+    def test_creation_and_steps_of_a_task_are_connected_by_a_flow(self) -> None:
         async def child() -> None:
             await asyncio.sleep(0)
 
@@ -245,7 +249,7 @@ class TestTasks:
         events = [e for e in result.events if e.type != END and "shutdown" not in str(e.args)]
         events = [e for e in events if "shutdown" not in e.name]
         names = [(e.type, e.name.rpartition(".")[2], e.args["task"]) for e in events]
-        kid_at_birth = names[2][2]  # before 3.13 a task is named after it was made
+        kid_at_birth = names[2][2]  # before 3.13, a task is created without its name
         assert names == [
             (INSTANT, "create task", names[0][2]),
             (BEGIN, "parent", names[0][2]),
@@ -260,7 +264,7 @@ class TestTasks:
         assert [e.terminating_flows for e in events] == [[], [], [], [], [], kids]
         assert {e.track for e in events} == {0}
 
-    def test_steps_nest(self) -> None:
+    def test_steps_of_tasks_do_not_overlap(self) -> None:
         async def waits() -> None:
             await asyncio.gather(*(asyncio.sleep(0) for _ in range(3)))
 
@@ -272,7 +276,7 @@ class TestTasks:
             assert depth in (0, 1)
         assert depth == 0
 
-    def test_the_loop_is_put_back(self) -> None:
+    def test_methods_of_the_event_loop_are_restored(self) -> None:
         original = (asyncio.Handle._run, asyncio.BaseEventLoop.create_task)
         with recorded("python.asyncio"):
             assert asyncio.Handle._run is not original[0]

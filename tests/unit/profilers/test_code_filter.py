@@ -1,4 +1,4 @@
-"""Patterns of modules and paths."""
+"""CodeFilter: patterns of modules and paths."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ class TestCodeFilter:
             ("x", None, "/src/a.py", False),
         ],
     )
-    def test_patterns(self, pattern: str, module: str | None, path: str, matches: bool) -> None:
+    def test_pattern_matches_modules_or_paths(
+        self, pattern: str, module: str | None, path: str, matches: bool
+    ) -> None:
         assert CodeFilter(include=[pattern])(code(path), module) is matches
         assert CodeFilter(exclude=[pattern])(code(path), module) is not matches
 
-    def test_relative_paths_are_below_the_working_folder(
+    def test_relative_paths_are_resolved_from_the_working_directory(
         self, tmp_path: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(str(tmp_path))
@@ -52,17 +54,17 @@ class TestCodeFilter:
         assert accepts(code("app/a.py"), "a")
         assert not accepts(code("/app/a.py"), "a")
 
-    def test_everything_by_default(self) -> None:
+    def test_all_code_is_accepted_by_default(self) -> None:
         assert CodeFilter()(code("/src/a.py"), "a")
         assert CodeFilter()(code("<string>"), None)
 
-    def test_what_is_excluded_stays_out(self) -> None:
+    def test_exclusion_precedes_inclusion(self) -> None:
         accepts = CodeFilter(include=["app"], exclude=["app.slow"])
         assert accepts(code("/a.py"), "app.fast")
         assert not accepts(code("/a.py"), "app.slow")
         assert not accepts(code("/a.py"), "other")
 
-    def test_own_code_is_out(self) -> None:
+    def test_code_of_stretto_is_not_accepted(self) -> None:
         own = stretto.Category.traced
         assert own is not None
         accepts = CodeFilter(include=["stretto"])

@@ -1,4 +1,4 @@
-"""Function tracing: slices as a plain profiler sees the calls, whatever a program does."""
+"""Function tracing: the recorded slices equal the calls that a simple profiler sees."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def traced(function: Callable[[], object]) -> list[Call]:
 
 
 def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
-    """A function of that name, defined in that file below as many lines."""
+    """Return a function with this name, defined in this file after `line` lines."""
     scope: dict[str, Any] = {}
     exec(compile("\n" * line + "def f(): pass", "x", "exec"), scope)
     function: Any = scope["f"]
@@ -59,10 +59,12 @@ def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
 
 class TestNesting:
     @pytest.mark.parametrize("program", PROGRAMS)
-    def test_slices_are_the_calls_that_a_profiler_sees(self, program: Callable[[], object]) -> None:
+    def test_slices_equal_the_calls_that_a_profiler_sees(
+        self, program: Callable[[], object]
+    ) -> None:
         assert traced(program) == expected_calls(program)
 
-    def test_slices_carry_name_category_and_place(self) -> None:
+    def test_slices_have_name_category_and_location(self) -> None:
         with recorded(CATEGORY) as result:
             leaf()
         begin = result.events[0]
@@ -71,7 +73,7 @@ class TestNesting:
         assert begin.location == (code.co_filename, code.co_firstlineno)
 
     @pytest.mark.parametrize("count", [100, 700, 2500])
-    def test_many_functions_keep_their_names_over_many_chunks(
+    def test_names_of_many_functions_are_correct_across_chunks(
         self, options: Callable[..., None], count: int
     ) -> None:
         options(include=["/many"])
@@ -86,7 +88,7 @@ class TestNesting:
             (f"function_{n}", (f"/many/module_{n % 7}.py", n + 1)) for n in range(count)
         ]
 
-    def test_c_functions_keep_their_names_over_many_chunks(
+    def test_names_of_c_functions_are_correct_across_chunks(
         self, options: Callable[..., None]
     ) -> None:
         options(c_functions=True)
@@ -99,7 +101,9 @@ class TestNesting:
         inner: list[Call] = [("builtins.abs", []), ("list.append", [])]
         assert traced(program) == [(program.__qualname__, 1500 * inner)]
 
-    def test_odd_names_over_many_chunks(self, options: Callable[..., None]) -> None:
+    def test_unusual_function_names_are_recorded_across_chunks(
+        self, options: Callable[..., None]
+    ) -> None:
         options(include=["/many"])
         long, file = "x" * 300, "/many/ä.py"
         odd = {
@@ -121,7 +125,7 @@ class TestNesting:
             for event in begins[n::67]:
                 assert (event.name, event.location) == (shown.get(name, name), place)
 
-    def test_what_is_thrown_into_a_generator_of_an_odd_name_arrives(
+    def test_exception_thrown_into_a_generator_with_an_unusual_name_is_raised(
         self, options: Callable[..., None]
     ) -> None:
         options(include=["/many", __file__])
@@ -145,7 +149,7 @@ class TestNesting:
                 assert running.throw(KeyError(number)) == 2
         assert [error.args for error in caught] == [(0,), (1,), (2,)]
 
-    def test_the_program_s_own_slices_nest_in_its_calls(self) -> None:
+    def test_slices_of_the_program_are_nested_in_function_slices(self) -> None:
         own = stretto.Category("test.own")
 
         def program() -> None:
@@ -157,7 +161,7 @@ class TestNesting:
         name = program.__qualname__
         assert result.calls() == [(name, [("mine", [("leaf", [])])])]
 
-    def test_calls_inside_a_task_are_on_the_thread_s_track(self) -> None:
+    def test_calls_of_a_task_are_on_the_track_of_the_thread(self) -> None:
         with recorded(CATEGORY) as result:
             runs_asyncio()
         assert {event.track for event in result.events} == {0}
@@ -165,7 +169,7 @@ class TestNesting:
 
 class TestRandomPrograms:
     @given(random_steps)
-    def test_slices_are_the_calls_that_a_profiler_sees(self, program: list[Any]) -> None:
+    def test_slices_of_a_random_program_equal_its_calls(self, program: list[Any]) -> None:
         def body() -> None:
             step_catch(program)
 
@@ -175,8 +179,8 @@ class TestRandomPrograms:
 # --- beginnings and ends ----------------------------------------------------------
 
 
-class TestEdges:
-    def test_ends_of_calls_that_began_before_are_not_written(self) -> None:
+class TestStartAndStop:
+    def test_calls_that_began_before_the_session_record_no_end(self) -> None:
         result = Recorded()
         manager = recorded(CATEGORY)
 
@@ -194,7 +198,7 @@ class TestEdges:
         manager.__exit__(None, None, None)
         assert result.calls() == [("leaf", []), ("leaf", []), ("leaf", [])]
 
-    def test_calls_that_last_stay_open(self) -> None:
+    def test_calls_that_outlast_the_session_have_no_end(self) -> None:
         manager = recorded(CATEGORY)
         result = manager.__enter__()
 
@@ -206,7 +210,7 @@ class TestEdges:
         last()
         assert result.calls() == [(last.__qualname__, [("leaf", []), (OPEN, [])])]
 
-    def test_an_open_call_of_an_old_session_is_not_ended_in_a_new_one(self) -> None:
+    def test_open_call_of_an_earlier_session_is_not_ended_in_a_new_one(self) -> None:
         first, second = recorded(CATEGORY), recorded(CATEGORY)
         first.__enter__()
 
@@ -229,7 +233,7 @@ class TestEdges:
         assert whole.calls() == [one, one, one]
         assert part.calls() == [one]
 
-    def test_it_runs_only_while_a_session_wants_it(self) -> None:
+    def test_function_tracing_runs_only_during_a_session(self) -> None:
         assert not _pyhooks.running()
         with recorded(CATEGORY):
             assert _pyhooks.running()
@@ -247,17 +251,26 @@ def spin(milliseconds: float) -> None:
 
 
 class TestOptions:
-    def test_deep_calls_are_counted(self, options: Callable[..., None]) -> None:
+    def test_calls_below_the_maximum_depth_are_omitted_and_counted(
+        self, options: Callable[..., None]
+    ) -> None:
         options(max_depth=3)
         calls = traced(lambda: recursive(5))
         flat = ("recursive", [("recursive", []), ("leaf", [])])
-        assert calls == [("TestOptions.test_deep_calls_are_counted.<locals>.<lambda>", [flat])]
+        assert calls == [
+            (
+                "TestOptions.test_calls_below_the_maximum_depth_are_omitted_and_counted.<locals>.<lambda>",
+                [flat],
+            )
+        ]
         assert (
             _pyhooks.stats()["too_deep"] == 4 + 4
         )  # recursive(3) to (0), and leaves from recursive(4) on
         assert "deeper than 3" in problems()[0]
 
-    def test_short_calls_leave_nothing(self, options: Callable[..., None]) -> None:
+    def test_calls_below_the_minimum_duration_are_omitted_and_counted(
+        self, options: Callable[..., None]
+    ) -> None:
         options(min_duration_ns=2_000_000)
 
         def long_enough() -> None:
@@ -276,7 +289,9 @@ class TestOptions:
         assert short >= 4
         assert problems() == [f"{short} calls shorter than 2000 us (--min-duration)"]
 
-    def test_a_call_shows_that_those_around_it_are_long(self, options: Callable[..., None]) -> None:
+    def test_event_inside_of_a_long_call_records_the_call(
+        self, options: Callable[..., None]
+    ) -> None:
         options(min_duration_ns=2_000_000)
         own = stretto.Category("test.own")
 
@@ -293,7 +308,9 @@ class TestOptions:
             program()
         assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
-    def test_a_late_begin_has_its_own_time(self, options: Callable[..., None]) -> None:
+    def test_call_recorded_after_an_early_event_has_its_begin_after_it(
+        self, options: Callable[..., None]
+    ) -> None:
         options(min_duration_ns=2_000_000)
         own = stretto.Category("test.own")
 
@@ -306,7 +323,7 @@ class TestOptions:
         names = [event.name for event in result.events]
         assert names == ["first", program.__qualname__, "spin", "", ""]
 
-    def test_a_long_call_begins_at_the_first_event_that_shows_it(
+    def test_long_call_that_never_ends_is_recorded_at_a_later_call(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)
@@ -323,7 +340,7 @@ class TestOptions:
         killed()
         assert result.calls() == [(killed.__qualname__, [(OPEN, [])])]
 
-    def test_only_what_is_included(self, options: Callable[..., None]) -> None:
+    def test_only_included_functions_are_recorded(self, options: Callable[..., None]) -> None:
         import json
 
         options(include=["json"])
@@ -336,7 +353,7 @@ class TestOptions:
         }
         assert result.calls()[0][0] == "loads"
 
-    def test_not_what_is_excluded(self, options: Callable[..., None]) -> None:
+    def test_excluded_functions_are_not_recorded(self, options: Callable[..., None]) -> None:
         options(include=(), exclude=PROFILED)
         with recorded(CATEGORY) as result:
             leaf()
@@ -345,7 +362,7 @@ class TestOptions:
         assert files
         assert not files & {HERE, leaf.__code__.co_filename}
 
-    def test_own_code_is_never_traced(self, options: Callable[..., None]) -> None:
+    def test_functions_of_stretto_are_not_recorded(self, options: Callable[..., None]) -> None:
         options(include=[])
         with recorded(CATEGORY) as result:
             stretto.Category("test.another")
@@ -353,7 +370,7 @@ class TestOptions:
         files = {event.location[0] for event in result.events if event.location}
         assert not {file for file in files if "/stretto/" in file and "tests" not in file}
 
-    def test_c_functions(self, options: Callable[..., None]) -> None:
+    def test_c_functions_are_recorded_if_enabled(self, options: Callable[..., None]) -> None:
         options(c_functions=True)
 
         def program() -> None:
@@ -386,11 +403,11 @@ class TestOptions:
             {"exclude": [1]},
         ],
     )
-    def test_wrong_options_are_refused(self, wrong: dict[str, Any]) -> None:
+    def test_invalid_options_are_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             install(wrong)
 
-    def test_what_a_filter_raises_counts_as_yes(self) -> None:
+    def test_function_is_recorded_if_the_filter_raises(self) -> None:
         def broken(_code: object, _module: object) -> bool:
             raise RuntimeError
 
@@ -401,7 +418,7 @@ class TestOptions:
             _pyhooks.stop()
         assert ("leaf", []) in result.calls()
 
-    def test_a_filter_is_asked_once(self) -> None:
+    def test_filter_is_called_once_per_function(self) -> None:
         asked = []
 
         def accepts(code: Any, module: str | None) -> bool:
@@ -419,7 +436,7 @@ class TestOptions:
         assert asked.count(("leaf", leaf.__module__)) == 1
         assert len(asked) == len(set(asked))
 
-    def test_start_checks_its_arguments(self) -> None:
+    def test_invalid_arguments_of_start_are_refused(self) -> None:
         with pytest.raises(TypeError, match=r"stretto\.Category"):
             _pyhooks.start("python.functions")  # type: ignore[arg-type]
         category = stretto.Category("test.hooks")

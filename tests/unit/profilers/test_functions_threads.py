@@ -1,4 +1,4 @@
-"""Function tracing on many threads, and beside other tools of the program."""
+"""Function tracing on many threads, and together with other tools of the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("function_options")
 
 
 class TestThreads:
-    def test_threads_that_run_already_are_followed(self) -> None:
+    def test_threads_started_before_the_session_are_traced(self) -> None:
         ready, go = threading.Event(), threading.Event()
 
         def worker() -> None:
@@ -35,7 +35,7 @@ class TestThreads:
             thread.join()
         assert result.all_calls() == [[("leaf", [])]]
 
-    def test_threads_to_come_are_followed_from_their_first_call(self) -> None:
+    def test_threads_started_in_the_session_are_traced_from_their_first_call(self) -> None:
         import _thread
 
         done = threading.Semaphore(0)
@@ -59,7 +59,7 @@ class TestThreads:
         assert sorted(got) == sorted(names)
         assert got[names[0]] == [one]
 
-    def test_many_threads_at_once(self) -> None:
+    def test_calls_of_concurrent_threads_are_recorded(self) -> None:
         barrier = threading.Barrier(8)
 
         def worker() -> None:
@@ -93,7 +93,7 @@ def profiled() -> None:
 
 class TestOtherTools:
     @pytest.mark.skipif(not NEW, reason="CPython 3.11 has no sys.monitoring")
-    def test_monitoring_ids_of_others_are_left_alone(self) -> None:
+    def test_monitoring_tool_ids_of_other_tools_are_not_used(self) -> None:
         monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
         monitoring.use_tool_id(3, "somebody")
         try:
@@ -112,14 +112,14 @@ class TestOtherTools:
         assert [monitoring.get_tool(i) for i in (2, 3, 4)] == [None, None, None]
 
     @pytest.mark.skipif(not NEW, reason="CPython 3.11 has one profiler a thread")
-    def test_a_profiler_of_the_program_runs_beside_ours(self) -> None:
+    def test_profiler_of_the_program_runs_during_function_tracing(self) -> None:
         with recorded(CATEGORY) as result:
             profiled()
         assert ("leaf", []) in result.calls()[0][1]
         assert problems() == []
 
     @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
-    def test_a_thread_whose_profiler_is_replaced_is_named(self) -> None:
+    def test_thread_whose_profiler_was_replaced_is_reported(self) -> None:
         with recorded(CATEGORY) as result:
             leaf()
             profiled()
@@ -127,7 +127,7 @@ class TestOtherTools:
         assert problems() == ["1 thread: profiler replaced by the program"]
 
     @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
-    def test_a_profiler_that_was_there_before_stays(self) -> None:
+    def test_profiler_set_before_the_session_is_not_replaced(self) -> None:
         def mine(*_arguments: object) -> None: ...
 
         sys.setprofile(mine)
@@ -141,7 +141,7 @@ class TestOtherTools:
         assert problems() == ["1 thread: profiler replaced by the program"]
 
     @pytest.mark.skipif(NEW, reason="several profilers run beside each other")
-    def test_a_program_that_restores_what_it_found_restores_us(self) -> None:
+    def test_program_that_restores_the_previous_profiler_is_traced_again(self) -> None:
         def program() -> None:
             found = sys.getprofile()
             sys.setprofile(lambda *_arguments: None)
@@ -171,8 +171,8 @@ with stretto.recording(sys.argv[1], functions=True, stream="stream" in sys.argv)
 """
 
 
-class TestOurOwnWork:
-    """What Stretto calls is none of the program's calls."""
+class TestCallsOfStretto:
+    """Calls made by Stretto itself are not recorded."""
 
     @pytest.mark.parametrize("option", ["ring", "stream"])
     def test_only_calls_of_the_program_are_recorded(self, tmp_path: Path, option: str) -> None:

@@ -1,4 +1,4 @@
-"""Observers around functions, and modules that are imported later."""
+"""Observers of functions, and patches of modules that are imported later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TestAround:
         assert around(4, b=2) == 2.0
         assert seen == [((4,), {"b": 2}), ("token", 2.0)]
 
-    def test_exceptions_are_the_function_s(self) -> None:
+    def test_exception_of_the_function_is_raised_unchanged(self) -> None:
         seen: list[Any] = []
         around = Around(divide, lambda *_: "token", lambda *args: seen.append(args))
         with pytest.raises(ZeroDivisionError) as caught:
@@ -43,7 +43,7 @@ class TestAround:
         frames = traceback.extract_tb(caught.value.__traceback__)
         assert [frame.name for frame in frames][1:] == ["divide"]
 
-    def test_what_observers_raise_is_dropped(self) -> None:
+    def test_exceptions_of_observers_are_dropped(self) -> None:
         def broken(*_args: Any) -> Any:
             raise RuntimeError
 
@@ -52,13 +52,13 @@ class TestAround:
         with pytest.raises(ZeroDivisionError):
             Around(divide, lambda *_: 1, broken)(4, 0)
 
-    def test_no_token_no_after(self) -> None:
+    def test_second_observer_is_called_only_with_a_token(self) -> None:
         seen: list[Any] = []
         assert Around(divide, lambda *_: None, lambda *args: seen.append(args))(4, 2) == 2.0
         assert Around(divide, lambda *_: 1)(4, 2) == 2.0
         assert seen == []
 
-    def test_it_binds_like_a_function(self) -> None:
+    def test_wrapper_binds_like_a_function(self) -> None:
         class Thing:
             def me(self) -> object:
                 return self
@@ -69,14 +69,14 @@ class TestAround:
         assert thing.me() is thing
         assert Thing.me(thing) is thing
 
-    def test_it_looks_like_the_function(self) -> None:
+    def test_wrapper_has_the_attributes_of_the_function(self) -> None:
         around = Around(divide, lambda *_: None)
         assert (around.__name__, around.__doc__) == ("divide", "Divide.")  # type: ignore[attr-defined]
         assert around.__wrapped__ is divide
         assert repr(around) == repr(divide)
         assert isinstance(around, Around)
 
-    def test_cycles_are_collected(self) -> None:
+    def test_reference_cycle_through_a_wrapper_is_collected(self) -> None:
         import gc
         import weakref
 
@@ -93,7 +93,7 @@ class TestAround:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module that can be imported, once."""
+    """Return the name of a module that was not imported yet."""
     name = "stretto_test_module"
     (tmp_path / f"{name}.py").write_text("class Thing:\n    def value(self):\n        return 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -101,13 +101,13 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop(name, None)
 
 
-class TestOnImport:
-    def test_a_module_that_is_there(self) -> None:
+class TestWhenImported:
+    def test_callback_for_an_imported_module_runs_at_once(self) -> None:
         seen: list[object] = []
         when_imported("pickle", seen.append)
         assert seen == [pickle]
 
-    def test_a_module_that_comes_later(self, module: str) -> None:
+    def test_callback_for_another_module_runs_at_its_import(self, module: str) -> None:
         seen: list[object] = []
         before = list(sys.meta_path)
         when_imported(module, seen.append)
@@ -119,7 +119,7 @@ class TestOnImport:
         assert type(imported.__loader__).__module__ != "stretto.profilers.on_import"
         assert imported.__spec__.loader is imported.__loader__
 
-    def test_others_are_found_as_ever(self, module: str) -> None:
+    def test_imports_of_other_modules_are_not_affected(self, module: str) -> None:
         when_imported("stretto_never_imported", print)
         assert importlib.import_module(module).Thing().value() == 1
         with pytest.raises(ModuleNotFoundError):
@@ -127,7 +127,7 @@ class TestOnImport:
 
 
 class TestPatch:
-    def test_on_off_and_on_again(self, module: str) -> None:
+    def test_patch_can_be_switched_repeatedly(self, module: str) -> None:
         seen: list[object] = []
         patch = Patch(module, "Thing.value", seen.append)
         patch.switch(True)
@@ -142,7 +142,7 @@ class TestPatch:
         assert thing.value() == 1
         assert seen == [thing, thing]
 
-    def test_off_before_the_import(self, module: str) -> None:
+    def test_patch_switched_off_before_the_import_changes_nothing(self, module: str) -> None:
         seen: list[object] = []
         patch = Patch(module, "Thing.value", seen.append)
         patch.switch(True)
@@ -150,7 +150,7 @@ class TestPatch:
         assert importlib.import_module(module).Thing().value() == 1
         assert seen == []
 
-    def test_somebody_else_s_wrapper_stays(self, module: str) -> None:
+    def test_wrapper_of_another_tool_is_not_removed(self, module: str) -> None:
         patch = Patch(module, "Thing.value", lambda *_: None)
         patch.switch(True)
         cls = importlib.import_module(module).Thing

@@ -1,4 +1,4 @@
-"""A program's own profile function is told the same, whether its calls are recorded or not."""
+"""The program's own profile function gets the same events during function tracing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.call_slices import recorded
 
-Told = list[tuple[str, str, str]]
+ProfileEvents = list[tuple[str, str, str]]
 
 setprofile_of_before = sys.setprofile
 
@@ -25,7 +25,7 @@ def leaf() -> None:
     len("x")
 
 
-def made(told: Told) -> Callable[[FrameType, str, Any], None]:
+def made(told: ProfileEvents) -> Callable[[FrameType, str, Any], None]:
     def hook(frame: FrameType, event: str, argument: Any) -> None:
         name = argument.__name__ if event.startswith("c_") else ""
         told.append((event, frame.f_code.co_name, name))
@@ -33,40 +33,40 @@ def made(told: Told) -> Callable[[FrameType, str, Any], None]:
     return hook
 
 
-def sets_and_clears(told: Told) -> None:
+def sets_and_clears(told: ProfileEvents) -> None:
     for _ in range(3):
         sys.setprofile(made(told))
         leaf()
         sys.setprofile(None)
 
 
-def replaces_its_own(told: Told) -> None:
+def replaces_its_own(told: ProfileEvents) -> None:
     sys.setprofile(made(told))
     sys.setprofile(made(told))
     leaf()
     sys.setprofile(None)
 
 
-def sets_again_what_it_has(told: Told) -> None:
+def sets_again_what_it_has(told: ProfileEvents) -> None:
     sys.setprofile(made(told))
     sys.setprofile(sys.getprofile())
     leaf()
     sys.setprofile(None)
 
 
-def sets_by_a_name_from_before(told: Told) -> None:
+def sets_by_a_name_from_before(told: ProfileEvents) -> None:
     setprofile_of_before(made(told))
     leaf()
     setprofile_of_before(None)
 
 
-def sets_from_c(told: Told) -> None:
+def sets_from_c(told: ProfileEvents) -> None:
     list(map(sys.setprofile, [made(told)]))
     leaf()
     functools.partial(sys.setprofile, None)()
 
 
-def sets_in_a_function_that_returns(told: Told) -> None:
+def sets_in_a_function_that_returns(told: ProfileEvents) -> None:
     def start() -> None:
         sys.setprofile(made(told))
 
@@ -75,29 +75,29 @@ def sets_in_a_function_that_returns(told: Told) -> None:
     sys.setprofile(None)
 
 
-def sets_wrongly(told: Told) -> None:
+def sets_wrongly(told: ProfileEvents) -> None:
     sys.setprofile(made(told))
     with pytest.raises(TypeError):
         sys.setprofile()  # type: ignore[call-arg]
     sys.setprofile(None)
 
 
-def profiles_a_thread(told: Told) -> None:
+def profiles_a_thread(told: ProfileEvents) -> None:
     threading.setprofile(made(told))
     try:
         thread = threading.Thread(target=leaf)
         thread.start()
         thread.join()
     finally:
-        threading.setprofile(None)  # type: ignore[arg-type]  # what the documentation says
+        threading.setprofile(None)  # type: ignore[arg-type]  # as documented
 
 
-def counts(stats: pstats.Stats) -> Told:
+def counts(stats: pstats.Stats) -> ProfileEvents:
     table = stats.stats  # type: ignore[attr-defined]
     return sorted((name, str(calls), "") for (*_, name), (calls, *_) in table.items())
 
 
-def runs_cprofile(told: Told) -> None:
+def runs_cprofile(told: ProfileEvents) -> None:
     tool = cProfile.Profile()
     tool.enable()
     leaf()
@@ -105,7 +105,7 @@ def runs_cprofile(told: Told) -> None:
     told += counts(pstats.Stats(tool))
 
 
-def runs_profile(told: Told) -> None:
+def runs_profile(told: ProfileEvents) -> None:
     tool = profile.Profile()
     tool.runcall(leaf)
     told += counts(pstats.Stats(tool))
@@ -132,10 +132,12 @@ PROGRAMS = [
 
 @pytest.mark.usefixtures("function_options")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_it_is_told_the_same_while_calls_are_recorded(program: Callable[[Told], None]) -> None:
-    bare: Told = []
-    told: Told = []
-    program([])  # from 3.12 on, code that was profiled once tells more
+def test_profile_function_gets_the_same_events_during_function_tracing(
+    program: Callable[[ProfileEvents], None],
+) -> None:
+    bare: ProfileEvents = []
+    told: ProfileEvents = []
+    program([])  # from 3.12 on, code that was profiled once has more events
     program(bare)
     with recorded("python.functions"):
         program(told)
@@ -144,7 +146,7 @@ def test_it_is_told_the_same_while_calls_are_recorded(program: Callable[[Told], 
 
 
 @pytest.mark.usefixtures("function_options")
-def test_setprofile_is_the_programs_own() -> None:
+def test_sys_setprofile_looks_unchanged_during_function_tracing() -> None:
     before = (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile))
     with recorded("python.functions"):
         assert (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile)) == before

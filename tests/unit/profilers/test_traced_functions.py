@@ -1,4 +1,4 @@
-"""A call of a @traced function leaves one slice, where function tracing is on too."""
+"""A call of a @traced function is recorded as one slice during function tracing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def events_of(program: Callable[[], object], *categories: str) -> list[Event]:
 
 
 def calls_of(program: Callable[[], object]) -> list[Call]:
-    """What the program calls."""
+    """Return the recorded calls that the program makes."""
     ((_, calls),) = nest(events_of(program))
     return calls
 
@@ -83,7 +83,7 @@ def categories_of(events: list[Event], name: str) -> list[str]:
     return [event.categories[0] for event in events if (event.type, event.name) == (BEGIN, name)]
 
 
-def test_a_call_is_one_slice_of_the_decorators_category() -> None:
+def test_traced_call_is_one_slice_of_the_decorators_category() -> None:
     def program() -> None:
         outer()
 
@@ -104,7 +104,7 @@ def test_recursion_is_one_slice_per_call() -> None:
     assert calls_of(program) == nested
 
 
-def test_each_run_of_a_generator_is_one_slice() -> None:
+def test_each_step_of_a_traced_generator_is_one_slice() -> None:
     def program() -> None:
         assert list(numbers()) == [1, 2]
 
@@ -112,7 +112,7 @@ def test_each_run_of_a_generator_is_one_slice() -> None:
     assert calls_of(program) == [("numbers", inner), ("numbers", inner), ("numbers", [])]
 
 
-def test_a_classs_functions_are_one_slice_each() -> None:
+def test_each_method_of_a_traced_class_is_one_slice() -> None:
     def program() -> None:
         assert Shape().area == 4
         Shape.kinds()
@@ -123,9 +123,9 @@ def test_a_classs_functions_are_one_slice_each() -> None:
     ]  # fmt: skip
 
 
-def test_a_call_that_raises_is_one_slice() -> None:
+def test_traced_call_that_raises_is_one_slice() -> None:
     def program() -> None:
-        with pytest.raises(ValueError):  # noqa: PT011  # its own
+        with pytest.raises(ValueError):  # noqa: PT011  # raised by `fails`
             fails()
         helper()
 
@@ -133,7 +133,7 @@ def test_a_call_that_raises_is_one_slice() -> None:
     assert calls == [("fails", [("helper", [])]), ("helper", [])]
 
 
-def test_function_tracing_records_what_the_decorator_does_not() -> None:
+def test_call_that_the_decorator_does_not_record_is_recorded_by_function_tracing() -> None:
     def program() -> None:
         outer.__wrapped__()  # type: ignore[attr-defined]
 
@@ -142,7 +142,7 @@ def test_function_tracing_records_what_the_decorator_does_not() -> None:
     assert categories_of(events_of(outer, CATEGORY.name), "outer") == [CATEGORY.name]
 
 
-def test_a_slice_without_the_call_hides_no_later_call() -> None:
+def test_slice_for_code_without_a_call_does_not_suppress_a_later_call() -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
 
     def program() -> None:
@@ -154,7 +154,7 @@ def test_a_slice_without_the_call_hides_no_later_call() -> None:
     assert categories_of(events, "outer") == [CATEGORY.name, FUNCTIONS]
 
 
-def test_a_call_that_is_left_out_hides_no_later_call(options: Callable[..., None]) -> None:
+def test_omitted_deep_call_does_not_suppress_a_later_call(options: Callable[..., None]) -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
     options(max_depth=1)
 
@@ -165,7 +165,7 @@ def test_a_call_that_is_left_out_hides_no_later_call(options: Callable[..., None
     assert categories_of(events, "outer") == [CATEGORY.name, FUNCTIONS]
 
 
-def test_calls_with_a_shortest_duration_are_one_slice(options: Callable[..., None]) -> None:
+def test_traced_call_with_a_minimum_duration_is_one_slice(options: Callable[..., None]) -> None:
     options(min_duration_ns=1)
 
     def program() -> None:
@@ -175,7 +175,7 @@ def test_calls_with_a_shortest_duration_are_one_slice(options: Callable[..., Non
     assert categories_of(events_of(program), "outer") == 2 * [CATEGORY.name]
 
 
-def test_sessions_without_the_decorators_category_get_the_functions_slice() -> None:
+def test_session_without_the_decorators_category_gets_the_function_slice() -> None:
     with recorded(FUNCTIONS) as functions, recorded(FUNCTIONS, CATEGORY.name) as both:
         outer()
     assert categories_of(functions.events, "outer") == [FUNCTIONS]
@@ -183,7 +183,7 @@ def test_sessions_without_the_decorators_category_get_the_functions_slice() -> N
 
 
 @pytest.mark.parametrize("duration", [0, 1])
-def test_sessions_of_other_categories_when_calls_wait(
+def test_each_session_gets_the_slice_of_its_category(
     options: Callable[..., None], duration: int
 ) -> None:
     options(min_duration_ns=duration)
@@ -193,7 +193,7 @@ def test_sessions_of_other_categories_when_calls_wait(
     assert categories_of(functions.events, "outer") == [FUNCTIONS]
 
 
-def test_a_function_in_a_task_is_one_slice() -> None:
+def test_traced_function_in_a_task_is_one_slice() -> None:
     async def main() -> None:
         inner()
 
@@ -203,7 +203,7 @@ def test_a_function_in_a_task_is_one_slice() -> None:
     assert categories_of(events_of(program), "inner") == [CATEGORY.name]
 
 
-def test_a_coroutine_is_a_slice_of_its_task_and_its_steps_are_the_threads() -> None:
+def test_traced_coroutine_is_a_slice_of_its_task_with_steps_on_the_thread() -> None:
     @CATEGORY.traced
     async def work() -> None:
         await asyncio.sleep(0)

@@ -23,12 +23,12 @@ def outputs() -> dict[str, str]:
     return generate.outputs(ROOT)
 
 
-def test_what_is_checked_in_is_what_the_generator_writes(outputs: dict[str, str]) -> None:
+def test_checked_in_files_equal_the_generators_output(outputs: dict[str, str]) -> None:
     stale = [path for path, text in outputs.items() if (ROOT / path).read_text("utf-8") != text]
     assert not stale, "run `make generate`"
 
 
-def test_the_command_writes_every_file(outputs: dict[str, str], tmp_path: Path) -> None:
+def test_command_writes_every_generated_file(outputs: dict[str, str], tmp_path: Path) -> None:
     shutil.copytree(ROOT / generate.IPC_PROTOS, tmp_path / generate.IPC_PROTOS)
     (tmp_path / "native/core").mkdir(parents=True)
     generate.main([str(tmp_path)])
@@ -36,13 +36,13 @@ def test_the_command_writes_every_file(outputs: dict[str, str], tmp_path: Path) 
     assert written == outputs
 
 
-def test_the_command_wants_a_checkout(tmp_path: Path) -> None:
+def test_command_without_a_checkout_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="name a checkout"):
         generate.main([str(tmp_path)])
 
 
 @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
-def test_protoc_reads_our_proto_files_as_we_do(tmp_path: Path) -> None:
+def test_protoc_and_our_parser_read_the_same_schemas(tmp_path: Path) -> None:
     pytest.importorskip("perfetto")
     from google.protobuf import descriptor_pb2
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
@@ -77,7 +77,7 @@ GENERATED = sorted(
 
 
 def names_in_stub(module: str) -> set[str]:
-    """What a type checker takes `import *` for."""
+    """Return the names that `import *` imports according to the stub."""
     text = (ROOT / "src" / module.replace(".", "/")).with_suffix(".pyi").read_text("utf-8")
     names: set[str] = set()
     for statement in ast.parse(text).body:
@@ -90,13 +90,13 @@ def names_in_stub(module: str) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_there_are_generated_modules() -> None:
+def test_generated_modules_are_found() -> None:
     assert {"stretto.protos.config", "stretto.protos.ipc", "stretto.protos.trace"} < {*GENERATED}
     assert len(GENERATED) > 10
 
 
 @pytest.mark.parametrize("module", GENERATED)
-def test_import_all_gives_the_names_of_the_stub(module: str) -> None:
+def test_import_star_imports_the_names_of_the_stub(module: str) -> None:
     names: dict[str, object] = {}
     exec(f"from {module} import *", names)
     del names["__builtins__"]
@@ -106,7 +106,7 @@ def test_import_all_gives_the_names_of_the_stub(module: str) -> None:
     assert all(names[name] is getattr(importlib.import_module(module), name) for name in names)
 
 
-def test_method_ids_are_perfettos() -> None:
+def test_method_ids_equal_perfettos() -> None:
     assert ipc.PRODUCER_PORT_METHODS["InitializeConnection"] == 1
     assert ipc.PRODUCER_PORT_METHODS["CommitData"] == 4
     assert ipc.PRODUCER_PORT_METHODS["UpdateDataSource"] == 12
@@ -119,22 +119,22 @@ def test_method_ids_are_perfettos() -> None:
                 assert f"{method}Response" in dir(ipc)
 
 
-def test_messages_are_shared_between_modules() -> None:
+def test_message_classes_are_shared_between_modules() -> None:
     packet = trace.TracePacket(trace_config=config.TraceConfig(duration_ms=1))
     assert type(trace.TracePacket.decode(packet.encode()).trace_config) is config.TraceConfig
     setup = ipc.GetAsyncCommandResponse.SetupDataSource(config=config.DataSourceConfig(name="x"))
     assert setup.encode() == bytes.fromhex("12030a0178")
 
 
-def test_a_frame_is_written_as_perfetto_declares_it() -> None:
-    """request_id (2), then the message, and data_for_testing (1) at the end."""
+def test_ipc_frame_is_encoded_in_perfettos_field_order() -> None:
+    """The order is request_id (2), the message, data_for_testing (1)."""
     frame = ipc.IPCFrame(data_for_testing=[b"x"], request_id=1)
     frame.msg_bind_service = ipc.IPCFrame.BindService(service_name="ProducerPort")
     name = b"ProducerPort"
     assert frame.encode() == b"\x10\x01\x1a\x0e\x0a\x0c" + name + b"\x0a\x01x"
 
 
-def test_nothing_of_protobuf_is_needed() -> None:
+def test_generated_modules_do_not_import_protobuf() -> None:
     code = """
 import sys
 from stretto.protos import config, ipc, trace

@@ -1,4 +1,4 @@
-"""Which Pythons can be recorded, by their command line and environment."""
+"""Detection of Pythons that can't be recorded because of their command line."""
 
 from __future__ import annotations
 

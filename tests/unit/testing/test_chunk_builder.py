@@ -1,4 +1,4 @@
-"""The builder's bytes, and that the native service takes them for what they say."""
+"""ChunkBuilder: its bytes, and how the native service reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stretto.testing.decoded_packets import split_packets
 PAGE = 4096
 
 
-def test_bytes_of_a_chunk():
+def test_chunk_has_the_documented_bytes():
     chunk = ChunkBuilder(0x0102, 0x03040506, flags=5).add(b"ab").add(b"")
     assert chunk.chunk().hex() == "06050403" + "0201" + "0214" + "026162" + "00"
     assert chunk.chunk(count=1)[6:8].hex() == "0114"
@@ -27,7 +27,7 @@ def test_bytes_of_a_chunk():
 
 
 class Receiver:
-    """One producer's shared memory, and a buffer."""
+    """A trace buffer, and the shared memory of one producer."""
 
     def __init__(self):
         self.table = _native.BufferTable()
@@ -59,15 +59,15 @@ def receiver():
     os.close(receiver.fd)
 
 
-FIELD = b"\xa2\x38\x02\x0a\x00"  # A packet that the service lets through.
+FIELD = b"\xa2\x38\x02\x0a\x00"  # A packet that the service accepts.
 
 
-def test_whole_packets(receiver):
+def test_whole_packets_are_committed_and_read(receiver):
     assert receiver.commit(ChunkBuilder(1, 0).add(FIELD).add(FIELD), then=flush_done(9)) == 9
     assert [packet.startswith(FIELD) for packet in receiver.read()] == [True, True]
 
 
-def test_packet_in_two_fragments(receiver):
+def test_packet_in_two_fragments_is_read_once_complete(receiver):
     first = ChunkBuilder(1, 0, chunk_builder.CONTINUES_ON_NEXT).add(FIELD[:2])
     second = ChunkBuilder(1, 1, chunk_builder.CONTINUES_FROM_PREVIOUS).add(FIELD[2:])
     receiver.commit(first)
@@ -78,7 +78,7 @@ def test_packet_in_two_fragments(receiver):
 
 
 def test_packet_is_read_once_its_length_is_patched(receiver):
-    """As producers do it: the packet goes on in the next chunk, its length comes last."""
+    """Like a producer: the packet continues in the next chunk, and its length is patched last."""
     before, size, after = b"\xa2\x38", b"\x82\x80\x80\0", b"\x0a\0"
     flags = chunk_builder.NEEDS_PATCHING | chunk_builder.CONTINUES_ON_NEXT
     receiver.commit(ChunkBuilder(1, 0, flags).add(before + b"\0\0\0\0"))

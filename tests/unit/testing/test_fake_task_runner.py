@@ -1,4 +1,4 @@
-"""Virtual time runs tasks in one order, without waiting."""
+"""FakeTaskRunner and FakeClock: tasks run in a fixed order without waiting."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class TestTasks:
         runner = FakeTaskRunner()
         runner.post(lambda: pytest.fail("nobody ran it"))
 
-    def test_idle_includes_what_tasks_post(self) -> None:
+    def test_run_until_idle_runs_tasks_posted_by_tasks(self) -> None:
         runner, seen = FakeTaskRunner(), list[str]()
         runner.post(lambda: (seen.append("one"), runner.post(lambda: seen.append("two"))))
         runner.run_until_idle()
         assert seen == ["one", "two"]
 
-    def test_an_endless_loop_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_endless_loop_of_tasks_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fake_task_runner, "MAX_STEPS", 10)
         runner = FakeTaskRunner()
 
@@ -46,7 +46,7 @@ class TestTime:
         assert clock.boottime_ns() == 30_000_000
         assert runner.delayed_count == 1
 
-    def test_a_chain_of_delays_within_one_advance(self) -> None:
+    def test_advance_runs_delayed_tasks_posted_by_tasks(self) -> None:
         runner, seen = FakeTaskRunner(), list[int]()
 
         def tick() -> None:
@@ -72,7 +72,7 @@ class TestTime:
 
 
 class TestDescriptors:
-    def test_polled_after_the_tasks_posted_so_far(self) -> None:
+    def test_descriptors_are_served_after_the_tasks_posted_so_far(self) -> None:
         runner, seen = FakeTaskRunner(), list[str]()
         read_fd, write_fd = os.pipe()
         runner.watch(read_fd, lambda: seen.append(os.read(read_fd, 1).decode()))
@@ -88,7 +88,7 @@ class TestDescriptors:
 
 
 class TestClock:
-    def test_advances_all_clocks_alike(self) -> None:
+    def test_advance_moves_all_clocks_equally(self) -> None:
         clock = FakeClock(boottime_ns=5, walltime_ns=1000)
         clock.advance_ms(1)
         assert (clock.boottime_ns(), clock.walltime_ns()) == (1_000_005, 1_001_000)
@@ -96,7 +96,7 @@ class TestClock:
             6: 1_000_005, 2: 1_001_000, 4: 1_000_005, 1: 1_001_000, 3: 1_000_005, 5: 1_000_005,
         }  # fmt: skip
 
-    def test_wall_clock_steps(self) -> None:
+    def test_wall_clock_can_be_stepped(self) -> None:
         clock = FakeClock(boottime_ns=5, walltime_ns=1000)
         clock.step_walltime_ns(-100)
         assert (clock.boottime_ns(), clock.walltime_ns()) == (5, 900)

@@ -19,7 +19,7 @@ def test_written_packets_are_read_decoded():
     assert {"tracing_started", "tracing_disabled"} <= set(events(session.packets()))
 
 
-def test_the_clock_moves_only_with_the_test():
+def test_clock_advances_only_on_request():
     session = InMemorySession(make_config("a", duration_ms=1000))
     session.start()
     session.writer("a").write(event("x"))
@@ -31,7 +31,7 @@ def test_the_clock_moves_only_with_the_test():
     assert texts(session.packets()) == ["x"]
 
 
-def test_more_producers_may_join():
+def test_another_producer_can_join_the_session():
     with InMemorySession(make_config("a")) as session:
         late = MockProducer(session.service, "late")
         late.register("a")
@@ -41,14 +41,14 @@ def test_more_producers_may_join():
     assert texts(session.packets()) == ["late"]
 
 
-def test_a_data_source_that_is_named_twice_is_offered_once():
+def test_data_source_listed_twice_is_registered_once():
     session = InMemorySession(make_config("a", "a"))
     session.start()
     assert session.producer.calls.count(("start", "a")) == 2
     assert len(session.service.data_sources) == 1
 
 
-def test_refused_config():
+def test_refused_config_is_an_error():
     with pytest.raises(SessionError, match="Invalid buffer sizes"):
         InMemorySession(make_config(size_kb=0)).start()
 
@@ -65,7 +65,7 @@ def test_malformed_trace_is_an_error():
             list(split_packets(bad))
 
 
-def test_the_kit_under_its_public_names():
+def test_public_names_are_exported():
     import stretto.testing
 
     for name in stretto.testing.__all__:

@@ -62,14 +62,14 @@ def test_field_that_comes_twice_is_refused(access: Access, name: str) -> None:
     assert caught.value.status == 400
 
 
-def test_request_without_origin_is_refused_where_one_is_needed(access: Access) -> None:
+def test_request_without_origin_is_refused_if_one_is_required(access: Access) -> None:
     assert access.check(request(origin=None)) is None
     with pytest.raises(HttpError) as caught:
         access.check(request(origin=None), origin_needed=True)
     assert caught.value.status == 403
 
 
-def test_own_pages_are_allowed_where_the_ui_is_served() -> None:
+def test_own_pages_are_allowed_if_the_ui_is_served() -> None:
     access = Access(9001, (), own_pages=True)
     for own in ("http://127.0.0.1:9001", "http://localhost:9001"):
         assert access.check(request("127.0.0.1:9001", own)) == own
@@ -77,7 +77,7 @@ def test_own_pages_are_allowed_where_the_ui_is_served() -> None:
         access.check(request("127.0.0.1:9001", PUBLIC_UI))
 
 
-def test_default_port_may_be_left_away() -> None:
+def test_default_port_may_be_omitted() -> None:
     assert Access(80, (), own_pages=True).check(request("localhost", "http://localhost"))
 
 
@@ -85,7 +85,7 @@ def test_default_port_may_be_left_away() -> None:
     ("url", "origin"),
     [("https://UI.perfetto.dev/", PUBLIC_UI), ("http://h:1/a/b?c#d", "http://h:1")],
 )
-def test_origins_of_addresses(url: str, origin: str) -> None:
+def test_origin_is_extracted_from_an_address(url: str, origin: str) -> None:
     assert origin_of(url) == origin
 
 

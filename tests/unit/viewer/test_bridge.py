@@ -23,7 +23,7 @@ HANG_S = 30.0
 
 
 class Service:
-    """The far ends of the connections that a bridge made."""
+    """A fake service: the far ends of the bridge's connections."""
 
     def __init__(self) -> None:
         self.runs = True
@@ -57,7 +57,7 @@ class Service:
 
 
 class World:
-    """A bridge, its service, and what it needs to be connected to."""
+    """A bridge, its service, and the parameters of its connections."""
 
     def __init__(self) -> None:
         self.service = Service()
@@ -76,7 +76,7 @@ class World:
             await asyncio.sleep(0)
 
     async def refusal(self, path: str = "/traced", **options: Any) -> tuple[int, str]:
-        """Status and body of the refusal of a page."""
+        """Return status and body of the refusal of a page."""
         with pytest.raises(InvalidStatus) as caught:
             await self.page(path, **options)
         return caught.value.response.status_code, caught.value.response.body.decode()
@@ -103,7 +103,7 @@ def run(test: Callable[[World], Awaitable[None]]) -> None:
 
 
 async def close_code(page: ClientConnection) -> tuple[int, str]:
-    """What the bridge closes with; messages before it are skipped."""
+    """Return the close code and reason of the bridge, after skipping messages."""
     with suppress(ConnectionClosed):
         while True:
             await page.recv()
@@ -135,13 +135,13 @@ class TestHandshake:
 
         run(test)
 
-    def test_adb_is_refused_with_what_is_there_instead(self) -> None:
+    def test_adb_is_refused_with_an_explanation(self) -> None:
         async def test(world: World) -> None:
             assert "Android" in (await world.refusal("/adb"))[1]
 
         run(test)
 
-    def test_absent_service_is_a_refusal_and_may_come_later(self) -> None:
+    def test_page_is_refused_until_the_service_runs(self) -> None:
         async def test(world: World) -> None:
             world.service.runs = False
             assert await world.refusal() == (503, "stretto: can't connect to /nowhere\n")
@@ -152,7 +152,7 @@ class TestHandshake:
 
         run(test)
 
-    def test_request_for_no_websocket_leaves_no_connection_to_the_service(self) -> None:
+    def test_request_that_is_no_websocket_leaves_no_service_connection(self) -> None:
         async def test(world: World) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
             writer.write(
@@ -166,7 +166,7 @@ class TestHandshake:
 
         run(test)
 
-    def test_origin_that_is_none_is_refused_at_the_start(self) -> None:
+    def test_invalid_origin_is_refused_at_the_start(self) -> None:
         async def start() -> None:
             await Bridge(Service().connect, (), ["http://localhost:1/path"]).start(0)
 
@@ -174,8 +174,8 @@ class TestHandshake:
             asyncio.run(start())
 
 
-class TestBytes:
-    def test_bytes_go_both_ways(self) -> None:
+class TestTransfer:
+    def test_bytes_are_transferred_in_both_directions(self) -> None:
         async def test(world: World) -> None:
             async with world.page() as page:
                 await page.send(b"to the ")
@@ -186,7 +186,7 @@ class TestBytes:
 
         run(test)
 
-    def test_long_streams_arrive_whole_in_both_directions(self) -> None:
+    def test_long_streams_are_transferred_completely_in_both_directions(self) -> None:
         async def test(world: World) -> None:
             sent = bytes(range(256)) * 40_000
             async with world.page() as page:
@@ -206,7 +206,7 @@ class TestBytes:
 
         run(test)
 
-    def test_two_pages_have_connections_of_their_own(self) -> None:
+    def test_each_page_has_its_own_service_connection(self) -> None:
         async def test(world: World) -> None:
             async with world.page() as one:
                 async with world.page() as other:
@@ -247,7 +247,7 @@ class TestBackPressure:
 
 
 async def fill(end: socket.socket) -> int:
-    """Send until nothing more is taken for a second. Returns the size in bytes."""
+    """Send until the socket accepts nothing for a second; return the number of bytes."""
     loop, sent = asyncio.get_running_loop(), 0
     while sent < 256 << 20:
         writable = loop.create_future()
@@ -262,7 +262,7 @@ async def fill(end: socket.socket) -> int:
     return sent
 
 
-class TestEnds:
+class TestDisconnection:
     def test_page_that_closes_ends_the_connection_to_the_service(self) -> None:
         async def test(world: World) -> None:
             async with world.page() as page:
@@ -300,7 +300,7 @@ class TestEnds:
             async with world.page(max_queue=1) as page:
                 sent = await fill(world.service.ends[-1])
                 world.service.close()
-                with pytest.raises(TimeoutError):  # much later, nothing has been cut off
+                with pytest.raises(TimeoutError):  # the page is still connected much later
                     async with asyncio.timeout(10 * module.CLOSE_S):
                         await page.wait_closed()
                 got = 0
@@ -310,7 +310,7 @@ class TestEnds:
 
         run(test)
 
-    def test_page_that_answers_no_close_frame_is_cut_off(
+    def test_page_that_does_not_answer_a_close_frame_is_disconnected(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
@@ -324,7 +324,7 @@ class TestEnds:
 
         run(test)
 
-    def test_service_that_takes_no_last_bytes_is_cut_off(
+    def test_service_that_does_not_read_the_last_bytes_is_disconnected(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
@@ -341,9 +341,7 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("message", "code"), [("text", 1003), (bytes(MAX_MESSAGE_BYTES + 1), 1009)]
     )
-    def test_message_that_the_bridge_does_not_take_closes_the_page(
-        self, message: str | bytes, code: int
-    ) -> None:
+    def test_unsupported_message_closes_the_page(self, message: str | bytes, code: int) -> None:
         async def test(world: World) -> None:
             async with world.page() as page:
                 await page.send(message)
@@ -409,7 +407,7 @@ class TestUsers:
         run(test)
 
 
-def test_taken_port_is_an_error() -> None:
+def test_port_in_use_is_an_error() -> None:
     async def test(world: World) -> None:
         with pytest.raises(TransportError, match="in use"):
             await Bridge(world.service.connect, (), []).start(world.port)

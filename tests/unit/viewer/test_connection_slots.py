@@ -11,24 +11,24 @@ KNOWN, OTHER, STRANGER = 1000, 0, 65534
 
 
 def taken(slots: ConnectionSlots, user: int | None, tries: int = 200) -> int:
-    """How many slots a user gets."""
+    """Return how many slots a user gets."""
     return sum(slots.take(user) for _ in range(tries))
 
 
-def test_each_user_that_is_answered_has_its_own() -> None:
+def test_each_allowed_user_has_its_own_slots() -> None:
     slots = ConnectionSlots({KNOWN, OTHER})
     assert taken(slots, KNOWN) == MAX_CONNECTIONS
     assert taken(slots, OTHER) == MAX_CONNECTIONS
 
 
-def test_refused_users_take_none_of_them() -> None:
+def test_refused_users_use_no_slots_of_allowed_users() -> None:
     slots = ConnectionSlots({KNOWN})
     for user in (None, *range(STRANGER, STRANGER + 100)):
         assert taken(slots, user) <= MAX_REFUSED_PER_USER
     assert taken(slots, KNOWN) == MAX_CONNECTIONS
 
 
-def test_refused_users_are_bounded_together() -> None:
+def test_total_slots_of_refused_users_are_bounded() -> None:
     slots = ConnectionSlots({KNOWN})
     assert sum(taken(slots, user) for user in range(2000, 2100)) == MAX_REFUSED
     assert not slots.take(None)

@@ -1,4 +1,4 @@
-"""The page server and clients on real sockets. Its clock is a fake one."""
+"""The page server and its clients on real sockets, with a fake clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Library:
-    """A site: small texts, a big file, errors."""
+    """A site with small texts, a big file and errors."""
 
     def __init__(self, folder: Path) -> None:
         self.big = folder / "big"
@@ -87,7 +87,7 @@ def dial(server: PageServer) -> socket.socket:
 
 
 def read_all(end: socket.socket) -> bytes:
-    """What comes until the server hangs up."""
+    """Receive until the server closes the connection."""
     data = b""
     while block := end.recv(1 << 20):
         data += block
@@ -139,7 +139,9 @@ class TestResponses:
             assert response.read() == b""
         assert len(library.bodies) == 1
 
-    def test_files_are_closed(self, client: http.client.HTTPConnection, library: Library) -> None:
+    def test_files_are_closed_after_the_response(
+        self, client: http.client.HTTPConnection, library: Library
+    ) -> None:
         for method in ("GET", "HEAD", "GET"):
             client.request(method, "/big")
             client.getresponse().read()
@@ -178,7 +180,7 @@ class TestResponses:
 
 
 class TestDelivery:
-    def test_last_response_is_delivered_when_the_client_hangs_up(
+    def test_last_response_is_delivered_when_the_client_closes(
         self, client: http.client.HTTPConnection, library: Library
     ) -> None:
         client.request("GET", "/last")
@@ -188,7 +190,7 @@ class TestDelivery:
         client.close()
         assert library.delivered.wait(HANG_S)
 
-    def test_client_that_leaves_early_has_received_nothing(
+    def test_response_to_a_client_that_closes_early_is_not_delivered(
         self, server: PageServer, library: Library, clock: Clock
     ) -> None:
         end = dial(server)
@@ -198,12 +200,12 @@ class TestDelivery:
         wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
-    def test_head_delivers_nothing(self, server: PageServer, library: Library) -> None:
+    def test_response_to_head_is_not_delivered(self, server: PageServer, library: Library) -> None:
         assert b"200 OK" in exchange(server, b"HEAD /last HTTP/1.1\r\n\r\n")
         wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
-    def test_file_that_shrinks_breaks_the_connection(
+    def test_connection_is_closed_if_the_file_shrinks(
         self, client: http.client.HTTPConnection, library: Library
     ) -> None:
         os.truncate(library.big, BLOCK_BYTES)
@@ -215,7 +217,7 @@ class TestDelivery:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for the server's threads. It polls: no event of theirs can be seen from here."""
+    """Wait for the server's threads by polling, because they signal no event."""
     pause, tries = Event(), 0
     while not holds():
         assert tries < HANG_S / 0.01
@@ -224,7 +226,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def deadline(server: PageServer) -> float | None:
-    """The deadline of the only connection."""
+    """Return the deadline of the only connection."""
     (connection,) = server._connections.values()
     return connection.deadline
 
@@ -236,7 +238,7 @@ class TestDeadlines:
             clock.now = IDLE_S
             assert end.recv(1) == b""
 
-    def test_request_sent_byte_by_byte_is_cut_off(
+    def test_request_sent_too_slowly_is_disconnected(
         self, server: PageServer, clock: Clock, library: Library
     ) -> None:
         with dial(server) as end:
@@ -247,7 +249,7 @@ class TestDeadlines:
             assert not end.recv(1000).startswith(b"HTTP/1.1 200")
             assert library.asked == []
 
-    def test_each_request_has_a_deadline_of_its_own(self, server: PageServer, clock: Clock) -> None:
+    def test_each_request_has_its_own_deadline(self, server: PageServer, clock: Clock) -> None:
         with dial(server) as end:
             for _ in range(3):
                 end.sendall(b"GET /a HTTP/1.1\r\n\r\n")
@@ -259,7 +261,9 @@ class TestDeadlines:
             clock.now += 1
             read_all(end)
 
-    def test_client_that_never_hangs_up_is_closed(self, server: PageServer, clock: Clock) -> None:
+    def test_client_that_never_closes_is_disconnected(
+        self, server: PageServer, clock: Clock
+    ) -> None:
         with dial(server) as end:
             end.sendall(CLOSING_REQUEST)
             assert read_all(end).endswith(b"/a\n")
@@ -280,7 +284,7 @@ class TestDeadlines:
 
 
 class TestUsers:
-    def test_refused_user_gets_403_and_reaches_no_site(
+    def test_refused_user_gets_403(
         self, server: PageServer, users: set[int], library: Library
     ) -> None:
         users.clear()
@@ -334,7 +338,7 @@ def test_port_in_use_is_refused_even_to_its_own_user() -> None:
         PageServer(first.port, ())
 
 
-def test_close_hangs_up_on_clients(library: Library) -> None:
+def test_close_disconnects_clients(library: Library) -> None:
     server = PageServer(0, {os.geteuid()})
     thread = Thread(target=server.serve, args=(library,))
     thread.start()

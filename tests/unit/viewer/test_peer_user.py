@@ -33,7 +33,7 @@ def table(folder: Path, *rows: tuple[int, int, str, int]) -> str:
     return str(path)
 
 
-def test_owner_is_that_of_the_matching_row(tmp_path: Path) -> None:
+def test_owner_is_found_in_the_matching_row(tmp_path: Path) -> None:
     rows = table(
         tmp_path, (8037, 0, "0A", 1), (8037, 40002, "01", 2), (40003, 8037, "01", 3),
         (40002, 8038, "01", 4), (40002, 8037, "01", 1000),
@@ -43,7 +43,7 @@ def test_owner_is_that_of_the_matching_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", ["06", "05", "08", "04"])
 def test_closed_socket_has_no_owner(tmp_path: Path, state: str) -> None:
-    # The kernel lists it as root's.
+    # The kernel lists a closed socket as root's.
     rows = table(tmp_path, (40002, 8037, state, 0))
     assert owner_in_table(CLIENT, SERVER, rows) is None
 
@@ -54,7 +54,7 @@ def test_absent_connection_has_no_owner(tmp_path: Path) -> None:
 
 
 class TestConnections:
-    """Connections of this machine, by netlink and by the table."""
+    """Owners of connections, from netlink or from the table of sockets."""
 
     @pytest.fixture(params=["netlink", "table"])
     def _method(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ class TestConnections:
             monkeypatch.setattr(peer_user, "owner_by_netlink", no_answer)
 
     @pytest.mark.usefixtures("_method")
-    def test_connection_belongs_to_us_while_both_ends_are_open(self) -> None:
+    def test_connection_has_its_owner_while_both_ends_are_open(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             far = socket.create_connection(listening.getsockname())
             near, address = listening.accept()
@@ -79,7 +79,7 @@ class TestConnections:
 
     @pytest.mark.usefixtures("_method")
     @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-    def test_connection_belongs_to_the_user_that_made_it(self) -> None:
+    def test_owner_is_the_user_that_made_the_connection(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             with as_user(65534):
                 far = socket.create_connection(listening.getsockname())

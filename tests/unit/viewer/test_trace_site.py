@@ -86,14 +86,14 @@ class TestTrace:
                 site.answer(*request(path))
             assert caught.value.status == 404
 
-    def test_file_that_takes_the_name_later_is_not_served(
+    def test_later_file_of_the_same_name_is_not_served(
         self, site: TraceSite, tmp_path: Path
     ) -> None:
         os.rename(tmp_path / "my trace.pftrace", tmp_path / "moved")
         (tmp_path / "my trace.pftrace").write_bytes(b"another")
         assert content(site.answer(*request(site.path))) == TRACE
 
-    def test_a_trace_that_grows_is_served_as_it_is_then(
+    def test_growing_trace_is_served_with_its_current_content(
         self, site: TraceSite, tmp_path: Path
     ) -> None:
         with open(tmp_path / "my trace.pftrace", "ab") as file:
@@ -138,7 +138,7 @@ class TestTraceFile:
         trace.close()
 
 
-class TestUi:
+class TestUiPages:
     @pytest.fixture
     def site(self, trace: TraceFile, ui: UiFiles) -> TraceSite:
         return TraceSite(trace, Access(9001, (), own_pages=True), ui, lambda: None)
@@ -166,7 +166,7 @@ class TestUi:
         assert caught.value.status == 404
 
     def test_live_reload_has_no_events(self, site: TraceSite) -> None:
-        # A browser asks again after other answers, or shows an error.
+        # After other responses, a browser repeats the request or shows an error.
         response = site.answer(*request("/live_reload"))
         assert (response.status, response.fields, response.body) == (204, (), b"")
 
@@ -195,7 +195,7 @@ class TestAddresses:
         assert address == "http://127.0.0.1:9001/s/50%25 a%3Fb%23c%5Cd%0A%20"
 
 
-def test_a_body_ends_where_the_file_ended(tmp_path: Path) -> None:
+def test_body_ends_at_the_size_given_at_its_creation(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
     body = FileBody(os.open(path, os.O_RDONLY), 4)

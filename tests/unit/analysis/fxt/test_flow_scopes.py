@@ -1,4 +1,4 @@
-"""Points find their flows, also where processes count alike."""
+"""Flow points find their flows, even if several processes use the same ids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stretto.analysis.fxt import flow_scopes
 from stretto.analysis.fxt.flow_scopes import FlowScopes
 
 
-def test_one_flow_over_processes() -> None:
+def test_flow_is_found_from_another_process_until_it_ends() -> None:
     scopes = FlowScopes()
     flow = scopes.begin(7, 1, 0)
     assert flow.id == 7
@@ -18,7 +18,7 @@ def test_one_flow_over_processes() -> None:
     assert scopes.begin(7, 2, 5).id == 7
 
 
-def test_the_same_id_begun_by_two() -> None:
+def test_same_id_begun_by_two_processes_makes_two_flows() -> None:
     scopes = FlowScopes()
     first, second = scopes.begin(7, 1, 0), scopes.begin(7, 2, 0)
     assert first.id == 7 != second.id
@@ -29,7 +29,7 @@ def test_the_same_id_begun_by_two() -> None:
     assert scopes.find(7, 3) is second
 
 
-def test_begun_again_without_an_end() -> None:
+def test_second_begin_of_an_id_makes_a_new_flow() -> None:
     scopes = FlowScopes()
     first = scopes.begin(7, 1, 0)
     second = scopes.begin(7, 1, 0)
@@ -37,19 +37,19 @@ def test_begun_again_without_an_end() -> None:
     assert second.id != first.id
 
 
-def test_an_id_whose_end_was_not_written_does_not_come_again() -> None:
+def test_id_whose_end_was_not_written_is_not_reused() -> None:
     scopes = FlowScopes()
     scopes.end(scopes.begin(7, 1, 0), None)
     assert scopes.begin(7, 1, 0).id != 7
 
 
-def test_begun_again_in_the_slice_in_which_it_ended() -> None:
+def test_id_is_not_reused_in_the_slice_where_it_ended() -> None:
     scopes = FlowScopes()
     scopes.end(scopes.begin(7, 1, 3), 4)
     assert scopes.begin(7, 1, 4).id != 7
 
 
-def test_the_number_of_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_scopes, "_MAX_ENDED", 3)
     scopes = FlowScopes()
     for number in range(1, 6):
@@ -57,11 +57,11 @@ def test_the_number_of_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(scopes._ended_at) == [3, 4, 5]
 
 
-def test_zero_is_no_id_of_packets() -> None:
+def test_flow_id_0_is_replaced() -> None:
     assert FlowScopes().begin(0, 1, 0).id != 0
 
 
-def test_the_number_of_flows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_flows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_scopes, "_MAX_FLOWS", 3)
     scopes = FlowScopes()
     for number in range(1, 6):

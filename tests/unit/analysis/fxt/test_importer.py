@@ -1,4 +1,4 @@
-"""Events of FXT traces as packets."""
+"""Conversion of FXT records to Perfetto packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.recorded_events import BEGIN, COUNTER, END, INSTANT, descript
 
 
 def events_of(trace: bytes) -> list[TrackEvent]:
-    """With names and categories filled in."""
+    """Return the track events of a trace with their interned names resolved."""
     names: dict[int, str] = {}
     found = []
     for packet in decode_packets(trace):
@@ -39,7 +39,7 @@ def events_of(trace: bytes) -> list[TrackEvent]:
 
 
 def joined(trace: bytes) -> list[tuple[int, str, list[int], list[int]]]:
-    """Events with flows."""
+    """Return (type, name, flows, terminating flows) of all events with flows."""
     return [
         (each.type, each.name, each.flow_ids, each.terminating_flow_ids)
         for each in events_of(trace)
@@ -55,7 +55,7 @@ def arguments(event: TrackEvent) -> dict[str, Any]:
     return values
 
 
-def test_slices_and_instants_on_threads() -> None:
+def test_slices_and_instants_are_on_the_tracks_of_their_threads() -> None:
     trace = FxtTrace()
     trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "outer")
     trace.event(fxt.INSTANT, 150, SERVER, "now")
@@ -80,7 +80,7 @@ def test_slices_and_instants_on_threads() -> None:
     assert not outcome.left_out
 
 
-def test_a_complete_duration_encloses_what_was_written_before_it() -> None:
+def test_complete_duration_encloses_earlier_records() -> None:
     trace = FxtTrace()
     trace.event(fxt.FLOW_BEGIN, 100, CLIENT, number=7)
     trace.event(fxt.DURATION_COMPLETE, 100, CLIENT, "inner", end=150)
@@ -98,7 +98,7 @@ def test_a_complete_duration_encloses_what_was_written_before_it() -> None:
     assert joined(data) == [(BEGIN, "inner", [7], [])]
 
 
-def test_all_types_of_arguments() -> None:
+def test_arguments_of_all_types_are_converted() -> None:
     trace = FxtTrace()
     values = [
         Argument("null", fxt.NULL, None),
@@ -132,7 +132,7 @@ def test_all_types_of_arguments() -> None:
     }
 
 
-def test_counters() -> None:
+def test_counters_have_a_track_for_each_process_and_value() -> None:
     trace = FxtTrace()
     trace.event(fxt.COUNTER, 1, CLIENT, "queue", value=3)
     trace.event(fxt.COUNTER, 2, CLIENT, "memory", used=1 << 40, free=0.5, text="no number")
@@ -165,7 +165,7 @@ def test_counters() -> None:
     assert outcome.left_out == {"non-numeric arguments of counters": 1}
 
 
-def test_operations_have_tracks() -> None:
+def test_asynchronous_operations_have_their_own_tracks() -> None:
     trace = FxtTrace()
     trace.event(fxt.ASYNC_BEGIN, 1, CLIENT, "load", number=5)
     trace.event(fxt.ASYNC_BEGIN, 2, SERVER, "other", number=5)
@@ -189,7 +189,7 @@ def test_operations_have_tracks() -> None:
 
 
 class TestFlows:
-    def test_a_call_of_four_points(self) -> None:
+    def test_call_with_four_flow_points_has_one_flow(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call")
         trace.event(fxt.FLOW_BEGIN, 101, CLIENT, number=7)
@@ -207,7 +207,7 @@ class TestFlows:
         assert not outcome.left_out
         assert outcome.made["flow point"] == 4
 
-    def test_a_point_belongs_to_the_innermost_slice(self) -> None:
+    def test_flow_point_belongs_to_the_innermost_slice(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 1, CLIENT, "outer")
         trace.slice(2, 3, CLIENT, "inner", [(fxt.FLOW_BEGIN, 1)])
@@ -222,7 +222,7 @@ class TestFlows:
             (INSTANT, "instant", [3], []),
         ]
 
-    def test_an_end_in_the_slice_of_the_beginning_keeps_its_order(self) -> None:
+    def test_flow_end_in_the_slice_of_its_beginning_is_on_the_slice_end(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call")
         trace.event(fxt.FLOW_BEGIN, 101, CLIENT, number=7)
@@ -237,7 +237,7 @@ class TestFlows:
         ]
         assert not outcome.left_out
 
-    def test_an_arrow_from_a_slice_to_itself(self) -> None:
+    def test_flow_can_begin_and_end_in_the_same_slice(self) -> None:
         trace = FxtTrace()
         points = [(fxt.FLOW_BEGIN, 3), (fxt.FLOW_STEP, 3), (fxt.FLOW_END, 3)]
         trace.slice(4, 5, CLIENT, "a", points)
@@ -245,7 +245,7 @@ class TestFlows:
         assert joined(data) == [(BEGIN, "a", [3, 3], [3])]
         assert not outcome.left_out
 
-    def test_an_id_that_ends_and_begins_in_one_slice(self) -> None:
+    def test_id_that_ends_and_begins_in_one_slice_makes_two_flows(self) -> None:
         trace = FxtTrace()
         trace.slice(1, 2, CLIENT, "a", [(fxt.FLOW_BEGIN, 3)])
         trace.slice(3, 4, CLIENT, "b", [(fxt.FLOW_END, 3), (fxt.FLOW_BEGIN, 3)])
@@ -257,7 +257,7 @@ class TestFlows:
         assert points == {"a": ([3], []), "b": ([new], [3]), "c": ([], [new])}
         assert not outcome.left_out
 
-    def test_what_cant_be_joined_is_counted(self) -> None:
+    def test_flow_points_that_cannot_be_connected_are_counted(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, number=1)
         trace.slice(2, 3, CLIENT, "a", [(fxt.FLOW_END, 2)])
@@ -274,7 +274,7 @@ class TestFlows:
             "flow points in durations that never end": 1,
         }
 
-    def test_processes_that_count_alike(self) -> None:
+    def test_same_flow_ids_of_two_processes_are_separated(self) -> None:
         trace = FxtTrace()
         trace.slice(1, 2, CLIENT, "a", [(fxt.FLOW_BEGIN, 1)])
         trace.slice(1, 2, SERVER, "b", [(fxt.FLOW_BEGIN, 1)])
@@ -286,7 +286,7 @@ class TestFlows:
 
 
 class TestChannelMessages:
-    def test_a_call_by_the_kernel(self) -> None:
+    def test_kernel_channel_messages_make_a_call(self) -> None:
         trace = FxtTrace()
         for time, thread, kind in (
             (100, CLIENT, fxt.FLOW_BEGIN),
@@ -303,7 +303,7 @@ class TestChannelMessages:
         assert (call.latency_ns, call.queueing_ns, call.service_ns) == (70, 10, 40)
         assert not outcome.left_out
 
-    def test_a_request_with_a_transaction_id_and_its_reply(self) -> None:
+    def test_request_and_reply_with_a_transaction_id_make_a_call(self) -> None:
         trace = FxtTrace()
         number = 5 << 32 | 1 << 31 | 3
         for start in (100, 200):
@@ -318,7 +318,7 @@ class TestChannelMessages:
             ("request", 70, 40),
         ]
 
-    def test_a_message_without_a_transaction_id(self) -> None:
+    def test_message_without_a_transaction_id_is_one_way(self) -> None:
         trace = FxtTrace()
         trace.message(100, CLIENT, (fxt.FLOW_BEGIN, 5 << 32 | 3))
         trace.message(110, SERVER, (fxt.FLOW_END, 5 << 32 | 3))
@@ -326,7 +326,7 @@ class TestChannelMessages:
         (call,) = read_rpc_flows(io.BytesIO(data)).calls
         assert (call.kind, call.latency_ns, call.matched) == ("one-way", 10, True)
 
-    def test_a_message_that_has_its_name_already(self) -> None:
+    def test_message_with_a_method_argument_is_named_after_it(self) -> None:
         trace = FxtTrace()
         here = {"category": "kernel:ipc"}
         trace.event(
@@ -339,14 +339,14 @@ class TestChannelMessages:
         assert arguments(event)["method"] == ("string", "Greet")
         assert arguments(event)["role"] == ("string", "send")
 
-    def test_a_message_without_an_ordinal_keeps_its_name(self) -> None:
+    def test_message_without_an_ordinal_keeps_its_name(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 1, CLIENT, "ChannelMessage", category="kernel:ipc")
         data, _ = imported(trace.data)
         assert [each.name for each in events_of(data)] == ["ChannelMessage"]
 
 
-def test_blobs_of_packets_are_handed_on() -> None:
+def test_blobs_of_perfetto_packets_are_copied() -> None:
     trace = FxtTrace()
     packets = {
         name: b"".join(
@@ -365,7 +365,7 @@ def test_blobs_of_packets_are_handed_on() -> None:
     assert outcome.left_out == {"blobs of other data": 1}
 
 
-def test_large_ids_of_processes_and_threads() -> None:
+def test_large_process_and_thread_ids_are_mapped_to_small_ones() -> None:
     trace = FxtTrace()
     threads = [Thread(1 << 40, 1 << 50), Thread(1 << 40, 1 << 63), Thread(0, 5)]
     for thread in threads:
@@ -382,7 +382,7 @@ def test_large_ids_of_processes_and_threads() -> None:
     assert found[2] == (0, 5)
 
 
-def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_of_all_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_tracks, "MAX_OBJECTS", 4)
     monkeypatch.setattr(enclosing, "_MAX_THREADS", 4)
     monkeypatch.setattr(importer, "_MAX_BLOBS", 1)
@@ -405,7 +405,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_slices_beyond_the_depth_that_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_below_the_maximum_depth_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enclosing, "_MAX_DEPTH", 2)
     trace = FxtTrace()
     for name in "abcd":
@@ -426,7 +426,7 @@ def test_impossible_times_are_counted() -> None:
     assert outcome.left_out == {"events at impossible times": 2}
 
 
-def test_tracks_that_claim_to_be_their_own_parents() -> None:
+def test_cycle_of_parent_tracks_is_broken() -> None:
     trace = FxtTrace()
     for number in range(3):
         trace.records.kernel_object(
@@ -447,7 +447,7 @@ def test_tracks_that_claim_to_be_their_own_parents() -> None:
     assert [each.track_uuid for each in events_of(data)] == [1000, 1001, 1002]
 
 
-def test_damage_is_told() -> None:
+def test_damaged_records_are_counted() -> None:
     trace = FxtTrace()
     trace.records.provider_event(1)
     _, outcome = imported(trace.data + bytes(80))
@@ -457,7 +457,7 @@ def test_damage_is_told() -> None:
     }
 
 
-def test_there_and_back_again() -> None:
+def test_flows_are_unchanged_after_conversion_to_fxt_and_back() -> None:
     trace = FxtTrace()
     trace.slice(1, 2, CLIENT, "a", [(fxt.FLOW_BEGIN, 1)])
     trace.slice(3, 4, SERVER, "b", [(fxt.FLOW_END, 1)])

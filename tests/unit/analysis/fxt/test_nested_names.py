@@ -1,4 +1,4 @@
-"""Paths become nested values, and no value is lost."""
+"""Argument names with paths are converted to nested values without losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def nested(*pairs: tuple[str, tuple[int, str | int]]) -> list[tuple[str, object]
     return list(nest((name, *leaf) for name, leaf in pairs))
 
 
-def test_nested() -> None:
+def test_paths_are_converted_to_nested_values() -> None:
     assert nested(("a", X), ("r.id", Z), ("r.h[0]", X), ("r.h[1].c", Y), ("b", Y)) == [
         ("a", X),
         ("r", {"id": Z, "h": [X, {"c": Y}]}),
@@ -22,7 +22,7 @@ def test_nested() -> None:
     assert nested(("m[0][0]", X), ("m[0][1]", Y), ("m[1]", Z)) == [("m", [[X, Y], Z])]
 
 
-def test_quoted_parts() -> None:
+def test_quoted_parts_of_a_path_are_names() -> None:
     assert nested(('"a.b"', X), ('a."".c', Y), ('a."x[0]"[0]', Z), ('""', X)) == [
         ("a.b", X),
         ("a", {"": {"c": Y}, "x[0]": [Z]}),
@@ -43,7 +43,7 @@ def test_quoted_parts() -> None:
         (".", '"."'),
     ],
 )
-def test_paths_of_names(name: str, path: str) -> None:
+def test_name_is_quoted_where_necessary(name: str, path: str) -> None:
     assert path_of(name) == path
     assert nested((path, X), (f"a.{path}", Y)) in (
         [(name, X), ("a", {name: Y})],
@@ -56,11 +56,11 @@ def test_paths_of_names(name: str, path: str) -> None:
     ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1]", "a.b[2].c", "[0]", "a[0]b", "a]",
      '"a', 'a"b"', '"a"b', 'a."b'],
 )  # fmt: skip
-def test_names_that_are_no_paths(name: str) -> None:
+def test_invalid_paths_are_plain_names(name: str) -> None:
     assert nested((name, X), ("b", Y)) == [(name, X), ("b", Y)]
 
 
-def test_what_has_no_place_begins_anew() -> None:
+def test_value_that_does_not_fit_begins_a_new_argument() -> None:
     assert nested(("a.b", X), ("a.b", Y), ("a.b.c", Y), ("a[0]", Z), ("a.c", Z)) == [
         ("a", {"b": X}),
         ("a", {"b": Y}),
@@ -76,6 +76,6 @@ def test_what_has_no_place_begins_anew() -> None:
     ]
 
 
-def test_depth_is_bounded() -> None:
+def test_nesting_depth_is_bounded() -> None:
     deep = "a" + ".a" * 900
     assert nested((deep, X)) == [(deep, X)]

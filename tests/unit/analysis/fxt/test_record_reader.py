@@ -1,4 +1,4 @@
-"""Records made by hand, good ones and hostile ones."""
+"""Reading of hand-made FXT records, valid and malformed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ TABLES = string(1, "net") + string(2, "send") + thread(3, 10, 11)
 HERE = Thread(10, 11)
 
 
-def test_the_magic_alone_is_an_empty_trace() -> None:
+def test_trace_of_only_the_magic_number_is_empty() -> None:
     records, reader = read(MAGIC)
     assert (records, reader.damaged, sum(reader.skipped.values())) == ([], 0, 0)
 
 
-def test_metadata_and_clock() -> None:
+def test_metadata_and_initialization_records_are_read() -> None:
     info = record(0, 1 | 7 << 4 | 5 << 36, text("audio"))
     records, reader = read(
         info, record(0, 2 | 7 << 4), record(0, 3 | 7 << 4), record(1, 0, words(24_000_000))
@@ -59,30 +59,30 @@ def test_metadata_and_clock() -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 2, 3])
-def test_events_of_a_table(kind: int) -> None:
+def test_event_with_table_references_is_read(kind: int) -> None:
     records, _ = read(TABLES, event(kind, 5, 3, 1, 2))
     assert records == [Event(kind, 5, HERE, "net", "send")]
 
 
 @pytest.mark.parametrize("kind", [1, 5, 6, 7, 8, 9, 10])
-def test_events_with_an_id(kind: int) -> None:
+def test_event_with_an_id_is_read(kind: int) -> None:
     records, _ = read(TABLES, event(kind, 5, 3, 1, 2, words(1 << 63 | 9)))
     assert records == [Event(kind, 5, HERE, "net", "send", (), 1 << 63 | 9)]
 
 
-def test_a_complete_duration() -> None:
+def test_complete_duration_is_read() -> None:
     records, _ = read(TABLES, event(4, 5, 3, 1, 2, words(9)))
     assert records == [Event(4, 5, HERE, "net", "send", (), 0, 9)]
 
 
-def test_what_stands_inline() -> None:
+def test_event_with_inline_strings_and_thread_is_read() -> None:
     records, _ = read(
         event(0, 5, 0, 0x8000 | 3, 0x8000 | 9, words(20, 21), text("net"), text("receiving"))
     )
     assert records == [Event(0, 5, Thread(20, 21), "net", "receiving")]
 
 
-def test_all_types_of_arguments() -> None:
+def test_arguments_of_all_types_are_read() -> None:
     name = 0x8001
     rows = [
         argument(0, name, 0, text("a")),
@@ -116,14 +116,14 @@ def test_all_types_of_arguments() -> None:
     )
 
 
-def test_an_argument_of_an_unknown_type_is_passed_over() -> None:
+def test_argument_of_an_unknown_type_is_skipped() -> None:
     rows = argument(15, 1, 0, words(1, 2)) + argument(1, 1, 3)
     (found,), reader = read(TABLES, event(8, 5, 3, 1, 2, rows, words(6), count=2))
     assert found == Event(8, 5, HERE, "net", "send", (Argument("net", 1, 3),), 6)
     assert reader.damaged == 0
 
 
-def test_names_of_processes_and_threads() -> None:
+def test_kernel_objects_are_read() -> None:
     process = record(7, 1 | 1 << 8, words(10))
     named = argument(8, 2, 0, words(10))
     of_thread = record(7, 2 | 0x8004 << 8 | 1 << 24, words(11), text("main"), named)
@@ -134,18 +134,18 @@ def test_names_of_processes_and_threads() -> None:
     ]
 
 
-def test_a_blob() -> None:
+def test_blob_is_read() -> None:
     records, _ = read(TABLES, record(5, 1 | 5 << 16 | 3 << 32, text(b"\n\x03abc")))
     assert records == [Blob(3, "net", b"\n\x03abc")]
 
 
-def test_ticks_become_nanoseconds() -> None:
+def test_ticks_are_converted_to_nanoseconds() -> None:
     clock = record(1, 0, words(24_000_000))
     records, _ = read(TABLES, clock, event(4, 24, 3, 1, 2, words(1 << 60)))
     assert records[1] == Event(4, 1000, HERE, "net", "send", (), 0, (1 << 60) * 1000 // 24)
 
 
-def test_tables_belong_to_their_provider() -> None:
+def test_each_provider_has_its_own_tables() -> None:
     first = record(0, 1 | 1 << 4) + string(1, "one") + record(1, 0, words(1000))
     second = record(0, 1 | 2 << 4) + string(1, "two")
     here = event(0, 5, 0, 0, 1, words(1, 2))
@@ -154,19 +154,19 @@ def test_tables_belong_to_their_provider() -> None:
     assert found == [("two", 5), ("one", 5_000_000)]
 
 
-def test_a_provider_that_begins_anew_has_empty_tables() -> None:
+def test_repeated_provider_info_empties_the_tables() -> None:
     info = record(0, 1 | 1 << 4)
     records, _ = read(info, string(1, "one"), info, event(0, 5, 0, 0, 1, words(1, 2)))
     assert records[-1] == Event(0, 5, Thread(1, 2), "", "")
 
 
-def test_entry_zero_is_ignored_and_an_entry_is_replaced() -> None:
+def test_string_0_is_ignored_and_other_strings_can_be_replaced() -> None:
     here = event(0, 5, 0, 0, 1, words(1, 2))
     records, _ = read(string(0, "no"), string(1, "one"), here, string(1, "two"), here)
     assert [each.name for each in records if isinstance(each, Event)] == ["one", "two"]
 
 
-def test_what_isnt_understood_is_counted() -> None:
+def test_unsupported_records_are_counted() -> None:
     large = words(15 | 3 << 4, 1, 2)
     records, reader = read(
         record(6), record(8, 0, words(1)), record(9), record(10), record(12), large, record(0, 9),
@@ -208,27 +208,27 @@ def test_what_isnt_understood_is_counted() -> None:
         event(0, 5, 1, 0, 0, argument(1, 0), count=15),
     ],
 )
-def test_damage_costs_one_record(bad: bytes) -> None:
+def test_malformed_record_does_not_affect_the_next_one(bad: bytes) -> None:
     records, reader = read(TABLES, bad, event(0, 5, 3, 1, 2))
     assert records == [Event(0, 5, HERE, "net", "send")]
     assert reader.damaged == 1
 
 
-def test_zeros_are_one_damage() -> None:
+def test_consecutive_zeros_are_counted_as_one_damage() -> None:
     records, reader = read(TABLES, bytes(80), event(0, 5, 3, 1, 2), bytes(8), MAGIC)
     assert len(records) == 1
     assert reader.damaged == 2
 
 
 @pytest.mark.parametrize("cut", range(1, 24))
-def test_a_record_that_breaks_off(cut: int) -> None:
+def test_truncated_record_is_counted_as_damage(cut: int) -> None:
     whole = event(0, 5, 0, 0, 0, words(1, 2))[:24]
     records, reader = read(TABLES, event(0, 4, 3, 1, 2), whole[:cut])
     assert len(records) == 1
     assert reader.damaged == 1
 
 
-def test_pieces_end_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_of_any_size_find_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = (
         MAGIC
         + TABLES
@@ -248,7 +248,7 @@ def test_pieces_end_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Endless(io.RawIOBase):
-    """Zeros behind a start, to some size."""
+    """A file of a start followed by zeros."""
 
     def __init__(self, start: bytes, size: int) -> None:
         self._start = start
@@ -263,7 +263,7 @@ class _Endless(io.RawIOBase):
         return bytes(size)
 
 
-def test_a_huge_blob_is_passed_over_in_pieces() -> None:
+def test_huge_blob_is_skipped_in_pieces() -> None:
     size = 64 << 20
     file = _Endless(words(15 | (size // 8 + 1) << 4), size)
     tracemalloc.start()
@@ -277,12 +277,12 @@ def test_a_huge_blob_is_passed_over_in_pieces() -> None:
     assert (reader.damaged, reader.skipped) == (0, {"large blobs": 1})
 
 
-def test_a_huge_blob_that_breaks_off_is_damage() -> None:
+def test_truncated_huge_blob_is_counted_as_damage() -> None:
     _, reader = read(words(15 | 0xFFFF_FFFF << 4), bytes(1000))
     assert reader.damaged == 1
 
 
-def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_of_all_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_reader, "_MAX_STRING_BYTES", 10)
     monkeypatch.setattr(record_reader, "_MAX_PROVIDERS", 3)
     named = event(0, 5, 0, 0, 1, words(1, 2))
@@ -294,11 +294,11 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader.refused == 1
     sections = [record(0, 2 | number << 4) + string(1, "12345") + named for number in range(1, 9)]
     records, reader = read(*sections, *sections)
-    # The oldest provider makes room, with its texts.
+    # The oldest provider is removed with its strings.
     assert reader.refused >= 8
     assert {each.name for each in records if isinstance(each, Event)} <= {"12345", ""}
 
 
-def test_a_big_endian_trace_is_refused() -> None:
+def test_big_endian_trace_is_refused() -> None:
     with pytest.raises(DecodeError, match="big-endian"):
         read(MAGIC[::-1])

@@ -1,4 +1,4 @@
-"""Records, word by word as the specification has them."""
+"""Writing of FXT records, word by word as specified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HERE = Thread(10, 11)
 
 
 class Writer(RecordWriter):
-    """What it wrote, apart from the magic number."""
+    """A record writer whose output is taken without the magic number."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -36,11 +36,11 @@ class Writer(RecordWriter):
         return data.removeprefix(MAGIC)
 
 
-def test_the_magic_comes_first() -> None:
+def test_magic_number_is_written_first() -> None:
     assert Writer().parts == [MAGIC]
 
 
-def test_metadata_and_clock() -> None:
+def test_metadata_and_initialization_records_are_written() -> None:
     writer = Writer()
     writer.provider_info(7, "audio")
     writer.initialization(1000)
@@ -52,7 +52,7 @@ def test_metadata_and_clock() -> None:
     )
 
 
-def test_a_text_gets_an_entry_when_it_comes_again() -> None:
+def test_string_gets_a_table_entry_at_its_second_use() -> None:
     writer = Writer()
     instant = Event(fxt.INSTANT, 5, HERE, "net", "send")
     writer.event(instant)
@@ -65,7 +65,7 @@ def test_a_text_gets_an_entry_when_it_comes_again() -> None:
     assert writer.take() == event(0, 5, 1, 1, 2)
 
 
-def test_what_events_end_with() -> None:
+def test_event_ends_with_its_id_or_end_time() -> None:
     writer = Writer()
     writer.event(Event(fxt.FLOW_END, 5, HERE, "", "", (), 1 << 63))
     assert writer.take() == thread(1, 10, 11) + event(10, 5, 1, 0, 0, words(1 << 63))
@@ -75,7 +75,7 @@ def test_what_events_end_with() -> None:
     assert writer.take() == event(3, 5, 1, 0, 0)
 
 
-def test_all_types_of_arguments() -> None:
+def test_arguments_of_all_types_are_written() -> None:
     writer = Writer()
     arguments = (
         Argument("a", fxt.NULL, None),
@@ -110,14 +110,14 @@ def test_all_types_of_arguments() -> None:
     assert writer.take() == thread(1, 10, 11) + event(0, 5, 1, 0, 0, *expected, count=12)
 
 
-def test_the_smallest_type_that_holds_a_value() -> None:
+def test_argument_has_the_smallest_type_for_its_value() -> None:
     values = [None, True, -1, 1 << 31, 1 << 32, 1 << 63, 0.5, "x", b"x", 1 << 64, -1 - (1 << 63)]
     kinds = [made.type if (made := argument_of("a", value)) else None for value in values]
     assert kinds == [0, 9, 1, 2, 3, 4, 5, 6, 10, None, None]
     assert argument_of("a", [1]) is None
 
 
-def test_kernel_objects() -> None:
+def test_kernel_objects_are_written() -> None:
     writer = Writer()
     writer.kernel_object(fxt.PROCESS_OBJECT, 10, "shell")
     writer.kernel_object(fxt.THREAD_OBJECT, 11, "", [Argument("p", fxt.KOID, 10)])
@@ -127,7 +127,7 @@ def test_kernel_objects() -> None:
     )
 
 
-def test_a_large_blob_is_several_records() -> None:
+def test_large_blob_is_written_as_several_records() -> None:
     writer = Writer()
     data = bytes(range(256)) * 300
     writer.blob(fxt.PERFETTO_BLOB, "trace", data)
@@ -137,7 +137,7 @@ def test_a_large_blob_is_several_records() -> None:
     assert b"".join(each.data for each in records if isinstance(each, Blob)) == data
 
 
-def test_more_threads_and_strings_than_tables_hold() -> None:
+def test_more_threads_and_strings_than_table_entries_are_written() -> None:
     writer = Writer()
     events = [
         Event(0, 5, Thread(1, number % 300), "", f"{number // 2}") for number in range(66_000)
@@ -149,7 +149,7 @@ def test_more_threads_and_strings_than_tables_hold() -> None:
     assert reader.damaged == 0
 
 
-def test_what_is_too_long_is_cut_and_counted() -> None:
+def test_too_long_strings_are_truncated_and_counted() -> None:
     writer = Writer()
     long = "é" * 30_000
     arguments = [Argument(long, fxt.TEXT, long)]
@@ -161,7 +161,7 @@ def test_what_is_too_long_is_cut_and_counted() -> None:
     assert (writer.cut, writer.left_out, reader.damaged) == (4, 0, 0)
 
 
-def test_what_finds_no_room_is_left_out_and_counted() -> None:
+def test_arguments_without_room_are_omitted_and_counted() -> None:
     writer = Writer()
     arguments = [Argument(str(each), fxt.INT32, each) for each in range(20)]
     writer.event(Event(fxt.INSTANT, 5, HERE, "", "", tuple(arguments)))

@@ -16,7 +16,7 @@ WAITS = "import sys; print('ready', flush=True); sys.stdin.read()"
 
 @pytest.fixture
 def child():
-    """Starts Pythons that wait."""
+    """Return a function that starts a waiting Python and returns its pid."""
     running = []
 
     def start(*options: str, code: str = WAITS, **environment: str) -> int:

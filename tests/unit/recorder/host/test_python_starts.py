@@ -24,7 +24,7 @@ def runner():
 
 @pytest.fixture
 def starts(runner, tmp_path, monkeypatch):
-    """Watches one program of this test only: other processes of the machine start Pythons too."""
+    """Watch a program of this test only, because other processes start Pythons too."""
     python = shutil.copy("/bin/true", tmp_path / "python3")
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setenv("PATH", "")

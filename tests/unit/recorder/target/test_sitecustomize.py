@@ -1,4 +1,4 @@
-"""The sitecustomize of recorded Pythons: Pythons of every version run it."""
+"""The sitecustomize module of recorded Pythons must run in every Python version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pythons that a process starts by `subprocess`, and that can't be recorded."""
+"""Detection of Pythons started by `subprocess` that can't be recorded."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_other_programs_are_not_noted(workspace, command, options):
 
 @pytest.mark.parametrize("command", [[], ["python-that-is-not-there"], [object()], 7])
 def test_failed_start_raises_the_same_error_as_without_a_recorder(workspace, command):
-    with pytest.raises(Exception) as watched:  # noqa: PT011  # whatever it is
+    with pytest.raises(Exception) as watched:  # noqa: PT011  # any exception
         subprocess.Popen(command)
     program = f"import subprocess\ntry: subprocess.Popen({command!r})\n"
     if "object" not in program:
