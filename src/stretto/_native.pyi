@@ -877,8 +877,15 @@ def set_hooks(
     describe_thread: Callable[[str | None], tuple[int, bytes, str] | None],
     current_track: Callable[[], Track | None],
 ) -> None: ...
-def set_current_task(function: Callable[[], object]) -> None:
-    """Set `asyncio.current_task`: then the hook `current_track` is called for new tasks only."""
+def set_current_task(
+    function: Callable[[], object], python_function: Callable[[], object] | None, /
+) -> None:
+    """Set `asyncio.current_task`: then the hook `current_track` is called for new tasks only.
+
+    Args:
+        function: returns the running task.
+        python_function: returns the running task of the class in Python, if that is kept apart.
+    """
 
 def start_instance(
     slot: int,

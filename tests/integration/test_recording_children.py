@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,13 +85,9 @@ def test_no_recorder_is_left_behind(tmp_path):
     with stretto.recording(tmp_path / "trace", children=True):
         stretto.instant("here")
     assert (tmp_path / "trace").stat().st_size > 0
-    children = subprocess.run(
-        ["ps", "--no-headers", "-o", "args", "--ppid", str(os.getpid())],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    assert "stretto record" not in children
+    lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in " ".join(lists).split()]
+    assert not [command for command in commands if b"stretto\0record" in command]
 
 
 FORKING = """
@@ -112,19 +108,21 @@ def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
 
 
 LIVING_CHILD = """
-import ctypes, os, signal, subprocess, sys, stretto
+import ctypes, os, pathlib, signal, sys, stretto
 _, path, way, killed = sys.argv
 fork = os.fork if way == "python" else ctypes.PyDLL(None).fork
-children = ["ps", "--no-headers", "-o", "pid,args", "--ppid", str(os.getpid())]
+def children():
+    lists = [path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/children")]
+    return map(int, " ".join(lists).split())
+def is_recorder(pid):
+    return b"\\0record\\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
 sys.unraisablehook = lambda _: None  # reports that the recorder was killed
 with stretto.recording(path, children=True):
     if (pid := fork()) == 0:
         signal.alarm(30)
         signal.pause()
     if killed == "killed":
-        lines = subprocess.run(children, capture_output=True, text=True).stdout.splitlines()
-        (recorder,) = [int(line.split()[0]) for line in lines if " record " in line
-                       and int(line.split()[0]) != pid]
+        (recorder,) = [child for child in children() if child != pid and is_recorder(child)]
         os.kill(recorder, signal.SIGKILL)
 print("child lives" if os.waitpid(pid, os.WNOHANG) == (0, 0) else "child has ended")
 os.kill(pid, signal.SIGKILL)

@@ -6,6 +6,9 @@
 
 static PyObject* current_track_hook; /* () -> Track | None */
 static PyObject* current_task; /* () -> Task | None, raises RuntimeError */
+/* The same for tasks of the class in Python, which CPython 3.14 and later keep
+ * apart; else NULL. */
+static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {
   bool is_track = track && Py_TYPE(track) == st_track_type;
@@ -46,13 +49,23 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
   Py_XSETREF(known->track, t->task_track);
 }
 
+/* The running task, None, or NULL where no loop runs in this thread. */
+static PyObject* running_task(void) {
+  PyObject* task = st_call_own(current_task, NULL, 0);
+  if (task == Py_None && current_python_task) {
+    Py_DECREF(task);
+    task = st_call_own(current_python_task, NULL, 0);
+  }
+  if (!task)
+    st_drop_own_error();
+  return task;
+}
+
 /* Asks asyncio first; false: it isn't there. */
 static bool use_track_of_current_task(struct thread_state* t) {
   if (!current_task)
     return false;
-  PyObject* task = st_call_own(current_task, NULL, 0);
-  if (!task)
-    st_drop_own_error(); /* no loop runs in this thread */
+  PyObject* task = running_task();
   if (task && task != Py_None)
     use_track_of(t, task);
   else
@@ -76,9 +89,17 @@ void thread_state_refresh_task(struct thread_state* t) {
 
 /* ---- hooks ---- */
 
-static PyObject* set_current_task(PyObject* module, PyObject* function) {
+static PyObject* set_current_task(PyObject* module, PyObject* const* args,
+                                  Py_ssize_t count) {
   (void)module;
-  Py_XSETREF(current_task, Py_NewRef(function));
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_current_task(function, python_function)");
+    return NULL;
+  }
+  Py_XSETREF(current_task, Py_NewRef(args[0]));
+  PyObject* python = args[1] == Py_None ? NULL : args[1];
+  Py_XSETREF(current_python_task, Py_XNewRef(python));
   Py_RETURN_NONE;
 }
 
@@ -93,12 +114,14 @@ static PyObject* set_hooks(PyObject* module, PyObject* const* args,
   thread_state_set_hook(args[0]);
   Py_XSETREF(current_track_hook, Py_NewRef(args[1]));
   Py_CLEAR(current_task);
+  Py_CLEAR(current_python_task);
   Py_RETURN_NONE;
 }
 
 static PyMethodDef kFunctions[] = {
-    {"set_current_task", set_current_task, METH_O,
-     "set_current_task(function): what asyncio has."},
+    {"set_current_task", (PyCFunction)(void (*)(void))set_current_task,
+     METH_FASTCALL,
+     "set_current_task(function, python_function): what asyncio has."},
     {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,
      "set_hooks(describe_thread, current_track)"},
     {NULL, NULL, 0, NULL}};

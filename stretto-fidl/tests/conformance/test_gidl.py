@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,9 @@ def test_all_pass(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "cases.gidl").write_text(CASES)
     assert main([str(suite), "-v"]) == 0, capsys.readouterr().out
     found = lines(capsys.readouterr().out)
-    assert found == ["cases.gidl 30 passed 0 failed 5 unsupported".split()]
+    signalling = 2 if sys.version_info >= (3, 14) else 0  # to be encoded, and decoded
+    passed, unsupported = 30 + signalling, 5 - signalling
+    assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 
 
 def test_what_deviates_is_told(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,10 +60,28 @@ _current_task: CurrentTask | None = None
 
 def _find_current_task() -> CurrentTask | None:
     global _current_task  # found once
-    _current_task = getattr(sys.modules.get("asyncio"), "current_task", None)
+    asyncio = sys.modules.get("asyncio")
+    _current_task = getattr(asyncio, "current_task", None)
     if _current_task is not None:
-        _native.set_current_task(_current_task)
+        _native.set_current_task(_current_task, _python_tasks(asyncio))
     return _current_task
+
+
+def _python_tasks(asyncio: Any) -> CurrentTask | None:
+    """Return what knows the running task of the class in Python, if that is kept apart."""
+    return asyncio.tasks._py_current_task if sys.version_info >= (3, 14) else None  # noqa: SLF001
+
+
+def _running_task(current_task: CurrentTask) -> Task[Any] | None:
+    """Return the running task.
+
+    Raises:
+        RuntimeError: no loop runs in this thread.
+    """
+    task = current_task()
+    if task is None and (python_tasks := _python_tasks(sys.modules["asyncio"])):
+        task = python_tasks()
+    return task
 
 
 def current_task_track() -> _native.Track | None:
@@ -72,7 +90,7 @@ def current_task_track() -> _native.Track | None:
     if current_task is None:
         return None
     try:
-        task = current_task()
+        task = _running_task(current_task)
     except RuntimeError:  # no loop runs in this thread
         return None
     if task is None:
