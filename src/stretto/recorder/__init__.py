@@ -1,4 +1,4 @@
-"""Records a program and its descendants: what lies behind `stretto record`.
+"""Records a program and its descendants: the implementation of `stretto record`.
 
     host/                                         target/
     in the recorder process                       in each recorded process
@@ -6,9 +6,9 @@
       *_recording        the session  <--sockets, shared memory--  backends.system
       program            starts it, waits for it, forwards signals
       output             file, pipe, ring file
-      reporter           what the user sees; the command line implements it
+      reporter           messages to the user; implemented by the command line
 
-The modules of this folder are used by both sides: the workspace, the fork socket, and what a
-Python's command line says about whether it can be recorded. Recorded programs import them and
-`target`, so they are as light as the client.
+The modules of this folder are used on both sides: the workspace, the fork socket, and the check of
+a Python's command line. Recorded programs import them and `target`, so they import as few modules
+as the client does.
 """

@@ -4,12 +4,12 @@
        |  fork: the child inherits the connection
        +--passes one end of a new socket pair--> recorder: the child's producer connection
 
-It has two purposes. A forked child that may not enter the recorder's folder, as its parent has
-given up its privileges, connects over the socket that it inherited. And the recorder knows that a
-process lives that may still connect: the socket stays open as long as one process holds it, also
+It has two purposes. A forked child connects over the inherited socket if it may not enter the
+recorder's folder, because its parent has dropped privileges. And the recorder detects whether a
+process is running that may still connect: the socket stays open while a process holds it, also
 between a fork and the child's own connection.
 
-`exec` closes it: an executed program finds the recorder by its environment.
+`exec` closes the socket: the executed program finds the recorder by its environment.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from stretto.base.unix_socket import UnixSocket
 
 
 class ForkSocket:
-    """The process's end of the connection.
+    """The recorded process's side of the connection.
 
     Args:
         address: path of the recorder's listening socket.
-        timeout_ms: for connecting.
+        timeout_ms: time to wait for the connection, in ms.
 
     Raises:
         TransportError: the recorder has ended, or refuses the connection.
@@ -45,14 +45,14 @@ class ForkSocket:
 
     @property
     def is_open(self) -> bool:
-        """Whether the descriptor is still this socket: the program may close or reuse any."""
+        """Whether the descriptor is still this socket: the program may close or reuse it."""
         try:
             return self._identity() == self._file
         except OSError:
             return False
 
     def connect(self) -> UnixSocket:
-        """Return a new connection to the recorder's service, made by this process.
+        """Return a new connection from this process to the recorder's service.
 
         Raises:
             TransportError: the socket is closed, or the recorder has ended.
@@ -73,6 +73,6 @@ class ForkSocket:
         return connection
 
     def close(self) -> None:
-        """Close this process's descriptor; does nothing if the program has closed it."""
+        """Close this process's descriptor. No effect if the program has closed it."""
         if self.is_open:
             self._end.close()

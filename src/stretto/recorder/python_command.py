@@ -1,7 +1,7 @@
-"""What the command line and environment of a Python say about whether it can be recorded.
+"""Checks by its command line and environment whether a Python can be recorded.
 
 A Python is recorded if it imports the `sitecustomize` of the recorder's workspace: the folder
-must be on its PYTHONPATH, and no option may switch `sitecustomize` off.
+must be on its PYTHONPATH, and no option may disable `sitecustomize`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ MAX_COMMAND_LENGTH = 60
 
 
 def is_python(path: str) -> bool:
-    """Whether the name of an executable is that of a Python interpreter."""
+    """Returns whether an executable has the name of a Python interpreter."""
     return os.path.basename(path).startswith(("python", "pypy"))
 
 
 def short_command(arguments: list[str]) -> str:
     """Formats a command line for a message: one line of at most 60 characters.
 
-    The program is shown without its folder, which may be longer than what distinguishes the
-    commands.
+    The program is shown without its folder, which may be long and isn't distinctive.
     """
     words = [os.path.basename(arguments[0]), *arguments[1:]] if arguments else []
     return " ".join(" ".join(words).split())[:MAX_COMMAND_LENGTH]
@@ -48,18 +47,18 @@ def isolating_option(arguments: list[str]) -> str:
 
 
 def option_problem(arguments: list[str]) -> str:
-    """Returns why a Python with these arguments can't be recorded; "" if they allow it."""
+    """Returns why a Python with these arguments can't be recorded; "" if it can."""
     option = isolating_option(arguments)
     return f"started with {option}, which keeps recorders out" if option else ""
 
 
 def environment_problem(environment: Mapping[str, str], folder: str = "") -> str:
-    """Returns why a Python with this environment can't be recorded; "" if it allows it.
+    """Returns why a Python with this environment can't be recorded; "" if it can.
 
     Args:
-        environment: PYTHONPATH and the variable of the workspace are read.
-        folder: the workspace whose sitecustomize must be on PYTHONPATH; by default the one that
-            the environment names.
+        environment: environment with PYTHONPATH and the variable of the workspace.
+        folder: workspace whose sitecustomize must be on PYTHONPATH; by default that of the
+            environment.
     """
     named = environment.get(VARIABLE)
     if named is None:

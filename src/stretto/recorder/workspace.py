@@ -3,10 +3,10 @@
 FOLDER/                     mode 0700, named by the environment variable STRETTO_RECORD
   producer.sock             the service's producer socket
   fork.sock                 fork sockets (stretto.recorder.fork_socket)
-  options                   what to record: a line per value, name, tab, value
+  options                   options: one line per value: name, tab, value
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
-  notes/PID                 messages of a recorded process for the summary, a line each
-  failures/PID              why a Python couldn't be recorded
+  notes/PID                 messages of a recorded process for the summary, one per line
+  failures/PID              reasons why a Python can't be recorded
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Workspace:
         _append(os.path.join(self.notes, str(os.getpid())), lines)
 
     def note_failure(self, pid: int, reason: str) -> None:
-        """Append why a process can't be recorded; ignored if the folder is removed."""
+        """Append the reason why a process can't be recorded; ignored if the folder is removed."""
         _append(os.path.join(self.failures, str(pid)), [reason])
 
     def read_notes(self) -> dict[int, list[str]]:
@@ -73,7 +73,7 @@ class Workspace:
         return _read_lines(self.notes)
 
     def read_failures(self) -> dict[int, list[str]]:
-        """Return why processes couldn't be recorded, by pid."""
+        """Return the reasons why processes can't be recorded, by pid."""
         return _read_lines(self.failures)
 
 

@@ -64,7 +64,7 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    config.flush_period_ms = STREAM_PERIOD_MS  # without it the trace processor sorts the whole file
+    config.flush_period_ms = STREAM_PERIOD_MS  # otherwise the trace processor sorts the whole file
     config.write_flush_mode = FLUSH_BEFORE_WRITE
     if options.max_size is not None:
         config.max_file_size_bytes = options.max_size

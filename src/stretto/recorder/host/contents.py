@@ -1,4 +1,4 @@
-"""Counts what a trace holds, while it is written or from the finished file."""
+"""Counts the events of a trace, while it is written or from the finished file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Contents:
 
     Attributes:
         events: number of track events.
-        drops: number of places where packets are missing, as shared memory was full.
-        processes: pids.
-        threads: pairs of pid and tid.
+        drops: number of gaps, where packets were dropped because shared memory was full.
+        processes: pids of the processes in the trace.
+        threads: (pid, tid) of the threads in the trace.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Contents:
         self._seen: set[bytes] = set()
 
     def add(self, data: bytes | bytearray | memoryview) -> int:
-        """Count the whole packets at the start of `data`; returns how many bytes they take."""
+        """Count the complete packets at the start of `data`; return their size in bytes."""
         events, drops, parsed, descriptors = _native.scan_trace(data)
         self.events += events
         self.drops += drops
@@ -45,7 +45,7 @@ class Contents:
             self.threads.add((descriptor.thread.pid, descriptor.thread.tid))
 
     def add_file(self, fd: int) -> None:
-        """Count a whole file."""
+        """Count the packets of a file."""
         size = os.fstat(fd).st_size
         if not size:
             return

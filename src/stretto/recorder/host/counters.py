@@ -1,6 +1,6 @@
 """The recorder's own producer: memory and CPU of the recorded processes.
 
-Each sampled process is watched by a pidfd, so that it is sampled once more when it ends.
+Each sampled process is watched by a pidfd, so that a last sample is taken when it ends.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Counters:
         self, runner: SelectorTaskRunner, add_producer: Callable[[ProducerConnection], object]
     ) -> None:
         self._runner = runner
-        self._watched: dict[int, int] = {}  # pid: its descriptor
+        self._watched: dict[int, int] = {}  # pid -> pidfd
         add_producer(ProducerConnection([ProcessCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Sample these processes, and all that were sampled before and still live."""
+        """Sample these processes, and previously sampled ones that are still running."""
         wanted = set(pids)
         for source in ProcessCounters.instances():
             source.sample(wanted | source.living)
@@ -45,7 +45,7 @@ class Counters:
             source.sample([pid])
         if pid in self._watched:
             return
-        with suppress(OSError):  # it has ended, or no descriptor is free: `sample` still covers it
+        with suppress(OSError):  # it has ended, or no descriptor is free: `sample` handles both
             fd = os.pidfd_open(pid)
             self._watched[pid] = fd
             self._runner.watch(fd, lambda: self._end(pid))

@@ -1,4 +1,4 @@
-"""Finds the program's descendants: which are recorded, which Pythons are not, and why.
+"""Finds the program's descendants, and the reasons why some Pythons aren't recorded.
 
 Reads /proc when `scan` is called; a process that starts and ends between two scans is missed.
 """
@@ -35,9 +35,9 @@ def _read(path: str) -> bytes:
 
 
 def has_living_processes(folder: str) -> bool:
-    """Whether a process lives that was started with this workspace in its environment.
+    """Return whether a process with this workspace in its environment is running.
 
-    Finds also processes that have left the process tree, and their forks.
+    Processes that have left the process tree, and their forks, are included.
     """
     variable = f"{VARIABLE}={folder}\0".encode()
     pids = (name for name in os.listdir("/proc") if name.isdigit())
@@ -61,12 +61,12 @@ def _runs_python(pid: int) -> bool:
 
 
 def _reason(pid: int, arguments: list[str]) -> str:
-    """Return why a process isn't recorded, as far as its command line and environment tell."""
+    """Return why a process isn't recorded, from its command line and environment."""
     if problem := option_problem(arguments):
         return problem
     if (user := _effective_user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
-    # Without arguments the process is within an execve, and has no environment either.
+    # A process without arguments is within an execve: its environment is empty, too.
     return (_reason_in_environment(pid) if arguments else "") or NEVER_CONNECTED
 
 
@@ -80,7 +80,7 @@ def _reason_in_environment(pid: int) -> str:
 
 
 def _effective_user(pid: int) -> int:
-    # Not the owner of /proc/PID, which is root after a process has changed its user.
+    # The owner of /proc/PID is not used: it is root after a process has changed its user.
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"Uid:"):
             return int(line.split()[2])
@@ -102,18 +102,18 @@ class _UnconnectedPython:
 
     @property
     def is_reported(self) -> bool:
-        """False if it was just starting when it was last seen, like `python --version`."""
+        """Whether it is reported; not if it had just started at the last scan."""
         return self.reason != NEVER_CONNECTED or self.lived_s >= STARTUP_S
 
 
 class Descendants:
-    """The program's processes.
+    """The processes of the program.
 
     Args:
-        clock: returns seconds.
+        clock: returns the time in s.
 
     Attributes:
-        followed: pids of all processes that have ever connected.
+        followed: pids of all processes that have connected.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -123,7 +123,7 @@ class Descendants:
         self.followed: set[int] = set()
 
     def on_connected(self, pid: int) -> None:
-        """A process has connected to the recorder."""
+        """Note that a process has connected to the recorder."""
         self.followed.add(pid)
         self._unconnected.pop(pid, None)
 
@@ -131,7 +131,7 @@ class Descendants:
         """Walk the process trees below `program` and below all processes of earlier scans.
 
         Args:
-            program: its pid.
+            program: pid of the program.
             connected: pids of the processes that are connected now.
         """
         waiting = [program, *self._known]
@@ -149,14 +149,14 @@ class Descendants:
     def _check(self, pid: int) -> None:
         known = self._unconnected.get(pid)
         now = self._clock()
-        # Look again at one without a reason: it may have executed another program since.
+        # Check a process without a reason again: it may have executed another program since.
         if known is None or known.reason == NEVER_CONNECTED:
             self._unconnected.pop(pid, None)
             if not _runs_python(pid):
                 return
             found = _UnconnectedPython(pid, known.since if known else now)
-            # A followed process without a reason is about to end, or has executed a Python that
-            # will connect.
+            # A process that was connected and has no reason is about to end, or has executed a
+            # Python that will connect.
             if pid in self.followed and found.reason == NEVER_CONNECTED:
                 return
             known = self._unconnected[pid] = found
@@ -166,7 +166,7 @@ class Descendants:
         """Return a line for each Python that didn't connect.
 
         Args:
-            explained: pids to leave out, as their reason is known from elsewhere.
+            explained: pids to omit, because their reason is reported already.
         """
         return [
             f"{pid} ({found.command}): {found.reason}"

@@ -1,8 +1,8 @@
-"""The recorder's ends of the fork sockets (see `stretto.recorder.fork_socket`).
+"""The recorder's side of the fork sockets (see `stretto.recorder.fork_socket`).
 
-Only descendants of the recorder can hold one: no other user may enter the workspace, and a child
-inherits it from its parent, whatever user it has become. So connections that are passed over a
-fork socket are accepted without a check of the user.
+Only descendants of the recorder can hold a fork socket: other users may not enter the workspace,
+and a child inherits the socket from its parent, also after a change of its user. So connections
+that are passed over a fork socket are accepted without a check of the user.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class ForkSockets:
 
     Args:
         address: path of the listening socket.
-        runner: runs all of it.
-        on_connection: called with each connection that is passed, which it owns.
-        on_process_socket: called with the end of each fork socket that is accepted.
+        runner: watches the sockets.
+        on_connection: called with each passed connection, which it then owns.
+        on_process_socket: called with each accepted fork socket.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ForkSockets:
         self._runner.watch(end.fileno(), lambda: self._receive(end))
 
     def _receive(self, end: StreamSocket) -> None:
-        """Receive one byte and its descriptor; further ones keep the socket readable."""
+        """Receive one byte and its descriptor; if there are more, the socket stays readable."""
         try:
             received = end.recv_into(memoryview(bytearray(1)))
         except TransportError:
@@ -72,7 +72,7 @@ class ForkSockets:
     def _accept(self, fd: int) -> None:
         try:
             passed = socket.socket(fileno=fd)
-        except OSError:  # not a socket
+        except OSError:  # the descriptor isn't a socket
             os.close(fd)
             return
         if passed.family == socket.AF_UNIX and passed.type == socket.SOCK_STREAM:
@@ -86,7 +86,7 @@ class ForkSockets:
         end.close()
 
     def close(self) -> None:
-        """Stop listening and close all ends."""
+        """Stop listening and close all fork sockets."""
         self._listener.close()
         for end in tuple(self._ends):
             self._drop(end)

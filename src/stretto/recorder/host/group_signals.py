@@ -1,10 +1,10 @@
 """Detects whether a signal was sent to the whole process group or to the recorder alone.
 
 A signal to the group (`kill -- -PGID`, the stop button of an IDE) reaches the program without the
-recorder; a signal to the recorder alone must be forwarded. The kernel doesn't report which it
-was. So a child process, `cat`, waits in the same group with every signal at its default action.
-If the signal ends or stops `cat` too, it was sent to the group. `cat` reads from a pipe of the
-recorder, and ends when the recorder ends; it holds no other descriptor of the recorder.
+recorder; a signal to the recorder alone must be forwarded. The kernel doesn't report which of the
+two has happened. So a child process, `cat`, waits in the same group with the default action for
+every signal. If the signal ends or stops `cat` as well, it was sent to the group. `cat` reads from
+a pipe of the recorder, and ends when the recorder ends; it has no other descriptor of the recorder.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _DEFAULT_ACTIONS = {
 
 
 class GroupSignalDetector:
-    """Runs the child process; starts it again when a signal has ended it.
+    """Runs the child process; restarts it after a signal has ended it.
 
     Args:
-        runner: delays decisions.
+        runner: runs the delayed actions.
     """
 
     def __init__(self, runner: SelectorTaskRunner) -> None:
@@ -50,7 +50,7 @@ class GroupSignalDetector:
                 _EXECUTABLE,
                 [_EXECUTABLE],
                 {},
-                # Not the recorder's output: who reads it waits until every writer has closed it.
+                # Not the recorder's output: readers wait until all writers have closed it.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),
@@ -60,7 +60,7 @@ class GroupSignalDetector:
                 setsigdef=_DEFAULT_ACTIONS,
             )
         except OSError:
-            self._pid = 0  # there is no `cat`: every signal is forwarded
+            self._pid = 0  # without `cat` every signal is forwarded
             os.close(self._pipe)
         finally:
             os.close(read_end)
@@ -79,7 +79,7 @@ class GroupSignalDetector:
         self._runner.post_delayed(decide, DELAY_MS)
 
     def check(self) -> None:
-        """Note the signal that has ended or stopped the child, if any; called on SIGCHLD."""
+        """Store the signal that has ended or stopped the child, if any; called on SIGCHLD."""
         if not self._pid:
             return
         result = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WSTOPPED | os.WNOHANG)

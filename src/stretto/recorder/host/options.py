@@ -1,4 +1,4 @@
-"""What is recorded, and how much of it is kept."""
+"""The options of a recording."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ DEFAULT_BUFFER_BYTES = 64 << 20
 
 
 class RecordingOptions:
-    """The options of one recording.
+    """The data to record, and its limits.
 
     Args:
         buffer_bytes: size of the trace buffer.
-        stream: write everything to the output while the program runs; otherwise keep the last
-            events in a ring and write them at the end.
-        max_size: bytes after which a streaming recording ends; None for no limit.
-        duration_ms: time after which the recording ends; 0 for no limit.
+        stream: whether all events are written to the output while the program runs; otherwise
+            the last events are kept in a ring and written at the end.
+        max_size: size in bytes at which a streaming recording ends; None for no limit.
+        duration_ms: time in ms after which the recording ends; 0 for no limit.
         categories: track event categories to enable besides those that are on by default.
-        counters: record memory and CPU time of the processes.
-        target: for the recorded processes, which read them from the workspace.
-        system: record by the machine's tracing service, with all its producers.
-        config_path: with `system`: a TraceConfig in text form whose data sources are added.
-        data_sources: with `system`: names of data sources to add.
+        counters: whether to record memory and CPU time of the processes.
+        target: options for the recorded processes, which read them from the workspace.
+        system: whether to record with the machine's tracing service and all its producers.
+        config_path: with `system`, path of a TraceConfig in text form; its data sources are
+            added.
+        data_sources: with `system`, names of data sources to add.
     """
 
     def __init__(

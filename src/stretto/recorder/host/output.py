@@ -1,10 +1,10 @@
 """The destination of the trace: a file that gets its name when it is complete, or a pipe.
 
     ring     OUT.ring, a mapped buffer, removed at a clean end; then OUT.part -> OUT
-    stream   OUT.part all along, renamed to OUT at the end
+    stream   OUT.part, renamed to OUT at the end
     pipe     `-`, a FIFO or a device: written directly
 
-Only the owner can read the files. Symbolic links are not followed. A second recorder with the same
+Only the owner can read the files. Symbolic links are not followed. Another recorder with the same
 output is refused.
 """
 
@@ -32,7 +32,7 @@ def _refuse(path: str, reason: str) -> CommandError:
 
 
 def _check_unused(path: str) -> None:
-    """Raise an error if a running recorder writes the file."""
+    """Raise CommandError if another recorder is writing the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -48,14 +48,14 @@ def _check_unused(path: str) -> None:
 
 
 def create_file(path: str, shown: str = "") -> int:
-    """Create a file, or replace an old one, and lock it while its descriptor is open.
+    """Create or replace a file; it is locked while its descriptor is open.
 
     Args:
-        path: of the file.
-        shown: the name in error messages; by default `path`.
+        path: path of the file.
+        shown: name in error messages; by default `path`.
 
     Raises:
-        CommandError: it can't be created, or another recorder is writing it.
+        CommandError: the file can't be created, or another recorder is writing it.
     """
     _check_unused(path)
     try:
@@ -72,19 +72,19 @@ class Output:
     """The destination of one recording.
 
     Args:
-        path: as given by the user; `-` is standard output.
-        ring: the trace is kept in a ring, and written at the end; otherwise it is streamed.
-        mapped: the ring is a file beside the trace, mapped by the recorder's own service.
+        path: path given by the user; `-` is standard output.
+        ring: whether the trace is kept in a ring and written at the end; otherwise it is streamed.
+        mapped: whether the ring is a file beside the trace, mapped by the recorder's own service.
 
     Raises:
-        CommandError: it can't be written.
+        CommandError: the output can't be written.
 
     Attributes:
-        direct: the trace goes into a pipe or device.
-        to_stdout: the trace goes to standard output.
-        streams: the trace is written while the program runs.
-        ring_fd: the file of the ring, or -1.
-        ring_path: its path, or "".
+        direct: whether the output is a pipe or device.
+        to_stdout: whether the output is standard output.
+        streams: whether the trace is written while the program runs.
+        ring_fd: descriptor of the ring's file; -1 without one.
+        ring_path: path of the ring's file; "" without one.
     """
 
     def __init__(self, path: str, *, ring: bool, mapped: bool = True) -> None:
@@ -108,24 +108,24 @@ class Output:
 
     @property
     def part_path(self) -> str:
-        """The file while it is incomplete."""
+        """The path of the incomplete file."""
         return f"{self.path}.part"
 
     def fd(self) -> int:
-        """Return the descriptor to write to; this object closes it."""
+        """Return the descriptor for writing, owned by this object."""
         if self._fd < 0:
             self._fd = create_file(self.part_path, self.path)
         return self._fd
 
     def size(self) -> int:
-        """Return the bytes of the trace file; 0 for a pipe."""
+        """Return the size of the trace file in bytes; 0 for a pipe."""
         return 0 if self.direct else os.fstat(self._fd).st_size
 
     def finish(self) -> None:
         """Give the file its final name.
 
         Raises:
-            CommandError: it can't be renamed; the message says where the trace is.
+            CommandError: the file can't be renamed; the message contains the path of the trace.
         """
         if self.direct:
             return
@@ -143,31 +143,31 @@ class Output:
         return CommandError(f"record: the trace stays in {self.part_path!r}: {reason}.")
 
     def remove_ring(self) -> None:
-        """Remove the file of the ring: the trace is complete, or nothing was recorded."""
+        """Remove the file of the ring; called if the trace is complete or empty."""
         if self.ring_path:
             _unlink(self.ring_path)
             self.ring_path = ""
 
     def discard(self) -> None:
-        """Remove all files, as nothing was recorded."""
+        """Remove all files; called if nothing was recorded."""
         self.remove_ring()
         if not self.direct and self._fd >= 0:
             _unlink(self.part_path)
 
     def discard_if_empty(self) -> None:
-        """Remove an empty trace, unless there is a ring to recover it from."""
+        """Remove an empty trace, unless the trace can be recovered from the ring."""
         if not self.ring_path and not self.direct and self._fd >= 0 and not self.size():
             _unlink(self.part_path)
 
     def recovery_hint(self) -> str:
-        """Return a sentence that says how to recover the ring, or "" if there is no ring."""
+        """Return a message that explains how to recover the ring; "" if there is no ring."""
         if not os.path.exists(self.ring_path):  # the program may have removed it
             return ""
         command = f"stretto recover {shlex.quote(self.ring_path)} -o ELSEWHERE"
         return f" The events are in {self.ring_path!r}: `{command}` makes a trace of it."
 
     def keep_ring_only(self) -> None:
-        """Remove the incomplete trace: the ring holds all of it."""
+        """Remove the incomplete trace file, because the ring contains the whole trace."""
         if not self.direct and self._fd >= 0:
             _unlink(self.part_path)
 
@@ -187,7 +187,7 @@ def _unlink(path: str) -> None:
 
 
 def _is_special(path: str) -> bool:
-    """Whether the path is a FIFO, a device or the like, which is written directly."""
+    """Return whether the path is a FIFO, a device or the like, which is written directly."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""A recording by a service inside the recorder, for the program and its descendants only.
+"""A recording with a service inside the recorder, for the program and its descendants only.
 
 Everything runs on the task runner's thread, the main thread.
 """
@@ -42,7 +42,7 @@ READ_BYTES = 1 << 20
 
 
 class PrivateRecording:
-    """One session of a service that only the recorder's descendants can reach.
+    """A recording with a service that only the recorder's descendants can connect to.
 
     Implements `Recording`, and `ports.endpoints.Consumer` for its service.
 
@@ -71,11 +71,11 @@ class PrivateRecording:
         self.ended = False
         self.error = ""
 
-    # --- life
+    # --- life cycle
 
     @property
     def target_options(self) -> Options:
-        """None: recorded processes find the service's socket in the workspace."""
+        """Empty: recorded processes find the service's socket in the workspace."""
         return {}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
@@ -84,7 +84,7 @@ class PrivateRecording:
         fd = None
         if options.stream:
             fd = output.fd()
-            self._stop_timeout_ms = None  # the session ends when its file is complete, or fails
+            self._stop_timeout_ms = None  # the session ends when its file is complete or has failed
         ring_fds = {0: output.ring_fd} if output.ring_fd >= 0 else None
         self._endpoint.enable_tracing(config.encode(), fd, ring_fds=ring_fds)
         self._run_posted()
@@ -96,7 +96,7 @@ class PrivateRecording:
         )
 
     def _run_posted(self) -> None:
-        """Run the tasks that are posted: a refusal arrives as a task."""
+        """Run the posted tasks, because a refusal is reported by a task."""
         done: list[bool] = []
         self._runner.post(lambda: done.append(True))
         self._runner.run_until(lambda: bool(done))
@@ -109,17 +109,17 @@ class PrivateRecording:
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Processes that got no shared memory: pid, reason."""
+        """Reasons by pid, for processes without shared memory."""
         return self._service.without_memory
 
     @property
     def pids(self) -> set[int]:
-        """The recorded processes that live."""
+        """The running recorded processes."""
         producers = self._service.producers.values()
         return {producer.identity.pid for producer in producers} - {os.getpid()}
 
     def refresh_pids(self) -> None:
-        """Nothing to do: the service is in this process."""
+        """Do nothing: the service is in this process."""
 
     def stop(self) -> None:
         """Flush the producers and end the session; see `Recording`."""
@@ -134,7 +134,7 @@ class PrivateRecording:
             self._fork_sockets.close()
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
-        """Deliver the ring's trace, piece by piece."""
+        """Deliver the trace of the ring, piece by piece."""
         self._on_data = on_data
         self._complete = False
         self._endpoint.read_buffers(READ_BYTES)
@@ -166,7 +166,7 @@ class PrivateRecording:
     # --- producers
 
     def add_producer(self, connection: ProducerConnection) -> None:
-        """Connect a producer of the recorder itself, which runs on this thread."""
+        """Connect a producer of the recorder itself, on this thread."""
         endpoint = self._service.connect_producer(
             connection,
             ProducerIdentity(
@@ -189,10 +189,10 @@ class PrivateRecording:
     # --- ports.endpoints.Consumer
 
     def on_connect(self) -> None:
-        """Nothing to do: `start` makes the calls."""
+        """Do nothing: `start` sends the requests."""
 
     def on_disconnect(self) -> None:
-        """Nothing to do: only `close` disconnects."""
+        """Do nothing: only `close` disconnects."""
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error = self.error or error
@@ -204,11 +204,11 @@ class PrivateRecording:
 
 
 class SnapshotWriter:
-    """Copies a snapshot into a file, one piece per task, so that the service runs in between.
+    """Copies a snapshot into a file, one piece per task, so that other tasks run in between.
 
     Args:
         runner: runs the steps.
-        pieces: the trace.
+        pieces: the trace bytes.
         file: closed at the end.
         on_done: called with an error message, or "".
     """

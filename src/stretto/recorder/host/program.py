@@ -1,15 +1,15 @@
 """The recorded program: a child process in the recorder's process group, on the same terminal.
 
     shell --waits for--> recorder --waits for--> program
-      stop, exit          <-- repeats what the program does
+      stop, exit          <-- stops and exits like the program
 
 Rules
-- The program starts with the signal mask, the descriptors and the terminal that the recorder was
-  started with; nothing of its input or output passes through the recorder.
+- The program starts with the signal mask, the descriptors and the terminal with which the recorder
+  was started; its input and output don't pass through the recorder.
 - Every signal is blocked in the recorder, so that it can't end before the trace is written. One
   thread receives signals (`sigwaitinfo`) and posts them to the task runner.
-- A signal from the terminal reaches the whole group, so the program has it already. A signal to
-  the recorder alone is forwarded. `group_signals` distinguishes the two.
+- A signal from the terminal is sent to the whole group, including the program. A signal to the
+  recorder alone is forwarded. `group_signals` distinguishes the two cases.
 - If the program stops (Ctrl-Z) the recorder stops too, so that the shell sees a stopped job.
 """
 
@@ -49,10 +49,11 @@ class Program:
         on_snapshot: called for SIGUSR2.
 
     Attributes:
-        pid: of the child.
-        ended: the child has ended, with `status`.
-        status: the exit status, or minus the signal that killed it.
-        interrupted: a signal to end came after the child's end: the user doesn't want to wait.
+        pid: pid of the child.
+        ended: whether the child has ended.
+        status: exit status of the child, or minus the signal that killed it.
+        interrupted: whether a signal such as SIGINT arrived after the child had ended, so that
+            the recorder doesn't wait for other processes.
     """
 
     def __init__(self, runner: SelectorTaskRunner, on_snapshot: Callable[[], object]) -> None:
@@ -70,13 +71,13 @@ class Program:
         """Start the program.
 
         Args:
-            path: of the executable.
-            arguments: its argv.
-            environment: its whole environment.
-            stdout: a descriptor for its standard output; -1: that of the recorder.
+            path: path of the executable.
+            arguments: argv of the program.
+            environment: the complete environment of the program.
+            stdout: descriptor for its standard output; -1 for that of the recorder.
 
         Raises:
-            CommandError: the kernel can't execute it.
+            CommandError: the kernel can't execute the file.
         """
         caught = signal.valid_signals() - _NEVER_BLOCKED
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, caught)
@@ -140,7 +141,7 @@ class Program:
             self.ended = True
 
     def _stop(self) -> None:
-        """Stop as the program did; SIGCONT continues both."""
+        """Stop like the program; SIGCONT continues both."""
         os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
@@ -149,7 +150,7 @@ class Program:
             os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Free what forwards signals; the program has ended, or was never started."""
+        """Stop forwarding signals; called after the program has ended, or if it wasn't started."""
         if self._detector is not None:
             self._detector.close()
 

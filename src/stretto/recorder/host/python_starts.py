@@ -1,8 +1,8 @@
-"""Detects starts of Python interpreters at once, as some end before the next periodic scan.
+"""Detects starts of Python interpreters at once, because some end before the next periodic scan.
 
-inotify reports when any process of this machine opens an interpreter's file, as execve does. That
-costs the program nothing, but doesn't name the process. So the process tree is scanned soon
-afterwards, several times, since an execve takes time to complete.
+inotify reports when any process of this machine opens an interpreter's file, as execve does. This
+doesn't slow the program down, but doesn't report the process. So the process tree is scanned soon
+afterwards, several times, because an execve takes time to complete.
 
     execve --> inotify --> scan . scan . scan . . .     for WINDOW_MS after the last start
 
@@ -35,7 +35,7 @@ _PYTHON = re.compile(r"(python|pypy)[0-9.]*t?$")
 
 
 def interpreters() -> Iterator[str]:
-    """Yield the Pythons that a program may start: this one, and those on PATH."""
+    """Yield the paths of Pythons that a program may start: this one, and those on PATH."""
     yield sys.executable
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         try:
@@ -50,7 +50,7 @@ class PythonStarts:
 
     Args:
         runner: runs the scans.
-        scan: called several times soon after each start.
+        scan: scans the process tree; called several times soon after each start.
     """
 
     def __init__(self, runner: SelectorTaskRunner, scan: Callable[[], object]) -> None:

@@ -43,8 +43,8 @@ class Recorder:
     """Runs one program and records it with its descendants.
 
     Args:
-        options: what is recorded.
-        output: where the trace goes; the caller closes it, and discards it if `start` fails.
+        options: the options of the recording.
+        output: destination of the trace; the caller closes it, and discards it if `start` fails.
         reporter: informs the user.
 
     Raises:
@@ -72,7 +72,7 @@ class Recorder:
     def _make_recording(self) -> Recording:
         if not self._options.system:
             return PrivateRecording(self._runner, self._on_process)
-        # Imported only if wanted: an own service needs none of it.
+        # Imported only for a system recording: a private service doesn't need it.
         from stretto.recorder.host.system_recording import SystemRecording
 
         return SystemRecording(self._runner, self._on_process)
@@ -83,12 +83,11 @@ class Recorder:
         """Start the recording, and then the program.
 
         Args:
-            path: of the executable.
-            arguments: its argv.
+            path: path of the executable.
+            arguments: argv of the program.
 
         Raises:
-            StrettoError, OSError: the program was not started; nothing is left behind but the
-                output.
+            StrettoError, OSError: the program was not started; only the output is left.
         """
         try:
             options = {**self._options.target, **self._recording.target_options}
@@ -133,7 +132,7 @@ class Recorder:
         return self._program.status
 
     def _wait(self, workspace: Workspace) -> None:
-        """Run until the recording has ended, or the program and the processes it leaves behind."""
+        """Run until the recording has ended, or the program with its remaining descendants."""
         program, recording = self._program, self._recording
         self._runner.run_until(lambda: program.ended or recording.ended)
         if program.ended and not recording.ended:
@@ -144,8 +143,8 @@ class Recorder:
             )
 
     def _check_descendants(self, workspace: Workspace) -> None:
-        # Some may not have connected yet: they have just started, or will be started by a
-        # process that isn't a Python. The environment tells these.
+        # Some descendants may not have connected yet: they have just started, or will be started
+        # by a process that isn't a Python. They are detected by their environment.
         lives = self._recording.has_descendants or has_living_processes(workspace.folder)
         self._waits_for_descendants = lives
         if lives and not self._recording.ended:
@@ -192,7 +191,7 @@ class Recorder:
         self._recording.close()
         if self._recording.error:
             self._reporter.error(f"the recording ended early: {self._recording.error}")
-        # What was streamed into a pipe can't be read again.
+        # A trace that was streamed into a pipe can't be read again.
         counted = not (self._options.stream and self._output.direct)
         self._reporter.finished(
             RecordingResult(
@@ -207,7 +206,7 @@ class Recorder:
         )
 
     def _save(self) -> int | None:
-        """Bring the trace to its place; returns its bytes, None if that failed."""
+        """Save the trace; return its size in bytes, None if that failed."""
         try:
             return save_trace(self._recording, self._output, self._contents)
         except StrettoError as error:
@@ -221,7 +220,7 @@ class Recorder:
         followed = self._descendants.followed
         failures = workspace.read_failures()
         reasons = list(workspace.read_notes().items())
-        # A sub-interpreter of a recorded process can't be recorded, and writes a failure too.
+        # Failures of recorded processes are omitted: a sub-interpreter has written them.
         reasons += [(pid, lines) for pid, lines in failures.items() if pid not in followed]
         reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
         lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]
@@ -232,6 +231,6 @@ class Recorder:
 
 
 def _raise_descriptor_limit() -> None:
-    """Each recorded process takes descriptors here; the program has started with its own limit."""
+    """Raise the limit of descriptors: the recorder needs several for each recorded process."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

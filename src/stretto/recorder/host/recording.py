@@ -1,8 +1,8 @@
 """The interface of a recording: one session of a tracing service, for one program.
 
-There are two implementations: `PrivateRecording` has a service of its own, `SystemRecording` is a
-consumer of the machine's. All methods run on the task runner's thread; those that wait run the
-task runner meanwhile.
+There are two implementations: `PrivateRecording` has its own service, `SystemRecording` is a
+consumer of the machine's service. All methods run on the task runner's thread; methods that wait
+run the task runner meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STOP_TIMEOUT_MS = 6000
 
 
 class Recording(Protocol):
-    """One session, from its start to the last byte of the trace."""
+    """One session and its trace."""
 
     @property
     def ended(self) -> bool:
@@ -43,14 +43,14 @@ class Recording(Protocol):
 
     @property
     def target_options(self) -> Options:
-        """Options that recorded processes need to reach the service of this recording."""
+        """Options with which recorded processes connect to the service of this recording."""
         ...
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
         """Start the session, and accept connections in the workspace.
 
         Raises:
-            StrettoError: the config is refused, or there is no memory for the buffer.
+            StrettoError: the config is refused, or the buffer can't be allocated.
         """
 
     def add_producer(self, connection: ProducerConnection) -> None:
@@ -62,24 +62,24 @@ class Recording(Protocol):
 
     @property
     def pids(self) -> set[int]:
-        """The recorded processes that live, as far as known."""
+        """The running recorded processes, as far as known."""
         ...
 
     def refresh_pids(self) -> None:
-        """Start to bring `pids` up to date where the service has to be asked for them."""
+        """Start to update `pids`, if the service has to be queried for them."""
 
     @property
     def has_descendants(self) -> bool:
-        """Whether a process lives that has connected, or was forked by one that had."""
+        """Whether a connected process, or a fork of one, is running."""
         ...
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Processes that connected but got no shared memory: pid, reason."""
+        """Reasons by pid, for connected processes without shared memory."""
         ...
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
-        """Write what the buffer holds now to `fd`, in steps, while recording continues.
+        """Write the current data of the buffer to `fd`, in steps, while recording continues.
 
         Args:
             fd: a new file; closed at the end.
@@ -87,13 +87,13 @@ class Recording(Protocol):
         """
 
     def stop(self) -> None:
-        """Flush the producers and end the session; the file of a stream is then complete."""
+        """Flush the producers and end the session; then the file of a stream is complete."""
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
-        """Deliver the trace that is in the ring, piece by piece.
+        """Deliver the trace of the ring, piece by piece.
 
         Raises:
-            SessionError: the service has ended, and the ring with it.
+            SessionError: the service has ended, so the ring is lost.
         """
 
     def stats(self) -> TraceStats:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RecordingResult(NamedTuple):
-    """What a finished recording has produced."""
+    """The result of a finished recording."""
 
     contents: Contents | None
     """Counts of what is in the trace; None if it was streamed into a pipe."""
@@ -35,7 +35,7 @@ class Reporter(Protocol):
 
     @property
     def shows_progress(self) -> bool:
-        """Whether `progress` shows anything; otherwise the recorder doesn't collect it."""
+        """Whether the recorder calls `progress`."""
         ...
 
     def progress(self, program: int, pids: Collection[int], seconds: float, collected: int) -> None:
@@ -43,22 +43,22 @@ class Reporter(Protocol):
 
         Args:
             program: pid of the program.
-            pids: of the recorded processes.
-            seconds: since the start of the recording.
+            pids: pids of the recorded processes.
+            seconds: time since the start of the recording.
             collected: bytes of trace data so far.
         """
 
     def stopped(self) -> None:
-        """The recording has ended; the trace is written next."""
+        """Called when the recording has ended, before the trace is written."""
 
     def snapshot_written(self, path: str) -> None:
-        """A snapshot is complete."""
+        """Called when a snapshot is complete."""
 
     def snapshot_failed(self, reason: str) -> None:
-        """A snapshot could not be written."""
+        """Called if a snapshot could not be written."""
 
     def error(self, message: str) -> None:
-        """The trace is incomplete, or could not be written; a quiet recording says so too."""
+        """Called if the trace is incomplete or could not be written; shown also by `--quiet`."""
 
     def finished(self, result: RecordingResult) -> None:
-        """The trace is complete, or was given up after `error`."""
+        """Called at the end; the trace is complete, or `error` was called before."""

@@ -1,4 +1,4 @@
-"""Brings the trace of an ended recording to its place."""
+"""Saves the trace of an ended recording."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def save_trace(recording: Recording, output: Output, contents: Contents) -> int:
     """Write the ring of the recording, or finish the file of a stream.
 
     Args:
-        recording: has stopped.
-        output: where the trace goes.
-        contents: counts what is in the trace, unless it was streamed into a pipe.
+        recording: the stopped recording.
+        output: destination of the trace.
+        contents: counts the events of the trace, unless it was streamed into a pipe.
 
     Returns:
-        The size of the trace in bytes; 0 for a pipe that was streamed into.
+        Size of the trace in bytes; 0 if it was streamed into a pipe.
 
     Raises:
-        StrettoError: it can't be written; the message says where the events are.
+        StrettoError: the trace can't be written; the message contains the path of the events.
     """
     if not output.streams:
         size = _write_ring(recording, output, contents)

@@ -2,7 +2,7 @@
 
     OUT.pftrace  ->  OUT.snapshot-1.pftrace, OUT.snapshot-2.pftrace, ...
 
-A snapshot of a ring holds what the ring holds; a snapshot of a stream is a copy of its file.
+A snapshot of a ring contains the data of the ring; a snapshot of a stream is a copy of its file.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Snapshots:
 
     Args:
         runner: delays the copy of a stream.
-        recording: what is copied.
-        output: names the snapshots.
-        reporter: gets the name of each snapshot, or why there is none.
+        recording: the recording to copy.
+        output: determines the names of the snapshots.
+        reporter: receives the name of each snapshot, or the reason of a failure.
 
     Attributes:
-        busy: a snapshot is being written.
+        busy: whether a snapshot is being written.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Snapshots:
         return f"{stem}.snapshot-{self._number}{ending}"
 
     def take(self) -> None:
-        """Start a snapshot; does nothing while another one is being written."""
+        """Start a snapshot. No effect while another one is being written."""
         if self.busy or self._recording.ended:
             return
         if self._output.streams and self._output.direct:
@@ -78,7 +78,7 @@ class Snapshots:
         if not self._output.streams:
             self._recording.snapshot(fd, finish)
         else:
-            # The next periodic write brings what is in the buffers now into the file.
+            # The next periodic write adds the current data of the buffers to the file.
             self._runner.post_delayed(lambda: self._copy(fd, finish), 2 * STREAM_PERIOD_MS)
 
     def _copy(self, fd: int, on_done: Callable[[str], object]) -> None:

@@ -1,12 +1,12 @@
-"""The TraceConfig of a recording by the machine's tracing service (`--system`).
+"""The TraceConfig of a recording with the machine's tracing service (`--system`).
 
     buffer 0    the program: its events, its counters
     buffer 1    all other producers: track events of the categories that are on by default, and
                 the data sources of --data-source
     buffer 2…   the buffers of --config, for its data sources
 
-The producers of the program have a name that starts with MARK, which no other producer's does. So
-function calls are recorded in the program only.
+The names of the program's producers start with MARK, those of other producers don't. So function
+calls are recorded in the program only.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def make_system_config(options: RecordingOptions, name: str, *, to_file: bool) -
     """Build the config of a session of the machine's service.
 
     Args:
-        options: what is recorded.
-        name: of the session, and of the program's producers.
-        to_file: the trace goes into a file, not into a pipe.
+        options: the options of the recording.
+        name: name of the session, and of the program's producers.
+        to_file: whether the trace is written into a file, not into a pipe.
 
     Raises:
         CommandError: the file of --config can't be used.
@@ -69,7 +69,7 @@ def _names_track_events(sources: Sequence[TraceConfig.DataSource]) -> bool:
 
 
 def _exclude_the_program(sources: Sequence[TraceConfig.DataSource]) -> None:
-    """Restrict unfiltered track event sources to other producers: the program has its own."""
+    """Exclude the program's producers from track event sources without a producer filter."""
     for source in sources:
         filtered = source.producer_name_filter or source.producer_name_regex_filter
         if source.config and source.config.name == TRACK_EVENT and not filtered:
@@ -93,7 +93,7 @@ def _read_config(path: str) -> TraceConfig:
 
 
 def _add(config: TraceConfig, added: TraceConfig) -> None:
-    """Append the data sources of another config, and its buffers if it has any."""
+    """Append the data sources and buffers of another config."""
     first = len(config.buffers) if added.buffers else OTHERS_BUFFER
     config.buffers.extend(added.buffers)
     for source in added.data_sources:

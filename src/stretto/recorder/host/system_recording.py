@@ -1,12 +1,12 @@
-"""A recording by the machine's tracing service, with all its producers (`--system`).
+"""A recording with the machine's tracing service and all its producers (`--system`).
 
     program's processes --producers-->  stretto traced  --trace--> recorder, its consumer
     other processes     --producers-->        |
                                               +--fork sockets----- (program's processes)
 
-The program's processes are those that connect as producers of the session's name; the recorder
-queries the service's state for them. Everything runs on the task runner's thread. If the service
-ends, the recording ends too, and what the service held in memory is lost.
+The program's processes are the producers with the session's name; the recorder queries the
+service's state for them. Everything runs on the task runner's thread. If the service ends, the
+recording ends too, and the data in the service's buffers is lost.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ANSWER_TIMEOUT_MS = 10_000
 
 
 class SystemRecording:
-    """One session of the machine's tracing service.
+    """A recording with the machine's tracing service.
 
     Implements `Recording`, and `ports.endpoints.Consumer` for the connection to the service.
 
@@ -76,11 +76,11 @@ class SystemRecording:
         self._producer_socket = _absolute(producer_sockets()[0])
         self._endpoint = _connect(self, runner)
 
-    # --- life
+    # --- life cycle
 
     @property
     def target_options(self) -> Options:
-        """The service's socket, and the name that the program's producers give themselves."""
+        """The service's socket, and the name of the program's producers."""
         return {"service": [self._producer_socket], "name": [self._name]}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
@@ -98,7 +98,7 @@ class SystemRecording:
         self._fork_sockets = ForkSockets(
             workspace.fork_socket,
             self._runner,
-            # Producers connect to the service itself, never by the recorder.
+            # Producers connect to the service directly, not through the recorder.
             on_connection=lambda end: end.close(),
             on_process_socket=self._on_process_socket,
         )
@@ -123,11 +123,11 @@ class SystemRecording:
 
     @property
     def pids(self) -> set[int]:
-        """The recorded processes that lived at the last refresh, and those connected since."""
+        """The recorded processes that were running at the last refresh or have connected since."""
         return self._pids
 
     def refresh_pids(self) -> None:
-        """Query the service; `pids` changes when it answers."""
+        """Query the service; its reply updates `pids`."""
         self._endpoint.query_service_state(self._on_state)
 
     def _on_state(self, state: TracingServiceState) -> None:
@@ -166,7 +166,7 @@ class SystemRecording:
             raise SessionError(f"The trace is lost: {self._endpoint.error}.")
 
     def stats(self) -> TraceStats:
-        """Return the last known statistics: while the session runs, those of the last call."""
+        """Return the last known statistics: while the session runs, those at the last call."""
         if self.ended:
             self._wait_for_stats()
         else:
@@ -179,7 +179,7 @@ class SystemRecording:
         self._runner.run_until(lambda: bool(answered) or self._disconnected, ANSWER_TIMEOUT_MS)
         if answered and answered[0] is not None:
             self._on_stats(answered[0])
-        else:  # there is no session: the message that refuses it is on its way
+        else:  # there is no session: a message with the refusal follows
             self._runner.run_until(lambda: self.ended, ANSWER_TIMEOUT_MS)
 
     def _on_stats(self, encoded: bytes | None) -> None:
@@ -203,10 +203,10 @@ class SystemRecording:
     # --- ports.endpoints.Consumer
 
     def on_connect(self) -> None:
-        """Nothing to do: `start` makes the calls."""
+        """Do nothing: `start` sends the requests."""
 
     def on_disconnect(self) -> None:
-        """The service has ended, or `close` was called."""
+        """Handle the end of the service, or of the connection after `close`."""
         self._disconnected = True
         self.on_tracing_disabled(self._endpoint.error)
 
@@ -224,12 +224,12 @@ class SessionCloner:
 
     Args:
         runner: runs the connection.
-        session_name: of the session to clone.
-        file: gets the trace; closed at the end.
+        session_name: name of the session to clone.
+        file: the trace is written into it; closed at the end.
         on_done: called with an error message, or "".
 
     Raises:
-        StrettoError: it can't connect to the service.
+        StrettoError: the connection to the service fails.
     """
 
     def __init__(
@@ -256,13 +256,13 @@ class SessionCloner:
             self._finish(response.error or "the service refuses it")
 
     def on_connect(self) -> None:
-        """Nothing to do: requests are queued until then."""
+        """Do nothing: earlier requests are queued until the connection."""
 
     def on_disconnect(self) -> None:
         self._finish(self._endpoint.error)
 
     def on_tracing_disabled(self, error: str) -> None:
-        """Nothing to do: a clone never runs."""
+        """Do nothing: a clone never runs."""
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         if self._on_done is None:
@@ -284,7 +284,7 @@ class SessionCloner:
 
 
 def _absolute(address: str) -> str:
-    """Return an address that is valid in processes with another working directory."""
+    """Return the address with an absolute path, for processes in other working directories."""
     return address if address.startswith("@") else os.path.abspath(address)
 
 

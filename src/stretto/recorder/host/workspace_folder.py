@@ -1,8 +1,8 @@
-"""Creates and removes the workspace's folder, and the environment that names it.
+"""Creates and removes the folder of a workspace, and its environment variables.
 
-A recorder holds a lock on its folder. If it is killed, the folder stays behind, unlocked, and the
+A recorder holds a lock on its folder. If it is killed, the folder is left without a lock, and the
 next recorder removes it. If it is killed before it has the lock, the folder has no lock file, and
-is removed once it is older than CREATION_S. Only folders of the same user are removed, and
+is removed when it is older than CREATION_S. Only folders of the same user are removed, and
 symbolic links are not followed.
 """
 
@@ -34,7 +34,7 @@ def _temporary_folder() -> str:
 
 
 def _candidates() -> list[str]:
-    """Return the folders that may hold workspaces; the first is removed when the user logs out."""
+    """Return the folders that may contain workspaces; the first is removed at logout."""
     places = [os.environ.get("XDG_RUNTIME_DIR", ""), _temporary_folder(), "/tmp"]
     room = len("/" + PREFIX + "12345678/producer.sock")
     return [place for place in places if place and len(os.fsencode(place)) + room <= MAX_PATH_BYTES]
@@ -44,7 +44,7 @@ def _make() -> str:
     """Create a folder that only this user can enter.
 
     Raises:
-        CommandError: no candidate is writable.
+        CommandError: none of the folders is writable.
     """
     reasons = []
     for place in _candidates():
@@ -58,7 +58,7 @@ def _make() -> str:
 
 
 def _is_left_behind(folder: str) -> bool:
-    """Whether the folder is this user's, and its recorder has ended."""
+    """Return whether the folder is owned by this user, and its recorder has ended."""
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -78,7 +78,7 @@ def _is_left_behind(folder: str) -> bool:
 
 
 def _is_unfinished(folder: str) -> bool:
-    """Whether the folder was created long ago and has no lock."""
+    """Return whether the folder has no lock file and is older than CREATION_S."""
     try:
         return time.time() - os.lstat(folder).st_mtime > CREATION_S
     except OSError:
@@ -100,7 +100,7 @@ def sweep() -> None:
 def _lock(folder: str) -> int:
     """Create the lock file, and return its descriptor.
 
-    It gets its name only when it is locked: otherwise another recorder could remove the folder.
+    It is locked before it gets its name: otherwise another recorder could remove the folder.
     """
     path = os.path.join(folder, LOCK)
     fd = os.open(f"{path}.new", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -116,7 +116,7 @@ def create(options: Options) -> Workspace:
     """Create a workspace, after removing those of killed recorders.
 
     Args:
-        options: for the recorded processes.
+        options: the options of the recorded processes.
 
     Raises:
         CommandError: the folder can't be created.
@@ -138,7 +138,7 @@ def create(options: Options) -> Workspace:
 
 
 def remove(workspace: Workspace) -> None:
-    """Remove the folder with its files; processes that still run are recorded no longer."""
+    """Remove the folder with its files; processes that are still running can't connect any more."""
     shutil.rmtree(workspace.folder, ignore_errors=True)
     lock = _locks.pop(workspace.folder, -1)
     if lock >= 0:
@@ -146,7 +146,7 @@ def remove(workspace: Workspace) -> None:
 
 
 def environment(workspace: Workspace) -> dict[str, str]:
-    """Return this process's environment, extended so that Pythons started with it are recorded."""
+    """Return this process's environment with the variables that cause Pythons to be recorded."""
     variables = dict(os.environ)
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{workspace.site}{os.pathsep}{path}" if path else workspace.site

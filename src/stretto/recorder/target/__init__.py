@@ -1,1 +1,1 @@
-"""What runs inside recorded programs; it imports nothing of `stretto.recorder.host`."""
+"""Code that runs inside recorded programs; it doesn't import `stretto.recorder.host`."""

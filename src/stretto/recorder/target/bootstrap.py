@@ -1,6 +1,6 @@
 """Connects a recorded process to its recorder, before the first line of the program runs.
 
-If the recorder has ended or doesn't answer, the program runs without being recorded, and sees no
+If the recorder has ended or doesn't answer, the program runs without being recorded and without an
 error.
 """
 
@@ -33,10 +33,10 @@ _fork_socket: ForkSocket | None = None
 
 
 def start() -> None:
-    """Connect this process as a producer to the recorder that the environment names, if any.
+    """Connect this process as a producer to the recorder given by the environment, if any.
 
-    If a recorder is recorded itself, PYTHONPATH names two workspaces, and each one's
-    sitecustomize calls this: the program belongs to the inner recorder.
+    If a recorder is recorded itself, PYTHONPATH contains two workspaces, and both their
+    sitecustomize modules call this function: the process is recorded by the inner recorder.
     """
     if _fork_socket is not None:
         return
@@ -69,7 +69,7 @@ def _configure(options: Options) -> None:
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
 
-    # Load them before the first session, which would record the imports as events.
+    # Import the profilers before the first session, which would record the imports.
     builtin_categories.load_all()
     functions: dict[str, object] = {
         name: int(options[name][0])
@@ -82,7 +82,7 @@ def _configure(options: Options) -> None:
 
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
-    """Set the socket and the producer name for the recorder's own service, or the machine's."""
+    """Set the socket and the producer name for the recorder's service or the machine's."""
     global _service, _name, _is_system
     _is_system = "service" in options
     _service = options.get("service", [workspace.producer_socket])[0]
@@ -106,7 +106,7 @@ def _connect(make_connection: Callable[[], UnixSocket] | None = None) -> None:
 
 
 def _replace_always_on() -> None:
-    """Disconnect the always-on producer: with two connections all would be recorded twice."""
+    """Disconnect the always-on producer, so that events aren't recorded twice."""
     always_on = sys.modules.get("stretto.client.connection")
     if always_on is not None:
         always_on.disconnect()
@@ -143,7 +143,7 @@ def _end(workspace: Workspace) -> None:
 
 
 def _lost_events() -> int:
-    """Events of this process that found no free chunk; some are counted nowhere else."""
+    """Return the number of events lost because no chunk was free; the trace doesn't count all."""
     from stretto.client.track_event.source import TrackEventSource
 
     return TrackEventSource.counts[1]

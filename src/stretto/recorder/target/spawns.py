@@ -1,8 +1,8 @@
 """Finds Pythons that a recorded process starts by `subprocess` and that can't be recorded.
 
 Their command line and environment are checked when they are started, as they may end before the
-recorder's next scan. Pythons that are started another way, like below a shell, are found by the
-scan only.
+recorder's next scan. Pythons that are started in another way, such as by a shell, are found only
+by the scan.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SHELL_ARGUMENT = 9
 
 
 def _words(args: Any) -> list[str]:
-    """Return the command line; empty for an iterator, which only the program may consume."""
+    """Return the command line; empty for an iterator, which only `Popen` may consume."""
     if isinstance(args, (str, bytes, os.PathLike)):
         args = [args]
     return [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else []
 
 
 def _variables(env: Mapping[Any, Any] | None) -> dict[str, str]:
-    """Return the variables that a recorder sets; their names and values may be bytes."""
+    """Return the variables set by a recorder; names and values in `env` may be bytes."""
     if env is None or env is os.environ:
         return dict(os.environ)
     return {
@@ -49,12 +49,12 @@ def _variables(env: Mapping[Any, Any] | None) -> dict[str, str]:
 
 
 def reason(arguments: list[str], env: Mapping[Any, Any] | None, folder: str) -> str:
-    """Returns why a Python that is started so can't be recorded; "" if it can.
+    """Return why a started Python can't be recorded; "" if it can.
 
     Args:
-        arguments: its command line.
-        env: its environment; None for that of this process.
-        folder: the workspace whose sitecustomize must be on its PYTHONPATH.
+        arguments: command line of the Python.
+        env: environment of the Python; None for that of this process.
+        folder: workspace whose sitecustomize must be on its PYTHONPATH.
     """
     return option_problem(arguments) or environment_problem(_variables(env), folder)
 
@@ -63,7 +63,7 @@ class Spawns:
     """Checks each process that `subprocess.Popen` starts.
 
     Args:
-        workspace: where the reasons are written.
+        workspace: the workspace that the reasons are written into.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -72,7 +72,7 @@ class Spawns:
         patch.switch(True)
 
     def _before(self, popen: Popen[Any], args: Any, executable: Any, *rest: Any) -> Any:
-        """Return the process and why it can't be recorded; None if it can."""
+        """Return the process and the reason why it can't be recorded; None if it can."""
         shell = rest[SHELL_ARGUMENT - 2]
         words = _words(args)
         if shell or not words:
