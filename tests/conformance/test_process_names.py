@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from stretto.protos.config import (
+    DataSourceConfig,
+    ProcessStatsConfig,
+    TraceConfig,
+    TrackEventConfig,
+)
 from stretto.protos.trace import (
     ProcessDescriptor,
     ProcessTree,
@@ -11,8 +23,13 @@ from stretto.protos.trace import (
     TracePacket,
     TrackDescriptor,
 )
+from tests.conformance.differential.services import ours, perfetto
+from tests.support import newer_debian
+from tests.support.system_consumer import SystemConsumer
+from tests.support.traced import Process, closing_all, wait_until
 
 PID = 7
+SOCKETS = "PERFETTO_PRODUCER_SOCK_NAME", "PERFETTO_CONSUMER_SOCK_NAME"
 
 
 def _described(timestamp: int) -> TracePacket:
@@ -46,3 +63,69 @@ def test_process_tree_wins_over_a_track_descriptor_in_any_order(oracle: Any) -> 
         [("/usr/bin/python3", "/usr/bin/python3 shop.py")],
         [("/usr/bin/python3", "/usr/bin/python3 shop.py")],
     ]
+
+
+PROGRAM = """
+import sys
+import stretto
+
+stretto.connect()
+category = stretto.Category("shop")
+print("ready", flush=True)
+for _ in sys.stdin:
+    category.instant("order")
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["stretto", "v56"])
+def test_process_named_by_us_keeps_its_name_beside_process_stats(
+    kind: str, tmp_path: Path, oracle: Any
+) -> None:
+    if (reason := newer_debian.missing()) is not None:
+        pytest.skip(reason)
+    script = tmp_path / "shop.py"
+    script.write_text(PROGRAM)
+    with {"stretto": ours, "v56": perfetto}[kind](tmp_path / "s") as service, closing_all() as all_:
+        sockets = dict(zip(SOCKETS, service.sockets, strict=True))
+        environment = {**os.environ, **sockets}
+        probes = newer_debian.command("traced_probes", tmp_path, Path(service.sockets[0]).parent)
+        all_.append(Process(*probes, env=environment, stderr=subprocess.DEVNULL))
+        program = Process(sys.executable, str(script), "--port", "80", env=environment)
+        all_.append(program)
+        assert program.line() == "ready\n"
+        consumer = SystemConsumer(service.sockets[1])
+        consumer.wait_for_producers("shop.py")
+        wait_until(lambda: _offers_process_stats(consumer), "traced_probes")
+        consumer.enable(_config())
+        consumer.sleep(500)  # both producers write when the session starts
+        program.say("")
+        consumer.sleep(100)
+        consumer.stop()
+        trace = consumer.read()
+        consumer.close()
+    listed = oracle(trace).query(f"select name, cmdline from process where pid = {program.pid}")
+    assert listed == [("shop.py", "shop.py --port 80")]
+
+
+def _offers_process_stats(consumer: SystemConsumer) -> bool:
+    return any(
+        source.ds_descriptor is not None and source.ds_descriptor.name == "linux.process_stats"
+        for source in consumer.state().data_sources
+    )
+
+
+def _config() -> TraceConfig:
+    stats = DataSourceConfig(
+        name="linux.process_stats",
+        process_stats_config=ProcessStatsConfig(
+            scan_all_processes_on_start=True, proc_stats_poll_ms=100
+        ),
+    )
+    events = DataSourceConfig(
+        name="track_event", track_event_config=TrackEventConfig(enabled_categories=["shop"])
+    )
+    return TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=16384)],
+        data_sources=[TraceConfig.DataSource(config=stats), TraceConfig.DataSource(config=events)],
+    )

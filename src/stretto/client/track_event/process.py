@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 MAX_CMDLINE_BYTES = 1024
 
+# Field numbers of TracePacket, ProcessTree, ProcessTree.Process.
+_PROCESS_TREE, _PROCESSES = 2, 1
+_TREE_PID, _TREE_PPID, _TREE_CMDLINE = 1, 2, 3
+
 # Field numbers of TrackDescriptor, ProcessDescriptor, ThreadDescriptor.
 _UUID, _PROCESS, _THREAD, _PARENT_UUID = 1, 3, 4, 5
 _PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME = 1, 2, 6
@@ -98,6 +102,26 @@ def process_descriptor(uuid: int) -> bytes:
         process += wire.bytes_field(_PROCESS_CMDLINE, word.encode("utf-8", "replace"))
     process += wire.bytes_field(_PROCESS_NAME, process_name().encode("utf-8", "replace"))
     return wire.varint_field(_UUID, uuid) + wire.bytes_field(_PROCESS, process)
+
+
+def process_tree(parent_pid: int) -> bytes:
+    """Encode a TracePacket whose ProcessTree names this process as its descriptor does.
+
+    `linux.process_stats` lists the command line of every process. The trace processor then calls
+    the process by its first word ("/usr/bin/python3"), whatever its descriptor says; of several
+    lists it takes the last one. A list with another parent would start a new process.
+
+    Args:
+        parent_pid: The parent's pid when the session began.
+    """
+    process = wire.varint_field(_TREE_PID, os.getpid())
+    process += wire.varint_field(_TREE_PPID, parent_pid)
+    left = MAX_CMDLINE_BYTES
+    for word in (process_name(), *map(str, sys.argv[1:])):
+        encoded = word.encode("utf-8", "replace")[:left]
+        process += wire.bytes_field(_TREE_CMDLINE, encoded)
+        left -= len(encoded)
+    return wire.bytes_field(_PROCESS_TREE, wire.bytes_field(_PROCESSES, process))
 
 
 soon: list[Callable[[], object]] = []

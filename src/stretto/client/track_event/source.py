@@ -6,11 +6,14 @@ writes the events; this module starts and stops it.
 
 from __future__ import annotations
 
+import os
+
 from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.client.data_source import DataSource
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
+from stretto.protozero import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TrackEventConfig
 
+_TIMESTAMP = 8  # TracePacket.timestamp
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
 """Native policies by DataSourceConfig.buffer_exhausted_policy. "Stall then abort" doesn't abort:
 tracing never kills the traced program."""
@@ -42,9 +46,14 @@ class TrackEventSource(DataSource):
     counts: ClassVar[list[int]] = [0, 0]
     """The numbers of events written and lost, in sessions that have ended."""
 
+    is_machine_wide: ClassVar[bool] = False
+    """Whether sessions of the machine's service record this process: `linux.process_stats` may
+    list it in the same trace."""
+
     def __init__(self) -> None:
         super().__init__()
         self.slot: int | None = None
+        self._parent_pid = 0
 
     @classmethod
     def descriptor(cls) -> DataSourceDescriptor:
@@ -103,6 +112,7 @@ class TrackEventSource(DataSource):
                 "gets none. Stop one of them first."
             )
         process.announce_process()
+        self._parent_pid = os.getppid()
         config = self.config.track_event_config
         policy = _POLICIES.get(self.config.buffer_exhausted_policy, _native.DROP)
         filter_annotations = bool(config and config.filter_debug_annotations)
@@ -118,9 +128,15 @@ class TrackEventSource(DataSource):
             slot, self.slot = self.slot, None
             slots.disable(slot)
             _native.stop_instance(slot)
+            if self.is_machine_wide:
+                self._name_process()
             written, lost = _native.instance_counts(slot)
         self.counts[0] += written
         self.counts[1] += lost
+
+    def _name_process(self) -> None:
+        time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
+        self.write(time + process.process_tree(self._parent_pid))
 
     def on_flush(self) -> None:
         if self.slot is not None:
