@@ -192,6 +192,8 @@ def test_clones(place: Place) -> None:
     refused = place.run("trace", "--clone", "999", "-o", "none")
     assert "Service error: Failed to clone tracing session 999" in refused.stderr
     assert not (place.folder / "none").exists()
+    refused = place.run("trace", "--clone-by-name", "another", "-o", "none")
+    assert 'Failed to clone tracing session "another"' in refused.stderr
     place.write(1)
     process.signal(signal.SIGINT)
     assert process.wait() == 0

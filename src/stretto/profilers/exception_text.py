@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 OUTER_FRAMES, INNER_FRAMES = 4, 12
+MAX_CHAIN = 3
+"""Most exceptions of a chain whose frames are shown: the last ones."""
 LONGEST_PATH, LONGEST_NAME = 120, 90
 
 
@@ -52,3 +54,19 @@ def frames_of(trace: TracebackType | None) -> str:
         frames = frames[-INNER_FRAMES:]
     lines += map(_line, frames)
     return "\n".join(lines)
+
+
+def traceback_of(error: BaseException | None, trace: TracebackType | None) -> str:
+    """The frames of an exception, after those of the exceptions that led to it."""
+    parts = [frames_of(trace)]
+    while error is not None and len(parts) < MAX_CHAIN:
+        cause = error.__cause__
+        link = "The exception above was the direct cause of this one:"
+        if cause is None:
+            cause = None if error.__suppress_context__ else error.__context__
+            link = "While the exception above was handled, this one was raised:"
+        if cause is not None:
+            said = f"{type_name(type(cause))}: {message_of(cause)}"
+            parts.insert(0, f"{frames_of(cause.__traceback__)}\n{said}\n\n{link}\n")
+        error = cause
+    return "\n".join(parts)

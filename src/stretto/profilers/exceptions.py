@@ -12,7 +12,7 @@ import sys
 
 import stretto
 from stretto.client.track_event import slots
-from stretto.profilers.exception_text import frames_of, message_of, type_name
+from stretto.profilers.exception_text import message_of, traceback_of, type_name
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def _on_uncaught(
             "uncaught exception",
             type=type_name(kind),
             message=message_of(error),
-            traceback=frames_of(trace),
+            traceback=traceback_of(error, trace),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import stretto
 from stretto.client.track_event import slots
-from stretto.profilers.exception_text import frames_of, message_of, type_name
+from stretto.profilers.exception_text import message_of, traceback_of, type_name
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def _exception(record: LogRecord) -> dict[str, object]:
             return {
                 "exception_type": type_name(type(error)),
                 "exception_message": message_of(error),
-                "traceback": frames_of(trace),
+                "traceback": traceback_of(error, trace),
             }
     return {"traceback": record.exc_text} if record.exc_text else {}
 

@@ -72,8 +72,10 @@ def parse_json(text: str, message_class: type[M], *, allow_unknown_fields: bool 
         ) from None
     except ConfigError:
         raise
-    except ValueError as error:
-        raise ConfigError(f"this JSON holds a number that can't be read: {error}") from None
+    except ValueError:
+        raise ConfigError(
+            "this JSON holds an integer of thousands of digits: no field takes more than 20"
+        ) from None
     except RecursionError:
         raise ConfigError("this JSON nests too deeply") from None
     return from_value(value, message_class, allow_unknown_fields=allow_unknown_fields)

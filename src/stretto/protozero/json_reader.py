@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     formatted for an error: formatting each nested path would take quadratic time."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
+MAX_DIGITS = 4000
+"""Longest integer in a string; Python refuses longer ones with a message about its settings."""
 _FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _UNKNOWN = object()
@@ -149,6 +151,8 @@ def _plain(kind: str, value: Any) -> Any:
     if kind in ("float", "double"):
         return _float(kind, value)
     if isinstance(value, str) and _INTEGER.fullmatch(value):
+        if len(value) > MAX_DIGITS:
+            raise ValueError(f"an integer of {len(value)} digits: no {kind} has more than 20")
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)

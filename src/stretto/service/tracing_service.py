@@ -123,6 +123,7 @@ class TracingService:
             count_producers=self._count_producers,
             on_error=on_error,
         )
+        self._on_error = on_error
         self.sessions = self.registry.by_id
         self.without_memory: dict[int, str] = {}
         """Why producers got no shared memory, by pid: the first thousand of them."""
@@ -250,13 +251,28 @@ class TracingService:
         """
         source = RegisteredDataSource(producer, descriptor)
         own = self.data_sources.count_of(producer)
-        if not source.name or own >= MAX_DATA_SOURCES_PER_PRODUCER:
+        if own >= MAX_DATA_SOURCES_PER_PRODUCER:
+            self._refuse_data_source(producer, source.name)
+            return
+        if not source.name:
             return
         self.data_sources.add(source)
         for session in self.sessions.values():
             if session.accepts_data_sources:
                 for entry in session.wanted.named(source.name):
                     self._set_up(session, source, entry)
+
+    def _refuse_data_source(self, producer: ProducerEndpoint, name: str) -> None:
+        """Report the first refused data source of a producer: a hostile one sends thousands."""
+        if not producer.has_refused_data_sources:
+            producer.has_refused_data_sources = True
+            self._on_error(
+                SessionError(
+                    f"producer {producer.identity.name!r} (pid {producer.identity.pid}) has more "
+                    f"than {MAX_DATA_SOURCES_PER_PRODUCER} data sources: {name!r} and further ones "
+                    "are not recorded. Let one data source write what several did."
+                )
+            )
 
     def update_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
         """Replace a descriptor; one without an id, or of an unknown source, is ignored.

@@ -112,6 +112,44 @@ class TestLogRecords:
         assert set(third.args) == {"logger", "message", "file", "line"}
         assert output.getvalue().count("ConnectionError: no route") == 2
 
+    def test_frames_of_causes_and_contexts_come_before_those_of_the_exception(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        with recorded("python.log") as result:
+            try:
+                try:
+                    try:
+                        raise KeyError("qty")
+                    except KeyError:
+                        raise ValueError("no quantity")  # noqa: B904
+                except ValueError as error:
+                    raise RuntimeError("no order") from error
+            except RuntimeError:
+                log_.exception("failed")
+            try:
+                try:
+                    raise KeyError("qty")
+                except KeyError:
+                    raise ValueError("hidden") from None
+            except ValueError:
+                log_.exception("failed")
+        chained, hidden = (event.args["traceback"] for event in result.events)
+        assert chained.count("Traceback (most recent call last):") == 3
+        links = [
+            line
+            for line in chained.splitlines()
+            if line and not line.startswith((" ", "Traceback"))
+        ]
+        assert links == [
+            "KeyError: 'qty'",
+            "While the exception above was handled, this one was raised:",
+            "ValueError: no quantity",
+            "The exception above was the direct cause of this one:",
+        ]
+        assert hidden.count("Traceback") == 1
+        assert "KeyError" not in hidden
+
     def test_log_records_without_an_exception_object_are_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:

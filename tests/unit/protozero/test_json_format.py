@@ -168,7 +168,8 @@ class TestReading:
             ('{"aInt32": 1, "aInt32": 2}', "'aInt32' stands twice"),
             ('{"aDouble": NaN}', 'NaN is not JSON: write "NaN"'),
             ('{"aDouble": -Infinity}', "is not JSON"),
-            ('{"aInt32": ' + "9" * 5000 + "}", "number that can't be read"),
+            ('{"aInt32": ' + "9" * 5000 + "}", "no field takes more than 20"),
+            ('{"aInt32": "' + "9" * 5000 + '"}', "an integer of 5000 digits"),
             ("[" * 100_000, "nests too deeply"),
         ],
     )

@@ -221,7 +221,8 @@ class _Command:
         else:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
-            request.session_id = session_named(name, state)
+            if (known := session_named(name, state)) != 0:
+                request.session_id = known  # of a oneof: takes the name's place
         return request
 
     def _save_for_bugreport(self) -> int:

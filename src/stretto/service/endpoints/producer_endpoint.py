@@ -51,6 +51,7 @@ class ProducerEndpoint:
         "_service",
         "connected",
         "core",
+        "has_refused_data_sources",
         "identity",
         "machine_name",
         "name",
@@ -78,6 +79,7 @@ class ProducerEndpoint:
         self.producer_provided_shm = False
         self.core = _native.ProducerEndpointCore(service.context.buffers.table, producer_id)
         self.connected = True
+        self.has_refused_data_sources = False
         self._post(producer.on_connect)
 
     # What the producer calls.

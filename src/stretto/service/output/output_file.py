@@ -65,7 +65,8 @@ class FileError(TransportError):
     def __str__(self) -> str:
         return (
             f"The trace file can't be written: {self.reason}. {self.written} bytes are in it, "
-            f"{self.lost} that were to follow are lost: make room and record again."
+            f"{self.lost} that waited to be written are lost, and all that came later: "
+            "make room and record again."
         )
 
 

@@ -11,6 +11,7 @@ import pytest
 from stretto import _native
 from stretto.protos.config import TraceConfig
 from stretto.service.endpoints import producer_endpoint
+from stretto.service.limits import MAX_DATA_SOURCES_PER_PRODUCER
 from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, flush_done
 from tests.support.service_setup import Setup, event, make_config, texts
 
@@ -311,3 +312,12 @@ def test_buffer_in_a_file_can_be_recovered_by_another_table(setup, tmp_path):
     from stretto.testing.decoded_packets import decode_packets
 
     assert texts(decode_packets(data)) == ["survives"]
+
+
+def test_data_sources_above_the_limit_are_refused_and_reported_once():
+    errors = []
+    setup = Setup(on_error=errors.append)
+    producer = setup.producer(*(f"source {n}" for n in range(MAX_DATA_SOURCES_PER_PRODUCER + 3)))
+    assert setup.service.data_sources.count_of(producer.endpoint) == MAX_DATA_SOURCES_PER_PRODUCER
+    (error,) = errors
+    assert f"more than {MAX_DATA_SOURCES_PER_PRODUCER} data sources: 'source 256'" in str(error)

@@ -92,7 +92,7 @@ class TestQueue:
         writer.write(PACKET)
         writer.write(PACKET)
         threads.release()
-        assert f"{2 * len(PACKET)} that were to follow are lost" in str(writer.error)
+        assert f"{2 * len(PACKET)} that waited to be written are lost" in str(writer.error)
         assert "No space left" in str(writer.error)
         assert writer.closed
         assert progress.told
