@@ -18,7 +18,7 @@ from stretto.protos.trace import Trace, TracingServiceState
 from stretto.protozero.filter.schema import DENY, SchemaFilter
 from stretto.protozero.text_format import parse_text
 from tests.support import newer_debian
-from tests.support.trace_commands import BRIEF, FILES, SOURCE, Effects, TraceCommand, end
+from tests.support.trace_commands import BRIEF, FILES, FULL, SOURCE, Effects, TraceCommand, end
 from tests.support.traced import TIMEOUT_S, Daemon, wait_until
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
@@ -239,7 +239,7 @@ DIFFERENCES = [
         "--is-detached none", "a second spelling", Effects(1, NONE, {}), Effects(2, NONE, {})
     ),
     Difference(
-        "-c brief --txt -o /dev/full", "a full disk", Effects(0, NONE, {}), Effects(1, NONE, {})
+        f"-c brief --txt -o {FULL}", "a full disk", Effects(0, NONE, {}), Effects(1, NONE, {})
     ),
     Difference("--clone x -o out", REFUSED_NUMBER, Effects(0, NONE, {}), Effects(1, NONE, {})),
     Difference(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,11 @@ FILES: dict[str, str | bytes] = {
 }
 
 
+FULL = "full"
+"""A device like /dev/full in the folder of a command, for root alone: Perfetto's command, whose
+writing failed, may delete its output, and tests must not delete the machine's own device."""
+
+
 class Effects(NamedTuple):
     """What one run of a command did."""
 
@@ -71,6 +77,8 @@ class TraceCommand:
         for name, text in FILES.items():
             data = text if isinstance(text, bytes) else text.encode()
             (folder / name).write_bytes(data.replace(b"FOLDER", os.fsencode(folder)))
+        if os.geteuid() == 0:
+            os.mknod(folder / FULL, stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)
 
     def popen(self, *words: str, **options: int) -> subprocess.Popen[bytes]:
         """Start it."""
@@ -91,7 +99,8 @@ class TraceCommand:
 
     def _files(self) -> dict[str, str]:
         """New and changed files, and whether there is something in them."""
-        found = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        paths = [path for path in self.folder.iterdir() if not path.is_char_device()]
+        found = {path.name: path.read_bytes() for path in paths}
         found = {name: data for name, data in found.items() if not _is_given(name, data)}
         if not (self.folder / "old").exists():
             found["old"] = b""
