@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from stretto.protos import trace as trace_protos
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TraceConfig
 from stretto.protos.trace import TracePacket
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.live_program import LiveProgram
 from tests.support.plain_service import PlainService
 from tests.support.service_process import ServiceProcess
@@ -207,11 +207,11 @@ def test_a_service_without_use_for_our_memory(
 
 
 def test_no_descriptor_of_the_memory_stays_behind(service: ServiceProcess, address: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for _ in range(3):
         producer = Producer()
         client = producer.connect(address, ProducerHints("test"), StartupMemory(512 * KB, 4 * KB))
         client.disconnect()
         producer.client = producer.arbiter = None
         del client, producer
-    assert len(os.listdir("/proc/self/fd")) == before
+    expect_new_descriptors(before, 0)

@@ -9,7 +9,6 @@ import gc
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.protos import trace
 from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protos.trace import TracePacket
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.plain_service import BUFFER, PlainService
 
 
@@ -210,14 +210,14 @@ class TestHandshake:
                 raise ZeroDivisionError
 
         producer = Broken()
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         client = ProducerIPCClient.connect(service.address, producer, ProducerHints("p"))
         producer.client = client
         with pytest.raises(ZeroDivisionError):
             client.connect_and_wait(10_000)
         service.wait_for(lambda: service.host.connection_count == 0)
         del producer, client
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
 
 class TestDataPath:
@@ -342,7 +342,7 @@ class TestCommands:
 
 class TestEnd:
     def test_producer_disconnects(self, service: PlainService) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         producer = connect(service)
         trace_writer = writer(producer)
         trace_writer.write(packet("last"))
@@ -354,7 +354,7 @@ class TestEnd:
         assert not client_of(producer).connected
         trace_writer.write(packet("too late"))
         trace_writer.close()
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_a_late_commit_reaches_no_other_file(self, service: PlainService) -> None:
         producer = connect(service)
@@ -392,7 +392,7 @@ class TestEnd:
         assert producer.log.count(("disconnect",)) == 1
 
     def test_a_callback_may_disconnect(self, service: PlainService) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         producer = connect(service)
         client = client_of(producer)
         producer.on_flush = client.disconnect
@@ -400,10 +400,7 @@ class TestEnd:
         service.call(lambda: remote.flush(1, [], 0))
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
         producer.wait_for("flush", 1, [], 0)
-        deadline = time.monotonic() + 30
-        while len(os.listdir("/proc/self/fd")) > before:  # when the callback has returned
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        expect_new_descriptors(before, 0)  # when the callback has returned
         client.disconnect()
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

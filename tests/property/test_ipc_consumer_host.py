@@ -19,6 +19,7 @@ from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.protos.ipc import IPCFrame
 from stretto.testing.mock_consumer import MockConsumer
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.examples import examples
 from tests.support.service_setup import UID, Setup, event, make_config, texts
 
@@ -178,7 +179,7 @@ def drain(far: UnixSocket) -> None:
 def test_other_consumers_are_undisturbed(
     hostile: list[tuple[bytes, bool]], has_session: bool, reads: bool, waits: bool, garbage: bytes
 ) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     world = World()
     bad = world.far_end()
     fd = os.memfd_create("hostile")
@@ -208,10 +209,10 @@ def test_other_consumers_are_undisturbed(
     world.good.endpoint.disconnect()
     world.host.close()
     world.run()
-    if len(os.listdir("/proc/self/fd")) != before:
+    if open_descriptors() - before:
         del world
         gc.collect()  # slow
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
 
 def test_a_flood_that_is_never_read() -> None:

@@ -19,6 +19,7 @@ from stretto.protos.trace import SystemInfo
 from stretto.service.tracing_service import TracingService
 from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.examples import examples
 from tests.support.remote_end import remote_end
 
@@ -230,7 +231,7 @@ def is_served(world: World, far: UnixSocket) -> bool:
 def test_other_producers_are_undisturbed(
     hostile: list[tuple[bytes, int]], well_behaved_start: bool, remote: bool, garbage: bytes
 ) -> None:
-    fds_before = len(os.listdir("/proc/self/fd"))
+    fds_before = open_descriptors()
     world = World()
     good, bad = world.join(), world.join(remote=remote)
     for frame in START:
@@ -253,4 +254,4 @@ def test_other_producers_are_undisturbed(
     assert not world.service.producers
     world.host.close()
     del world
-    assert len(os.listdir("/proc/self/fd")) == fds_before
+    expect_new_descriptors(fds_before, 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from stretto.analysis import spool as spool_module
 from stretto.analysis.spool import Spool
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 
 @pytest.mark.parametrize("limit", [1, 7, 300, 10_000])
@@ -44,9 +44,9 @@ def test_large_values_are_moved_to_disk_early(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_closed_spool_leaves_no_descriptor_open() -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with Spool(max_entries=1) as spool:
         spool.add((1,), ())
-        assert len(os.listdir("/proc/self/fd")) == before + 1
-    assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 1)
+    expect_new_descriptors(before, 0)
     assert list(spool) == []

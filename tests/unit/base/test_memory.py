@@ -19,6 +19,7 @@ from stretto.base.memory import (
     create_sealed_memfd,
     memfd_size_limit,
 )
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 
 @pytest.fixture
@@ -62,11 +63,11 @@ class TestCreate:
         def refuse(fd: int, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        before = os.listdir("/proc/self/fd")
+        before = open_descriptors()
         monkeypatch.setattr(os, "ftruncate", refuse)
         with pytest.raises(TransportError, match="lower the size"):
             create_sealed_memfd(4096)
-        assert os.listdir("/proc/self/fd") == before
+        expect_new_descriptors(before, 0)
 
 
 class TestCheck:

@@ -14,6 +14,7 @@ import pytest
 
 from stretto.base.errors import TransportError
 from stretto.base.unix_socket import MAX_PATH_BYTES, UnixListener, UnixSocket, parse_address
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 Pair = tuple[UnixSocket, UnixSocket]
 
@@ -204,12 +205,12 @@ class TestDescriptors:
     def test_several_descriptors_are_an_error_and_are_closed(self, count: int) -> None:
         raw, other = socket.socketpair()
         end = UnixSocket(other)
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         fds = array.array("i", [0] * count)
         raw.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         with pytest.raises(TransportError, match="more than one"):
             receive(end)
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
         raw.close()
         end.close()
 

@@ -14,6 +14,7 @@ import pytest
 
 from stretto.flows import channel_key as module
 from stretto.flows.channel_key import NoKeyError, channel_key, nonce, peer_cookie
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 
 @pytest.fixture
@@ -68,9 +69,9 @@ class TestUnixSockets:
     def test_descriptor_stays_open_and_no_other_is_leaked(self) -> None:
         near, far = socket.socketpair()
         with near, far:
-            before = os.listdir("/proc/self/fd")
+            before = open_descriptors()
             channel_key(near, is_server=True)
-            assert os.listdir("/proc/self/fd") == before
+            expect_new_descriptors(before, 0)
             near.send(b"x")
             assert far.recv(1) == b"x"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stretto.ipc.alarm import Alarm
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.tasks import expect_new_tasks, tasks
 
 DEADLINE = 30.0
@@ -115,12 +116,12 @@ def test_alarm_works_after_the_program_has_closed_all_descriptors(
 
 
 def test_closed_alarm_leaves_no_thread_and_no_descriptor(rings: Rings, before: set[str]) -> None:
-    descriptors = set(os.listdir("/proc/self/fd"))
+    descriptors = open_descriptors()
     alarm = Alarm(rings)
     alarm.set(NEVER_MS)
     alarm.close()
     alarm.close()
     del alarm
     expect_new_tasks(before, 0)
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
+    expect_new_descriptors(descriptors, 0)
     assert rings.threads == []

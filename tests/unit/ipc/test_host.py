@@ -11,6 +11,7 @@ from stretto.ipc.service import Raw
 from stretto.protos.ipc import IPCFrame
 from stretto.testing.connection_pair import MemoryOutbox
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.greeter import GREETER, Greeter
 
 
@@ -168,13 +169,13 @@ class TestDescriptors:
         os.close(write_fd)
 
     def test_last_descriptor_is_kept_and_earlier_ones_are_closed(self, host: Host) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         for _ in range(3):
             host.connection.park_fd(os.open(os.devnull, os.O_RDONLY))
             host.connection.park_fd(-1)
-        assert len(os.listdir("/proc/self/fd")) == before + 1
+        expect_new_descriptors(before, 1)
         host.connection.close()
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
 
 class TestLog:

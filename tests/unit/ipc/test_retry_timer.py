@@ -12,6 +12,7 @@ import pytest
 from stretto import _native
 from stretto.ipc import retry_timer
 from stretto.ipc.retry_timer import RetryTimer
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.tasks import expect_new_tasks, tasks
 
 DEADLINE = 30.0
@@ -179,7 +180,7 @@ def test_start_while_suspended_takes_effect_at_resume(
 
 def test_close_ends_the_attempts(attempts: Attempts) -> None:
     gc.collect()
-    before, descriptors = tasks(), len(os.listdir("/proc/self/fd"))
+    before, descriptors = tasks(), open_descriptors()
     timer = RetryTimer(attempts)
     timer.start()
     attempts.wait_for(1)
@@ -190,7 +191,7 @@ def test_close_ends_the_attempts(attempts: Attempts) -> None:
     expect_new_tasks(before, 0)
     del timer
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    expect_new_descriptors(descriptors, 0)
 
 
 def test_timer_is_made_again_after_its_descriptor_was_closed(

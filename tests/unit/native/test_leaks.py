@@ -11,6 +11,7 @@ import pytest
 
 import stretto
 from stretto import _native
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.recorded_events import record
 from tests.unit.native.pipeline import (
     BUFFER,
@@ -99,13 +100,13 @@ def test_repeated_use_leaks_no_memory_references_or_descriptors(use: Callable[[]
         use()
     gc.collect()
     objects, references = len(gc.get_objects()), type_references()
-    memory, descriptors = resident_bytes(), len(os.listdir("/proc/self/fd"))
+    memory, descriptors = resident_bytes(), open_descriptors()
     for _ in range(100):
         use()
     gc.collect()
     assert type_references() == references
     assert len(gc.get_objects()) <= objects + 20
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    expect_new_descriptors(descriptors, 0)
     assert resident_bytes() < memory + (8 << 20)
 
 

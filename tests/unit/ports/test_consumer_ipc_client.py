@@ -28,6 +28,7 @@ from stretto.protos.trace import TraceStats, TracingServiceState
 from stretto.protozero.wire import bytes_field
 from stretto.testing.fake_task_runner import FakeTaskRunner
 from stretto.testing.mock_consumer import MockConsumer
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.plain_queue import PlainQueue
 from tests.support.service_setup import Setup, make_config, texts
 
@@ -65,12 +66,12 @@ class World(Setup):
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     world = World()
     yield world
     world.close()
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    expect_new_descriptors(before, 0)
 
 
 @pytest.fixture
@@ -283,9 +284,9 @@ class TestEnd:
         consumer = MockConsumer(service)
         with (tmp_path / "trace").open("wb") as file:
             consumer.enable(TraceConfig(), file.fileno())  # queued with a descriptor until the bind
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         client_of(consumer).abandon()
-        assert len(os.listdir("/proc/self/fd")) == before - 2
+        assert len(before - open_descriptors()) == 2
         assert len(childs_runner.watched) == 1  # the selector is shared with the parent
         near.recv_into(memoryview(bytearray(100)))  # the bind
         assert near.recv_into(memoryview(bytearray(100))) is None  # no end of the stream

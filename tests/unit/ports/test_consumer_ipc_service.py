@@ -27,6 +27,7 @@ from stretto.protos.ipc import ObservableEvents
 from stretto.protos.trace import TraceStats, TracingServiceState
 from stretto.protozero.wire import bytes_field
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.descriptors import open_descriptors
 from tests.support.plain_queue import PlainQueue
 from tests.support.remote_consumer import RemoteConsumer, Replies
 from tests.support.remote_end import remote_end
@@ -77,12 +78,12 @@ class World(Setup):
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    before = set(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     world = World()
     yield world
     world.close()
     gc.collect()  # closes descriptors of connections and of failed tests
-    assert len(os.listdir("/proc/self/fd")) <= len(before) + 1
+    assert len(open_descriptors() - before) <= 1
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from stretto.protos.config import DataSourceConfig, DataSourceDescriptor
 from stretto.protozero.wire import bytes_field
 from stretto.testing.connection_pair import ConnectionPair
 from stretto.testing.fake_task_runner import FakeTaskRunner
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 PEER = Peer(uid=1000, pid=4321)
 
@@ -221,12 +222,12 @@ class TestMemoryOfTheProducer:
         return replies[0]
 
     def test_memory_of_the_producer_is_used(self, talk: Talk, memory: int) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         reply = self.offer(talk, memory)
         assert reply.using_shmem_provided_by_producer
         assert not reply.use_shmem_emulation
         assert talk.log[0][2] >= 0
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_commits_are_handled_before_the_command_stream_exists(
         self, talk: Talk, memory: int
@@ -240,10 +241,10 @@ class TestMemoryOfTheProducer:
         assert handled(talk, b"frames") == 0
 
     def test_unannounced_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         assert not self.offer(talk, memory, provided=False).using_shmem_provided_by_producer
         assert talk.log[0][2] == -1
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_announced_memory_without_descriptor_is_not_used(self, talk: Talk) -> None:
         (reply,) = talk.initialize(producer_provided_shmem=True)
@@ -394,7 +395,7 @@ class TestCommands:
         assert talk.client.take_fd() == -1
 
     def test_shared_memory_is_announced_once_the_command_stream_exists(self, talk: Talk) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         talk.initialize()
         memory = create_sealed_memfd(4096)
         talk.hosted.on_shared_memory(memory, 4096, 4096)
@@ -403,7 +404,7 @@ class TestCommands:
         (command,) = talk.commands()
         assert command.setup_tracing is not None
         os.close(talk.client.take_fd())
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_config_of_many_instances_is_encoded_once(
         self, talk: Talk, stream: list[Any], monkeypatch: pytest.MonkeyPatch
@@ -434,11 +435,11 @@ class TestCommands:
         assert talk.log.count(("disconnect",)) == 1
 
     def test_unsent_memory_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         talk.initialize()
         talk.hosted.on_shared_memory(memory, 8192, 4096)
         talk.hosted.disconnected()
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_instance_ids_may_be_any_sequence(self, talk: Talk, stream: list[Any]) -> None:
         ids: Sequence[int] = (4, 5)

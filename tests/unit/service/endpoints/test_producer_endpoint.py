@@ -13,6 +13,7 @@ from stretto.protos.config import TraceConfig
 from stretto.service.endpoints import producer_endpoint
 from stretto.service.limits import MAX_DATA_SOURCES_PER_PRODUCER
 from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, flush_done
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.service_setup import Setup, event, make_config, texts
 
 KB = 1024
@@ -60,13 +61,13 @@ class TestSharedMemory:
 
     def test_disconnect_before_memory_is_sent_leaks_no_descriptor(self, setup):
         gc.collect()  # closes descriptors of earlier tests
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
         producer.disconnect()  # Before the memory was sent.
         setup.run()
         assert producer.memory is None
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_producer_whose_memory_cannot_be_created_is_skipped(self, setup, monkeypatch):
         def fail(size):

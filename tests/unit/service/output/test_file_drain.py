@@ -11,6 +11,7 @@ from stretto.protos.config import TraceConfig
 from stretto.service import limits
 from stretto.service.output.file_drain import flush_period_ms, flushes_before_write, write_period_ms
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.file_threads import HeldFileThreads
 from tests.support.service_setup import Setup, event, events, make_config, texts
 
@@ -99,11 +100,11 @@ def test_refused_session_leaves_no_descriptor(setup, out, monkeypatch):
     class NoTable:
         create = fail
 
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     setup.service.buffers.table = NoTable()
     consumer = setup.enable(make_config(write_into_file=True), fd=out.fd)
     assert consumer.disabled[0]
-    assert len(os.listdir("/proc/self/fd")) == before
+    expect_new_descriptors(before, 0)
 
 
 def test_closed_descriptor_is_refused(setup, tmp_path):
@@ -282,13 +283,13 @@ def test_commit_writes_to_the_file_before_a_buffer_overflows(setup, out):
 
 
 def test_watermark_descriptor_is_closed_at_the_end(setup, out):
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     _, consumer = start(setup, out)
     assert setup.runner.watched
     consumer.endpoint.disable_tracing()
     setup.run()
     assert not setup.runner.watched
-    assert len(os.listdir("/proc/self/fd")) == before
+    expect_new_descriptors(before, 0)
 
 
 def test_full_file_unsets_the_watermarks_of_its_buffers(setup, out, monkeypatch):

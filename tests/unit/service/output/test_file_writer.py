@@ -16,6 +16,7 @@ from stretto.service.output.file_threads import FileThreads
 from stretto.service.output.file_writer import FileWriter
 from stretto.service.output.output_file import OutputFile
 from stretto.service.output.packet_encoder import framed
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.file_threads import HeldFileThreads, InlineFileThreads
 
 PACKET = framed(b"x" * 100)
@@ -171,7 +172,7 @@ class TestAbandon:
         monkeypatch.setattr(os, "write", write)
         threads = FileThreads()
         progress = Progress()
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         writer = FileWriter(open_file(path), threads, progress)
         writer.write(PACKET)
         assert entered.wait(TIMEOUT_S)
@@ -180,7 +181,7 @@ class TestAbandon:
         hangs.set()
         wait_until(lambda: not threads.count)
         assert not progress.told  # an abandoned writer reports no progress
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_new_files_are_refused_while_too_many_threads_are_blocked(self, path, monkeypatch):
         monkeypatch.setattr(file_threads, "MAX_THREADS", 1)

@@ -10,6 +10,7 @@ from stretto.base.errors import SessionError, TransportError
 from stretto.service.output import output_file
 from stretto.service.output.output_file import OutputFile, create_output_file
 from stretto.service.output.packet_encoder import framed
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 PACKETS = framed(b"a" * 10) + framed(b"b" * 20)
 
@@ -142,14 +143,14 @@ class TestCopy:
     def test_finished_copy_leaves_no_descriptor_open(self, path, ending):
         file = open_file(path)
         file.write(PACKETS)
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         copy = file.copy(file.bytes_written)
         if ending == "read":
             assert b"".join(copy) == PACKETS
         elif ending == "closed":
             copy.close()
         del copy
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_copy_of_a_pipe_is_refused(self):
         reader, writer = os.pipe()

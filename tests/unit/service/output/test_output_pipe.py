@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from stretto.service.output.output_pipe import OutputPipe
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 TIMEOUT_S = 30
 
@@ -96,6 +97,6 @@ def test_write_without_reader_raises_broken_pipe(tmp_path):
 
 
 def test_close_leaves_no_descriptor_open(ends):
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     OutputPipe(ends[1]).close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    expect_new_descriptors(before, 0)

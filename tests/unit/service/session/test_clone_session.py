@@ -11,6 +11,7 @@ from stretto.protos.config import TraceConfig
 from stretto.service.output import trace_filter
 from stretto.service.session.clone_session import BUGREPORT_SESSION_ID
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.service_setup import UID, data_source, event, events, kinds, make_config, texts
 
 
@@ -410,9 +411,9 @@ class TestCloneIntoFile:
             raise SessionError("out of memory")
 
         monkeypatch.setattr(type(setup.service.buffers), "create", refuse)
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         assert "out of memory" in clone_of(setup, source, fd=target).clones[0].error
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
 
     def test_clone_of_a_file_session_needs_a_descriptor(self, setup, tmp_path):
         source = self.enable(setup, tmp_path)
@@ -431,9 +432,9 @@ class TestCloneIntoFile:
     def test_session_that_writes_into_a_pipe_cannot_be_cloned(self, setup, target):
         reader, writer = os.pipe()
         source = setup.enable(make_config("ds", write_into_file=True), fd=writer)
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         assert "can't be copied" in clone_of(setup, source, fd=target).clones[0].error
-        assert len(os.listdir("/proc/self/fd")) == before
+        expect_new_descriptors(before, 0)
         os.close(reader)
         os.close(writer)
 
