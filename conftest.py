@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,7 +44,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure() -> None:
-    """Checks that `make test` tests the installed package, not the sources."""
+    """Checks that `make test` tests the installed package; lets recorded programs get SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control ignores it in background jobs, and programs inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("STRETTO_TEST_INSTALLED") and stretto_folder().is_relative_to(ROOT / "src"):
         raise pytest.UsageError(
             f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"

@@ -70,18 +70,20 @@ def test_large_packet_is_unchanged_after_writing_and_reading(
 
 
 @pytest.mark.parametrize(
-    "literal",
+    ("begin", "part", "count", "end"),
     [
-        '"' + "x" * 2_000_000 + '"',
-        '"' + r"\001" * 500_000 + '"',
-        '"' + r"\?\\" * 500_000 + '"',
-        '"" "abc"\n' * 20_000,
-        '"a" # "\n' * 20_000,
-        "#\n" * 1_000_000 + '""',
+        pytest.param('"', "x", 2_000_000, '"', id="plain"),
+        pytest.param('"', r"\001", 500_000, '"', id="octal"),
+        pytest.param('"', r"\?\\", 500_000, '"', id="short"),
+        pytest.param("", '"" "abc"\n', 20_000, "", id="adjacent"),
+        pytest.param("", '"a" # "\n', 20_000, "", id="with comments"),
+        pytest.param("", "#\n", 1_000_000, '""', id="behind comments"),
     ],
-    ids=["plain", "octal", "short", "adjacent", "with comments", "behind comments"],
 )
-def test_memory_for_literals_is_bounded_per_character(literal: str) -> None:
+def test_memory_for_literals_is_bounded_per_character(
+    begin: str, part: str, count: int, end: str
+) -> None:
+    literal = begin + part * count + end
     with peak_memory() as peak:
         parse_text(f"a_string: {literal}", Everything)
     assert peak.bytes < BYTES_PER_CHAR * len(literal)
@@ -105,17 +107,17 @@ def test_number_and_length_of_errors_in_a_long_line_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("begin", "character", "end"),
     [
-        "x" * SIZE,
-        f"a_bool: {'x' * SIZE}",
-        f"color: {'x' * SIZE}",
-        f"a_double: {'1' * SIZE}.1.1",
-        f'a_int32: "{"x" * SIZE}"',
+        pytest.param("", "x", "", id="name"),
+        pytest.param("a_bool: ", "x", "", id="bool"),
+        pytest.param("color: ", "x", "", id="enum"),
+        pytest.param("a_double: ", "1", ".1.1", id="double"),
+        pytest.param('a_int32: "', "x", '"', id="string"),
     ],
-    ids=["name", "bool", "enum", "double", "string"],
 )
-def test_long_values_are_truncated_in_text_errors(text: str) -> None:
+def test_long_values_are_truncated_in_text_errors(begin: str, character: str, end: str) -> None:
+    text = begin + character * SIZE + end
     with no_hang(), pytest.raises(TextFormatError) as caught:
         parse_text(text, Everything)
     assert len(str(caught.value)) < 10_000
@@ -127,18 +129,18 @@ def test_long_integers_are_truncated_to_their_width() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    "make",
     [
-        {"x" * SIZE: 1},
-        {"color": "x" * SIZE},
-        {"aInt32": "x" * SIZE},
-        {"aBytes": "%" * SIZE},
-        {"aBool": [1] * 1_000_000},
-        {"messages": {"1" * SIZE: {}}},
+        pytest.param(lambda: {"x" * SIZE: 1}, id="name"),
+        pytest.param(lambda: {"color": "x" * SIZE}, id="enum"),
+        pytest.param(lambda: {"aInt32": "x" * SIZE}, id="integer"),
+        pytest.param(lambda: {"aBytes": "%" * SIZE}, id="base64"),
+        pytest.param(lambda: {"aBool": [1] * 1_000_000}, id="list"),
+        pytest.param(lambda: {"messages": {"1" * SIZE: {}}}, id="key"),
     ],
-    ids=["name", "enum", "integer", "base64", "list", "key"],
 )
-def test_long_values_are_truncated_in_json_errors(value: dict[str, Any]) -> None:
+def test_long_values_are_truncated_in_json_errors(make: Callable[[], dict[str, Any]]) -> None:
+    value = make()
     with no_hang(), pytest.raises(ConfigError) as caught:
         from_value(value, Everything)
     assert len(str(caught.value)) < 1000

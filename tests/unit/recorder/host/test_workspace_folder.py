@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,15 +13,22 @@ from stretto.recorder.workspace import VARIABLE, Workspace
 
 
 @pytest.fixture
-def workspace(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def place(monkeypatch):
+    """A folder for workspaces; tmp_path may be too long for the socket in one."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
+
+
+@pytest.fixture
+def workspace(place):
     made = workspace_folder.create({"include": ["a\u00e4", "b c"], "max_depth": ["3"]})
     yield made
     workspace_folder.remove(made)
 
 
-def test_folder_is_accessible_to_its_owner_only(workspace, tmp_path):
-    assert os.path.dirname(workspace.folder) == str(tmp_path)
+def test_folder_is_accessible_to_its_owner_only(workspace, place):
+    assert os.path.dirname(workspace.folder) == str(place)
     assert stat.S_IMODE(os.stat(workspace.folder).st_mode) == 0o700
 
 
@@ -62,18 +71,18 @@ def test_error_names_tmpdir_if_no_folder_is_writable(monkeypatch, tmp_path):
         workspace_folder.create({})
 
 
-def test_folder_of_a_killed_recorder_is_removed(workspace, tmp_path):
-    left = tmp_path / "stretto-left"
+def test_folder_of_a_killed_recorder_is_removed(workspace, place):
+    left = place / "stretto-left"
     left.mkdir()
     workspace_folder.sweep()
     assert left.exists(), "it may be about to get its lock"
     (left / workspace_folder.LOCK).write_text("")
-    (tmp_path / "another").mkdir()
-    (tmp_path / "another" / workspace_folder.LOCK).write_text("")
+    (place / "another").mkdir()
+    (place / "another" / workspace_folder.LOCK).write_text("")
     workspace_folder.sweep()
     assert not left.exists()
     assert os.path.exists(workspace.folder), "its recorder lives"
-    assert (tmp_path / "another").exists()
+    assert (place / "another").exists()
 
 
 def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkeypatch):
