@@ -5,11 +5,12 @@
 
 The steps, a module each: text to words (`lexer`), words to a syntax tree
 (`parser`, which knows today's syntax and the one before RFC-0050), tree to
-declarations (`consume`), names to declarations (`scope`), written types to
-types (`type_resolver`), constants to values (`constants`), rules (`layouts`,
-`protocols`, `resourceness`), sizes (`shapes`), order (`dependencies`), and the
-IR (`ir_writer`). `workspace` puts libraries together; a `build` is one version
-of them, `timeline` checks the others, and `replacements` each against the next.
+declarations (`consume`), names to declarations (`scope`), each compiled at its
+first use (`requirements`), written types to types (`type_resolver`), constants to
+values (`constants`), rules (`layouts`, `protocols`, `resourceness`), sizes (`shapes`),
+order (`dependencies`), and the IR (`ir_writer`). `workspace` puts libraries
+together; a `build` is one version of them, `timeline` checks the others, and
+`replacements` each against the next.
 
 A mistake raises `stretto_fidl.errors.CompileError`, with file, line and column.
 Untrusted text is safe: nesting, sizes and chains are bounded.

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 
 from stretto_fidl.compiler.availability import parse_version
-from stretto_fidl.compiler.constants import Value
 from stretto_fidl.compiler.declarations import Argument, CompiledAttribute
 from stretto_fidl.compiler.names import canonical, with_article
 from stretto_fidl.compiler.sensitive import SENSITIVE, meant
 from stretto_fidl.compiler.syntax_tree import Attribute, AttributeArgument, Identifier, Literal
+from stretto_fidl.compiler.values import Value
 from stretto_fidl.ordinals import is_selector
 
 TYPE_CHECKING = False

@@ -7,16 +7,9 @@ errors that aren't consequences of others.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from stretto_fidl.compiler import declarations, layouts, protocols, types
-from stretto_fidl.compiler.attributes import compile_attributes
-from stretto_fidl.compiler.constants import Evaluator
+from stretto_fidl.compiler.compilation import Compilation
 from stretto_fidl.compiler.declarations import (
-    COMPILED,
-    COMPILING,
-    FAILED,
-    NEW,
     AliasDecl,
     ConstDecl,
     LayoutDecl,
@@ -26,28 +19,17 @@ from stretto_fidl.compiler.declarations import (
 )
 from stretto_fidl.compiler.dependencies import Dependencies
 from stretto_fidl.compiler.deprecations import deprecated_uses
+from stretto_fidl.compiler.requirements import Consequence
 from stretto_fidl.compiler.resourceness import check_no_resource, check_resources
-from stretto_fidl.compiler.scope import Scope
 from stretto_fidl.compiler.shapes import compute_shapes
 from stretto_fidl.compiler.transports import check_transports
-from stretto_fidl.compiler.type_resolver import TypeResolver
 from stretto_fidl.errors import CompileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stretto_fidl.compiler.declarations import Decl
     from stretto_fidl.compiler.library import Library
-    from stretto_fidl.compiler.source import Span
-    from stretto_fidl.compiler.syntax_tree import Reference, TypeConstructor
-
-MAX_DEPTH = 100
-"""The most steps through types in types, constants of constants and aliases of aliases."""
-
-
-class Consequence(Exception):  # noqa: N818 - no error of its own
-    """A required declaration is wrong itself, which was reported."""
+    from stretto_fidl.compiler.syntax_tree import TypeConstructor
 
 
 class LibraryCompiler:
@@ -58,12 +40,10 @@ class LibraryCompiler:
 
     def __init__(self, library: Library, builtin_handle: ResourceDecl | None) -> None:
         self.library = library
-        self.builtin_handle = builtin_handle
-        self.scope = Scope(library)
-        self.constants = Evaluator(self)
-        self.types = TypeResolver(self)
         self.errors: list[CompileError] = []
-        self._depth = 0
+        self._compilation = Compilation(
+            library, builtin_handle, self._compile, self._compile_subtype
+        )
 
     def compile(self) -> None:
         """Compile the library.
@@ -71,24 +51,19 @@ class LibraryCompiler:
         Raises:
             CompileError: The library is wrong; the error has all errors.
         """
-        self._attempt(self._library_attributes)
+        compilation = self._compilation
+        self._attempt(lambda: compilation.attributes(self.library, "library"))
         for decl in list(self.library.declarations.values()):
-            self._attempt(lambda decl=decl: self.require(decl, decl.span))
+            self._attempt(lambda decl=decl: compilation.require(decl, decl.span))
         self._report()
         layout_decls = [d for d in self.library.declarations.values() if isinstance(d, LayoutDecl)]
-        self.library.order = Dependencies(self.library, self.scope).order()
+        self.library.order = Dependencies(self.library, compilation.scope).order()
         check_resources(self.library)
         check_no_resource(self.library)
         check_transports(self.library)
         compute_shapes(layout_decls)
-        self.errors += deprecated_uses(self.library, self.scope)
+        self.errors += deprecated_uses(self.library, compilation.scope)
         self._report()
-
-    def _library_attributes(self) -> None:
-        library = self.library
-        library.attributes = compile_attributes(
-            library.syntax_attributes, "library", self.constants
-        )
 
     def _attempt(self, action) -> None:  # type: ignore[no-untyped-def]
         try:
@@ -104,104 +79,38 @@ class LibraryCompiler:
             first.errors = self.errors
             raise first
 
-    # For the parts.
-
-    @contextmanager
-    def deeper(self, span: Span) -> Iterator[None]:
-        """One step further into types and constants.
-
-        Raises:
-            CompileError: There are too many steps.
-        """
-        if self._depth >= MAX_DEPTH:
-            raise span.error(f"this needs more than {MAX_DEPTH} steps to be looked up: simplify it")
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-
-    def unknown(self, reference: Reference) -> CompileError:
-        """The error for an unknown name."""
-        if len(reference.parts) > 1:
-            library = ".".join(reference.parts[:-1])
-            return reference.span.error(
-                f"cannot find `{reference}`: is library `{library}` imported by `using`, "
-                f"and does it have `{reference.parts[-1]}`?"
-            )
-        return reference.span.error(f"cannot find `{reference}` in library `{self.library.name}`")
-
-    def require(self, decl: Decl, span: Span) -> None:
-        """Compile a declaration if it isn't yet.
-
-        Args:
-            decl: A declaration of this library, or of a compiled one.
-            span: The place that needs it.
-
-        Raises:
-            CompileError: It needs itself.
-            Consequence: It is wrong.
-        """
-        if decl.state == COMPILED:
-            return
-        if decl.state == FAILED:
-            raise Consequence
-        if decl.state == COMPILING:
-            raise span.error(f"`{decl.name}` is defined by itself")
-        assert decl.state == NEW
-        decl.state = COMPILING
-        with self.deeper(span):
-            try:
-                self._compile(decl)
-            except BaseException:
-                decl.state = FAILED
-                raise
-        decl.state = COMPILED
-
-    def require_if_own(self, decl: Decl, span: Span) -> None:
-        """As `require`, for uses that may be circular because they need attributes only."""
-        if decl.state == NEW:
-            self.require(decl, span)
-
-    def underlying(self, decl: LayoutDecl) -> str:
-        """The integer type behind an enum or bits."""
-        if decl.subtype is None:
-            layouts.compile_subtype(self, decl)
-        assert decl.subtype is not None
-        return decl.subtype.type.subtype
-
-    def attributes(self, element: declarations.Element, place: str) -> None:
-        """Compile an element's attributes."""
-        element.attributes = compile_attributes(element.syntax_attributes, place, self.constants)
-
     # Declarations.
 
     def _compile(self, decl: Decl) -> None:
         place = decl.kind
         if isinstance(decl, LayoutDecl) and decl.anonymous:
             place = "anonymous layout"
-        self.attributes(decl, place)
+        compilation = self._compilation
+        compilation.attributes(decl, place)
         if isinstance(decl, LayoutDecl):
-            layouts.compile_layout(self, decl)
+            layouts.compile_layout(compilation, decl)
         elif isinstance(decl, ConstDecl):
             self._const(decl)
         elif isinstance(decl, AliasDecl):
-            decl.type = self.types.resolve(decl.type_syntax)
+            decl.type = compilation.types.resolve(decl.type_syntax)
         elif isinstance(decl, ResourceDecl):
             self._resource(decl)
         elif isinstance(decl, ServiceDecl):
-            protocols.compile_service(self, decl)
+            protocols.compile_service(compilation, decl)
         elif isinstance(decl, ProtocolDecl):
-            protocols.compile_protocol(self, decl)
+            protocols.compile_protocol(compilation, decl)
+
+    def _compile_subtype(self, decl: LayoutDecl) -> None:
+        layouts.compile_subtype(self._compilation, decl)
 
     def _const(self, decl: ConstDecl) -> None:
-        decl.type = self.types.resolve(decl.type_syntax)
+        decl.type = self._compilation.types.resolve(decl.type_syntax)
         if not can_be_constant(decl.type.type):
             raise decl.type.span.error(
                 "a constant is a number, bool, string, enum or bits, "
                 f"no `{decl.type_syntax.span.text}`"
             )
-        decl.value = self.constants.evaluate(decl.value_syntax, decl.type.type)
+        decl.value = self._compilation.constants.evaluate(decl.value_syntax, decl.type.type)
 
     def _resource(self, decl: ResourceDecl) -> None:
         decl.subtype = self._uint32(decl, decl.subtype_syntax)
@@ -209,12 +118,12 @@ class LibraryCompiler:
         if not decl.properties:
             raise decl.span.error("a resource needs the property `subtype`")
         for member in decl.properties:
-            self.attributes(member, "resource property")
+            self._compilation.attributes(member, "resource property")
             assert member.type_syntax is not None
-            member.type = self.types.resolve(member.type_syntax)
+            member.type = self._compilation.types.resolve(member.type_syntax)
             inner = member.type.type.decl
             if isinstance(inner, LayoutDecl):
-                self.require(inner, member.span)
+                self._compilation.require(inner, member.span)
             self._check_property(member)
         if decl.property_named("subtype") is None:
             raise decl.span.error("a resource needs the property `subtype`")
@@ -222,7 +131,7 @@ class LibraryCompiler:
     def _uint32(self, decl: ResourceDecl, syntax: TypeConstructor | None) -> types.TypeUse:
         if syntax is None:
             return types.TypeUse(decl.span, types.primitive("uint32"))
-        use = self.types.resolve(syntax)
+        use = self._compilation.types.resolve(syntax)
         if use.type.subtype != "uint32":
             raise use.span.error("the type of a resource must be uint32")
         return use

@@ -11,11 +11,12 @@ from stretto_fidl.compiler.declarations import ConstDecl, LayoutDecl
 from stretto_fidl.compiler.names import with_article
 from stretto_fidl.compiler.syntax_tree import Identifier, Literal, Or
 from stretto_fidl.compiler.types import Type
+from stretto_fidl.compiler.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.compiler import LibraryCompiler
-    from stretto_fidl.compiler.syntax_tree import Constant, Reference
+    from stretto_fidl.compiler.requirements import Requirements
+    from stretto_fidl.compiler.syntax_tree import Constant
 
 _INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?")
@@ -24,55 +25,15 @@ _FLOAT32_MAX = float.fromhex("0x1.fffffep127")
 _INTEGERS = {name for name in types.SIZES if "int" in name}
 
 
-class Value:
-    """A constant's value.
-
-    Attributes:
-        syntax: The node of the syntax tree.
-        value: The value; an int for enum and bits, too.
-        type: `string`, or the name of a primitive type.
-        identifier: `library/NAME` or `library/Enum.MEMBER` if the constant is a name.
-    """
-
-    __slots__ = ("identifier", "syntax", "type", "value")
-
-    def __init__(
-        self,
-        syntax: Constant,
-        value: float | bool | str,
-        type_: str,
-        identifier: str | None = None,
-    ) -> None:
-        self.syntax = syntax
-        self.value = value
-        self.type = type_
-        self.identifier = identifier
-
-    @property
-    def integer(self) -> int:
-        """The value as an int; it was evaluated as one."""
-        assert isinstance(self.value, int)
-        return self.value
-
-    @property
-    def text(self) -> str:
-        """The text in the IR."""
-        if isinstance(self.value, bool):
-            return "true" if self.value else "false"
-        if isinstance(self.value, float):
-            return f"{self.value:g}"
-        return str(self.value)
-
-
 class Evaluator:
     """Evaluates the constants of one library.
 
     Args:
-        compiler: Compiles what a constant refers to.
+        required: Compiles what a constant refers to.
     """
 
-    def __init__(self, compiler: LibraryCompiler) -> None:
-        self._compiler = compiler
+    def __init__(self, required: Requirements) -> None:
+        self._required = required
 
     def evaluate(self, constant: Constant, type_: Type) -> Value:
         """The value of a constant of a type.
@@ -80,7 +41,7 @@ class Evaluator:
         Raises:
             CompileError: The constant isn't of the type, or out of its range.
         """
-        with self._compiler.deeper(constant.span):
+        with self._required.deeper(constant.span):
             if isinstance(constant, Literal):
                 return self._literal(constant, type_)
             if isinstance(constant, Or):
@@ -102,9 +63,9 @@ class Evaluator:
             return self.evaluate(constant, kind)
         if isinstance(constant, Or):
             raise constant.span.error("an attribute's argument can't be combined by `|`")
-        decl = self._compiler.scope.declaration(constant.reference)
+        decl = self._required.scope.declaration(constant.reference)
         if isinstance(decl, ConstDecl):
-            self._compiler.require(decl, constant.span)
+            self._required.require(decl, constant.span)
             if decl.value is not None and decl.value.type in ("string", "bool"):
                 value = decl.value
                 return Value(constant, value.value, value.type, decl.full_name)
@@ -151,28 +112,25 @@ class Evaluator:
             return type_.subtype
         decl = type_.decl
         if isinstance(decl, LayoutDecl) and decl.kind in ("enum", "bits"):
-            return self._compiler.underlying(decl)
+            return self._required.underlying(decl)
         return None
 
     # Names.
 
     def _identifier(self, constant: Identifier, type_: Type) -> Value:
         reference = constant.reference
-        decl = self._compiler.scope.declaration(reference)
+        decl = self._required.scope.declaration(reference)
         if isinstance(decl, ConstDecl):
             return self._named(constant, decl, type_)
         if decl is not None:
             raise constant.span.error(f"`{reference}` is {with_article(decl.kind)}, no constant")
-        found = self._compiler.scope.member(reference)
+        found = self._required.scope.member(reference)
         if found is not None:
             return self._member(constant, *found, type_)
-        raise self._unknown(reference)
-
-    def _unknown(self, reference: Reference) -> Exception:
-        return self._compiler.unknown(reference)
+        raise self._required.unknown(reference)
 
     def _named(self, constant: Identifier, decl: ConstDecl, type_: Type) -> Value:
-        self._compiler.require(decl, constant.span)
+        self._required.require(decl, constant.span)
         assert decl.value is not None
         assert decl.type is not None
         source = decl.type.type
@@ -182,7 +140,7 @@ class Evaluator:
         return self._converted(constant, decl.value, type_, decl.full_name)
 
     def _member(self, constant: Identifier, decl: LayoutDecl, member, type_: Type) -> Value:  # type: ignore[no-untyped-def]
-        self._compiler.require(decl, constant.span)
+        self._required.require(decl, constant.span)
         assert member.value is not None
         self._check_owner(constant, decl, type_)
         name = f"{decl.full_name}.{member.name}"

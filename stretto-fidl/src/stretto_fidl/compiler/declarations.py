@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.constants import Value
     from stretto_fidl.compiler.library import Library
-    from stretto_fidl.compiler.shapes import TypeShape
     from stretto_fidl.compiler.source import Span
     from stretto_fidl.compiler.syntax_tree import (
         Attribute,
         Constant,
         TypeConstructor,
     )
+    from stretto_fidl.compiler.type_shape import TypeShape
     from stretto_fidl.compiler.types import TypeUse
+    from stretto_fidl.compiler.values import Value
 
 BITS = "bits"
 CONST = "const"

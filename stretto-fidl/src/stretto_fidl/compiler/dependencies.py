@@ -28,12 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stretto_fidl.compiler.constants import Value
     from stretto_fidl.compiler.declarations import Decl
     from stretto_fidl.compiler.library import Library
     from stretto_fidl.compiler.scope import Scope
     from stretto_fidl.compiler.syntax_tree import Constant
     from stretto_fidl.compiler.types import Type, TypeUse
+    from stretto_fidl.compiler.values import Value
 
 
 class Dependencies:

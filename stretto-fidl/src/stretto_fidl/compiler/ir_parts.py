@@ -10,11 +10,11 @@ from stretto_fidl.compiler.syntax_tree import Identifier, Literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.constants import Value
     from stretto_fidl.compiler.declarations import CompiledAttribute, Element
-    from stretto_fidl.compiler.shapes import TypeShape
     from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.type_shape import TypeShape
     from stretto_fidl.compiler.types import AliasUse, Type, TypeUse
+    from stretto_fidl.compiler.values import Value
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stretto_fidl.compiler.compiler import LibraryCompiler
+    from stretto_fidl.compiler.compilation import Compilation
     from stretto_fidl.compiler.declarations import Element, LayoutDecl, Member
     from stretto_fidl.compiler.source import Span
 
@@ -19,7 +19,7 @@ MAX_TABLE_ORDINAL = 64
 _DEFAULTS_ALLOWED = "allow_deprecated_struct_defaults"
 
 
-def compile_layout(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
+def compile_layout(compilation: Compilation, decl: LayoutDecl) -> None:
     """Give a layout's members their types and values, and check it.
 
     Raises:
@@ -27,16 +27,16 @@ def compile_layout(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
     """
     check_names(decl.members, "member")
     for member in decl.members:
-        compiler.attributes(member, f"{decl.kind} member")
+        compilation.attributes(member, f"{decl.kind} member")
     if decl.kind in ("enum", "bits"):
-        _values(compiler, decl)
+        _values(compilation, decl)
         return
     for member in decl.members:
         assert member.type_syntax is not None
-        member.type = compiler.types.resolve(member.type_syntax)
+        member.type = compilation.types.resolve(member.type_syntax)
     if decl.kind == "struct":
         for member in decl.members:
-            _default(compiler, decl, member)
+            _default(compilation, decl, member)
     else:
         _check_ordinals(decl)
 
@@ -60,7 +60,7 @@ def check_names(members: Sequence[Element], what: str) -> None:
 # Structs.
 
 
-def _default(compiler: LibraryCompiler, decl: LayoutDecl, member: Member) -> None:
+def _default(compilation: Compilation, decl: LayoutDecl, member: Member) -> None:
     if member.value_syntax is None:
         return
     assert member.type is not None
@@ -74,7 +74,7 @@ def _default(compiler: LibraryCompiler, decl: LayoutDecl, member: Member) -> Non
             "defaults of struct members are deprecated: remove it, "
             f"or mark the struct `@{_DEFAULTS_ALLOWED}`"
         )
-    member.value = compiler.constants.evaluate(member.value_syntax, type_)
+    member.value = compilation.constants.evaluate(member.value_syntax, type_)
 
 
 # Tables, unions, overlays.
@@ -119,7 +119,7 @@ def _check_table(decl: LayoutDecl) -> None:
 # Enums and bits.
 
 
-def compile_subtype(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
+def compile_subtype(compilation: Compilation, decl: LayoutDecl) -> None:
     """Find the integer type behind an enum or bits; uint32 if none is written.
 
     Raises:
@@ -128,7 +128,7 @@ def compile_subtype(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
     if decl.subtype_syntax is None:
         decl.subtype = TypeUse(decl.span, types.primitive("uint32"))
         return
-    use = compiler.types.resolve(decl.subtype_syntax)
+    use = compilation.types.resolve(decl.subtype_syntax)
     is_integer = use.type.kind == types.PRIMITIVE and "int" in use.type.subtype
     if not is_integer or (decl.kind == "bits" and not use.type.subtype.startswith("u")):
         wanted = "unsigned integer" if decl.kind == "bits" else "integer"
@@ -138,15 +138,15 @@ def compile_subtype(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
     decl.subtype = use
 
 
-def _values(compiler: LibraryCompiler, decl: LayoutDecl) -> None:
-    compiler.underlying(decl)
+def _values(compilation: Compilation, decl: LayoutDecl) -> None:
+    compilation.underlying(decl)
     assert decl.subtype is not None
     if not decl.members and decl.strict:
         raise decl.span.error(f"strict {decl.kind} must have at least one member")
     seen: dict[int, Member] = {}
     for member in decl.members:
         assert member.value_syntax is not None
-        member.value = compiler.constants.evaluate(member.value_syntax, decl.subtype.type)
+        member.value = compilation.constants.evaluate(member.value_syntax, decl.subtype.type)
         other = seen.setdefault(member.value.integer, member)
         if other is not member:
             raise member.span.error(

@@ -14,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stretto_fidl.compiler.constants import Value
     from stretto_fidl.compiler.declarations import MethodDecl
     from stretto_fidl.compiler.library import Library
     from stretto_fidl.compiler.types import TypeUse
+    from stretto_fidl.compiler.values import Value
 
 
 def library_dependencies(library: Library) -> list[Library]:

@@ -11,7 +11,7 @@ from stretto_fidl.ordinals import ordinal_of, selector_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.compiler import LibraryCompiler
+    from stretto_fidl.compiler.compilation import Compilation
     from stretto_fidl.compiler.declarations import Composed, ServiceDecl
     from stretto_fidl.compiler.source import Span
     from stretto_fidl.compiler.syntax_tree import TypeConstructor
@@ -21,18 +21,18 @@ _OPENNESS = ("closed", "ajar", "open")
 _PAYLOADS = ("struct", "table", "union")
 
 
-def compile_protocol(compiler: LibraryCompiler, decl: ProtocolDecl) -> None:
+def compile_protocol(compilation: Compilation, decl: ProtocolDecl) -> None:
     """Find a protocol's methods, its own and composed ones, and check them.
 
     Raises:
         CompileError: The protocol is wrong.
     """
     for composed in decl.composed:
-        compiler.attributes(composed, "compose")
-        _compose(compiler, decl, composed)
+        compilation.attributes(composed, "compose")
+        _compose(compilation, decl, composed)
     for method in decl.methods:
-        compiler.attributes(method, "method")
-        _method(compiler, decl, method)
+        compilation.attributes(method, "method")
+        _method(compilation, decl, method)
     decl.all_methods = [(method, False) for method in decl.methods]
     decl.all_methods += [(method, True) for method in _inherited(decl)]
     _check_clashes(decl)
@@ -47,19 +47,19 @@ def _inherited(decl: ProtocolDecl) -> list[MethodDecl]:
     return list(found)
 
 
-def _compose(compiler: LibraryCompiler, decl: ProtocolDecl, composed: Composed) -> None:
+def _compose(compilation: Compilation, decl: ProtocolDecl, composed: Composed) -> None:
     reference = composed.reference.target
     assert isinstance(reference, Reference)
-    other = compiler.scope.declaration(reference)
+    other = compilation.scope.declaration(reference)
     if other is None:
-        raise compiler.unknown(reference)
+        raise compilation.unknown(reference)
     if not isinstance(other, ProtocolDecl):
         raise composed.span.error(
             f"`{composed.name}` is {with_article(other.kind)}: only protocols are composed"
         )
     if any(other is earlier.protocol for earlier in decl.composed):
         raise composed.span.error(f"`{composed.name}` is composed twice: remove one")
-    compiler.require(other, composed.span)
+    compilation.require(other, composed.span)
     if _OPENNESS.index(other.openness) > _OPENNESS.index(decl.openness):
         raise composed.span.error(
             f"a {decl.openness} protocol can't compose `{composed.name}`, which is {other.openness}"
@@ -67,7 +67,7 @@ def _compose(compiler: LibraryCompiler, decl: ProtocolDecl, composed: Composed) 
     composed.protocol = other
 
 
-def _method(compiler: LibraryCompiler, decl: ProtocolDecl, method: MethodDecl) -> None:
+def _method(compilation: Compilation, decl: ProtocolDecl, method: MethodDecl) -> None:
     if not method.strict:
         _check_flexible(decl, method)
     selector = method.attribute("selector")
@@ -77,20 +77,20 @@ def _method(compiler: LibraryCompiler, decl: ProtocolDecl, method: MethodDecl) -
     method.ordinal = ordinal_of(method.selector)
     if method.ordinal == 0:
         raise method.span.error("the ordinal would be 0: choose another name, or a `@selector`")
-    resolve = compiler.types.resolve
+    resolve = compilation.types.resolve
     if method.error_syntax is not None:
         method.error = resolve(method.error_syntax)
         _check_error(method.error)
     if method.success_syntax is not None:
         method.success = resolve(method.success_syntax)
-        _check_payload(compiler, method.success, method.success_syntax)
+        _check_payload(compilation, method.success, method.success_syntax)
     if method.request_syntax is not None:
         method.request = resolve(method.request_syntax)
-        _check_payload(compiler, method.request, method.request_syntax)
+        _check_payload(compilation, method.request, method.request_syntax)
     if method.response_syntax is not None:
         method.response = resolve(method.response_syntax)
         if method.success is None:
-            _check_payload(compiler, method.response, method.response_syntax)
+            _check_payload(compilation, method.response, method.response_syntax)
 
 
 def _check_flexible(decl: ProtocolDecl, method: MethodDecl) -> None:
@@ -106,7 +106,7 @@ def _check_flexible(decl: ProtocolDecl, method: MethodDecl) -> None:
         )
 
 
-def _check_payload(compiler: LibraryCompiler, use: TypeUse, syntax: TypeConstructor) -> None:
+def _check_payload(compilation: Compilation, use: TypeUse, syntax: TypeConstructor) -> None:
     decl = use.type.decl
     is_layout = use.type.kind == types.IDENTIFIER and isinstance(decl, LayoutDecl)
     if not is_layout or use.type.nullable or decl is None or decl.kind not in _PAYLOADS:
@@ -118,7 +118,7 @@ def _check_payload(compiler: LibraryCompiler, use: TypeUse, syntax: TypeConstruc
         return
     if not decl.members and not decl.is_empty_success and isinstance(syntax.target, Layout):
         raise use.span.error("an empty struct can't be sent: write `()`")
-    if isinstance(syntax.target, Layout) or decl.library is compiler.library:
+    if isinstance(syntax.target, Layout) or decl.library is compilation.library:
         for member in decl.members:
             if member.value_syntax is not None:
                 raise use.span.error("a struct whose members have defaults can't be a payload")
@@ -166,7 +166,7 @@ def _place(decl: ProtocolDecl, method: MethodDecl, is_composed: bool) -> Span:
     return decl.span
 
 
-def compile_service(compiler: LibraryCompiler, decl: ServiceDecl) -> None:
+def compile_service(compilation: Compilation, decl: ServiceDecl) -> None:
     """Resolve the members of a service.
 
     Raises:
@@ -175,15 +175,15 @@ def compile_service(compiler: LibraryCompiler, decl: ServiceDecl) -> None:
     check_names(decl.members, "member")
     first: declarations.Member | None = None
     for member in decl.members:
-        compiler.attributes(member, "service member")
+        compilation.attributes(member, "service member")
         assert member.type_syntax is not None
-        member.type = compiler.types.resolve(member.type_syntax)
+        member.type = compilation.types.resolve(member.type_syntax)
         type_ = member.type.type
         if type_.kind != types.ENDPOINT or type_.role != "client" or type_.protocol is None:
             raise member.type.span.error("a service's members are `client_end`s of protocols")
         if type_.nullable:
             raise member.type.span.error("members of a service can't be optional")
-        compiler.require_if_own(type_.protocol, member.span)
+        compilation.require_if_own(type_.protocol, member.span)
         if first is None:
             first = member
         assert first.type is not None

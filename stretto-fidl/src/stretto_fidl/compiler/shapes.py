@@ -13,11 +13,12 @@ so are depth and contents of types that contain themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stretto_fidl.compiler import types
 from stretto_fidl.compiler.declarations import AliasDecl, LayoutDecl
 from stretto_fidl.compiler.graph import components
+from stretto_fidl.compiler.type_shape import TypeShape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,29 +30,6 @@ if TYPE_CHECKING:
 UNBOUNDED = (1 << 32) - 1
 MAX_INLINE_SIZE = (1 << 16) - 1
 _INLINED_IN_ENVELOPE = 4
-
-
-@dataclass(slots=True)
-class TypeShape:
-    """Sizes in bytes; counts saturate at `UNBOUNDED`.
-
-    Attributes:
-        inline_size: The size of the part in line.
-        alignment: The alignment of that part.
-        depth: The most steps to an out-of-line object.
-        max_handles: The most handles.
-        max_out_of_line: The most bytes out of line.
-        has_padding: Whether some bytes are padding.
-        has_flexible_envelope: Whether it, or a part of it, may hold unknown members.
-    """
-
-    inline_size: int
-    alignment: int
-    depth: int = 0
-    max_handles: int = 0
-    max_out_of_line: int = 0
-    has_padding: bool = False
-    has_flexible_envelope: bool = False
 
 
 def _up_to(size: int, alignment: int) -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.declarations import LayoutDecl
     from stretto_fidl.compiler.source import Span
 
 
@@ -151,7 +150,7 @@ class Layout:
         subtype: The subtype of an enum or bits: `: uint8`.
         attributes: The attributes of a layout within another declaration.
         old: Whether it is in the old syntax, which has no `resource`.
-        declared: The declaration that the consumer made.
+        declared: The LayoutDecl that the consumer made.
     """
 
     span: Span
@@ -161,7 +160,7 @@ class Layout:
     subtype: TypeConstructor | None = None
     attributes: list[Attribute] = field(default_factory=list)
     old: bool = False
-    declared: LayoutDecl | None = None
+    declared: object = None
 
 
 @dataclass(slots=True)

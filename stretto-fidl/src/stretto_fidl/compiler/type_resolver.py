@@ -21,10 +21,11 @@ from stretto_fidl.compiler.types import AliasUse, Type, TypeUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.compiler import LibraryCompiler
-    from stretto_fidl.compiler.constants import Value
+    from stretto_fidl.compiler.constants import Evaluator
     from stretto_fidl.compiler.declarations import Decl
+    from stretto_fidl.compiler.requirements import Requirements
     from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.values import Value
 
 _CAN_BE_OPTIONAL = (
     types.STRING,
@@ -41,11 +42,20 @@ class TypeResolver:
     """Resolves the types of one library.
 
     Args:
-        compiler: Compiles the declarations of named types.
+        required: Compiles the declarations of named types.
+        constants: Evaluates sizes and constraints.
+        builtin_handle: The declaration of `handle` in the old syntax.
     """
 
-    def __init__(self, compiler: LibraryCompiler) -> None:
-        self._compiler = compiler
+    def __init__(
+        self,
+        required: Requirements,
+        constants: Evaluator,
+        builtin_handle: ResourceDecl | None,
+    ) -> None:
+        self._required = required
+        self._constants = constants
+        self._builtin_handle = builtin_handle
 
     def resolve(self, syntax: TypeConstructor) -> TypeUse:
         """The type of a written one.
@@ -53,7 +63,7 @@ class TypeResolver:
         Raises:
             CompileError: There is no such type, or its parameters or constraints are wrong.
         """
-        with self._compiler.deeper(syntax.span):
+        with self._required.deeper(syntax.span):
             use = self._target(syntax)
             for constraint in syntax.constraints:
                 self._constrain(use, constraint)
@@ -72,10 +82,11 @@ class TypeResolver:
 
     def _target(self, syntax: TypeConstructor) -> TypeUse:
         if isinstance(syntax.target, Layout):
-            assert syntax.target.declared is not None
+            declared = syntax.target.declared
+            assert isinstance(declared, LayoutDecl)
             self._no_parameters(syntax)
-            return TypeUse(syntax.span, Type(types.IDENTIFIER, decl=syntax.target.declared))
-        decl = self._compiler.scope.declaration(syntax.target)
+            return TypeUse(syntax.span, Type(types.IDENTIFIER, decl=declared))
+        decl = self._required.scope.declaration(syntax.target)
         if decl is not None:
             return self._declared(syntax, decl)
         return self._built_in(syntax, syntax.target)
@@ -85,11 +96,11 @@ class TypeResolver:
     def _declared(self, syntax: TypeConstructor, decl: Decl) -> TypeUse:
         self._no_parameters(syntax)
         if isinstance(decl, AliasDecl) and decl.kind == declarations.ALIAS:
-            self._compiler.require(decl, syntax.span)
+            self._required.require(decl, syntax.span)
             assert decl.type is not None
             return TypeUse(syntax.span, types.copy(decl.type.type), AliasUse(decl))
         if isinstance(decl, ResourceDecl):
-            self._compiler.require(decl, syntax.span)
+            self._required.require(decl, syntax.span)
             return TypeUse(syntax.span, Type(types.HANDLE, resource=decl))
         if isinstance(decl, ProtocolDecl):
             if syntax.old:
@@ -111,7 +122,7 @@ class TypeResolver:
             use = self._built_in_named(syntax, name)
             if use is not None:
                 return use
-        raise self._compiler.unknown(reference)
+        raise self._required.unknown(reference)
 
     def _built_in_named(self, syntax: TypeConstructor, name: str) -> TypeUse | None:
         span = syntax.span
@@ -159,7 +170,7 @@ class TypeResolver:
 
     def _size(self, syntax: TypeConstructor) -> Value:
         parameter = _as_constant(syntax.parameters[-1])
-        size = self._compiler.constants.evaluate(parameter, types.primitive("uint32"))
+        size = self._constants.evaluate(parameter, types.primitive("uint32"))
         if size.integer == 0:
             raise parameter.span.error(f"the size of `{syntax.target}` must be at least 1")
         return size
@@ -217,7 +228,7 @@ class TypeResolver:
         """Old syntax: `handle`, `handle<vmo>`, `handle<vmo, rights>`."""
         if not syntax.old:
             return None
-        type_ = Type(types.HANDLE, resource=self._compiler.builtin_handle)
+        type_ = Type(types.HANDLE, resource=self._builtin_handle)
         use = TypeUse(syntax.span, type_)
         for position, parameter in enumerate(syntax.parameters):
             if position == 0:
@@ -260,7 +271,7 @@ class TypeResolver:
         """Whether a type has the name of a built-in one that no library declares."""
         if not isinstance(constraint, Identifier) or constraint.reference.parts != (name,):
             return False
-        return self._compiler.scope.declaration(constraint.reference) is None
+        return self._required.scope.declaration(constraint.reference) is None
 
     def _optional(self, use: TypeUse, span: Span) -> None:
         type_, decl = use.type, use.type.decl
@@ -278,7 +289,7 @@ class TypeResolver:
             raise constraint.span.error("this has a bound already")
         if self._is_built_in(constraint, "MAX"):
             return  # as many as a message can have, which is no bound
-        value = self._compiler.constants.evaluate(constraint, types.primitive("uint32"))
+        value = self._constants.evaluate(constraint, types.primitive("uint32"))
         use.bound, use.type.size = value, value.integer
 
     def _handle_constraint(self, use: TypeUse, constraint: Constant) -> None:
@@ -300,7 +311,7 @@ class TypeResolver:
         owner = subtype.type.type.decl
         if not isinstance(owner, LayoutDecl):
             return False
-        member = self._compiler.scope.member_of(owner, constraint.reference.parts[-1])
+        member = self._required.scope.member_of(owner, constraint.reference.parts[-1])
         if member is None or member.value is None:
             return False
         type_.object_type, type_.object_type_name = member.value.integer, member.name.lower()
@@ -313,7 +324,7 @@ class TypeResolver:
             raise constraint.span.error("the rights of this handle are given already")
         if rights is None or rights.type is None:
             raise constraint.span.error("this resource has no rights")
-        use.rights = self._compiler.constants.evaluate(constraint, rights.type.type)
+        use.rights = self._constants.evaluate(constraint, rights.type.type)
         use.type.rights = use.rights.integer
 
     def _protocol(self, use: TypeUse, constraint: Constant) -> None:
@@ -321,9 +332,9 @@ class TypeResolver:
             raise constraint.span.error(f"`{use.type.text}` {_NO_ROOM}: its protocol is known")
         decl = None
         if isinstance(constraint, Identifier):
-            decl = self._compiler.scope.declaration(constraint.reference)
+            decl = self._required.scope.declaration(constraint.reference)
             if decl is None:
-                raise self._compiler.unknown(constraint.reference)
+                raise self._required.unknown(constraint.reference)
         if not isinstance(decl, ProtocolDecl):
             raise constraint.span.error(f"`{constraint.span.text}` is no protocol")
         use.type.protocol = decl

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto_fidl.compiler.constants import Value
     from stretto_fidl.compiler.declarations import (
         AliasDecl,
         Decl,
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
         ResourceDecl,
     )
     from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.values import Value
 
 # Kinds, as the IR names them; a box is written as an identifier.
 PRIMITIVE = "primitive"

@@ -1,0 +1,114 @@
+"""The declarations that others need: each is compiled at its first use.
+
+So the order in files doesn't matter.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from stretto_fidl.compiler.declarations import COMPILED, COMPILING, FAILED, NEW
+from stretto_fidl.compiler.scope import Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stretto_fidl.compiler.declarations import Decl, LayoutDecl
+    from stretto_fidl.compiler.library import Library
+    from stretto_fidl.compiler.source import Span
+    from stretto_fidl.compiler.syntax_tree import Reference
+    from stretto_fidl.errors import CompileError
+
+MAX_DEPTH = 100
+"""The most steps through types in types, constants of constants and aliases of aliases."""
+
+
+class Consequence(Exception):  # noqa: N818 - no error of its own
+    """A required declaration is wrong itself, which was reported."""
+
+
+class Requirements:
+    """Compiles declarations of one library when they are needed.
+
+    Args:
+        library: As the consumer filled it.
+        compile_declaration: Compiles one declaration.
+        compile_subtype: Compiles only the underlying type of an enum or bits.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        compile_declaration: Callable[[Decl], None],
+        compile_subtype: Callable[[LayoutDecl], None],
+    ) -> None:
+        self.library = library
+        self.scope = Scope(library)
+        self._compile_declaration = compile_declaration
+        self._compile_subtype = compile_subtype
+        self._depth = 0
+
+    @contextmanager
+    def deeper(self, span: Span) -> Iterator[None]:
+        """One step further into types and constants.
+
+        Raises:
+            CompileError: There are too many steps.
+        """
+        if self._depth >= MAX_DEPTH:
+            raise span.error(f"this needs more than {MAX_DEPTH} steps to be looked up: simplify it")
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def unknown(self, reference: Reference) -> CompileError:
+        """The error for an unknown name."""
+        if len(reference.parts) > 1:
+            library = ".".join(reference.parts[:-1])
+            return reference.span.error(
+                f"cannot find `{reference}`: is library `{library}` imported by `using`, "
+                f"and does it have `{reference.parts[-1]}`?"
+            )
+        return reference.span.error(f"cannot find `{reference}` in library `{self.library.name}`")
+
+    def require(self, decl: Decl, span: Span) -> None:
+        """Compile a declaration if it isn't yet.
+
+        Args:
+            decl: A declaration of this library, or of a compiled one.
+            span: The place that needs it.
+
+        Raises:
+            CompileError: It needs itself.
+            Consequence: It is wrong.
+        """
+        if decl.state == COMPILED:
+            return
+        if decl.state == FAILED:
+            raise Consequence
+        if decl.state == COMPILING:
+            raise span.error(f"`{decl.name}` is defined by itself")
+        assert decl.state == NEW
+        decl.state = COMPILING
+        with self.deeper(span):
+            try:
+                self._compile_declaration(decl)
+            except BaseException:
+                decl.state = FAILED
+                raise
+        decl.state = COMPILED
+
+    def require_if_own(self, decl: Decl, span: Span) -> None:
+        """As `require`, for uses that may be circular because they need attributes only."""
+        if decl.state == NEW:
+            self.require(decl, span)
+
+    def underlying(self, decl: LayoutDecl) -> str:
+        """The integer type behind an enum or bits."""
+        if decl.subtype is None:
+            self._compile_subtype(decl)
+        assert decl.subtype is not None
+        return decl.subtype.type.subtype

@@ -1,0 +1,28 @@
+"""The sizes of a type on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class TypeShape:
+    """Sizes in bytes; counts saturate at `shapes.UNBOUNDED`.
+
+    Attributes:
+        inline_size: The size of the part in line.
+        alignment: The alignment of that part.
+        depth: The most steps to an out-of-line object.
+        max_handles: The most handles.
+        max_out_of_line: The most bytes out of line.
+        has_padding: Whether some bytes are padding.
+        has_flexible_envelope: Whether it, or a part of it, may hold unknown members.
+    """
+
+    inline_size: int
+    alignment: int
+    depth: int = 0
+    max_handles: int = 0
+    max_out_of_line: int = 0
+    has_padding: bool = False
+    has_flexible_envelope: bool = False
