@@ -1,4 +1,4 @@
-"""What docs/always_on.md shows works as it says."""
+"""The commands and the config of docs/always_on.md work as described."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS = [line for language, text in BLOCKS if not language for line in text.s
 
 
 def command(start: str) -> list[str]:
-    """The command that begins so, without the column that explains it."""
+    """The documented command with this beginning, without the column that explains it."""
     (line,) = (line for line in COMMANDS if line.startswith(start))
     verb, *words = shlex.split(line.split("   ")[0])
     assert verb == "stretto"
@@ -30,7 +30,7 @@ def command(start: str) -> list[str]:
 
 
 def record(daemon: Daemon, folder: Path) -> set[str]:
-    """The names of what the command of the document records until Ctrl-C."""
+    """Run the documented command until Ctrl-C; return the names of the recorded events."""
     query = command("stretto trace --query")
     recorder = Process(
         *command("stretto trace -c"), cwd=folder, env=daemon.environment, stderr=subprocess.PIPE
@@ -49,7 +49,7 @@ def record(daemon: Daemon, folder: Path) -> set[str]:
     return {each.name or "" for data in interned for each in data.event_names}
 
 
-def test_a_program_is_recorded_while_it_runs(tmp_path: Path) -> None:
+def test_documented_commands_record_a_running_program(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     (tmp_path / "functions.pbtxt").write_text(CONFIG)
     with closing_all() as opened:
@@ -66,8 +66,8 @@ def test_a_program_is_recorded_while_it_runs(tmp_path: Path) -> None:
         assert program.popen.poll() is None
 
 
-def test_without_a_change(tmp_path: Path) -> None:
-    """By the file that `autostart --install` puts in place."""
+def test_documented_command_connects_an_unmodified_program(tmp_path: Path) -> None:
+    """The .pth file of `autostart --install` connects it."""
     (line,) = (line for line in COMMANDS if line.startswith("STRETTO_CONNECT"))
     variable, value = line.split()[0].split("=")
     site = "import site, sys; site.addpackage(sys.argv[1], 'stretto-autostart.pth', set()); "
@@ -88,14 +88,14 @@ def test_without_a_change(tmp_path: Path) -> None:
         )
 
 
-def test_the_config_is_that_of_the_example() -> None:
+def test_documented_config_equals_that_of_the_example() -> None:
     example = (ROOT / "examples" / "always_on" / "functions.pbtxt").read_text()
     assert [line for line in example.splitlines() if not line.startswith("#")] == (
         CONFIG.splitlines()
     )
 
 
-def test_the_verbs_are_there() -> None:
+def test_documented_verbs_exist() -> None:
     verbs = {line.split()[1] for line in COMMANDS if line.startswith("stretto ")}
     for verb in verbs:
         subprocess.run([sys.executable, "-m", "stretto", verb, "--help"], check=True, stdout=-3)

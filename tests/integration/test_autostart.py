@@ -1,4 +1,4 @@
-"""The .pth file in real environments, and the interpreters that find it."""
+"""The autostart .pth file in virtual environments, and the interpreters that load it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRETTO = Path(stretto.__file__).parent.parent
 
 
 class Environment:
-    """A virtual environment, in which Stretto can be imported or not."""
+    """A virtual environment where Stretto can be imported, or cannot."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +35,7 @@ class Environment:
         (self.packages / "path.pth").write_text(f"{STRETTO}\n" if yes else "")
 
     def python(self, *arguments: str, variable: str | None = "1") -> str:
-        """What a run prints; nothing may go wrong."""
+        """Run Python with these arguments; return its output. Fails on an error."""
         names = ("PYTHONPATH", "STRETTO_CONNECT")
         environment = {k: v for k, v in os.environ.items() if k not in names}
         if variable is not None:
@@ -65,7 +65,7 @@ def environment(made: Environment) -> Iterator[Environment]:
 
 
 @pytest.mark.parametrize("variable", [None, "", "0"])
-def test_nothing_happens_without_the_variable(
+def test_nothing_is_imported_without_the_variable(
     environment: Environment, variable: str | None
 ) -> None:
     modules = "import sys; print([name for name in sys.modules if name.startswith('stretto')])"
@@ -74,21 +74,25 @@ def test_nothing_happens_without_the_variable(
 
 
 @pytest.mark.parametrize("options", [(), ("-E",), ("-I",), ("-s",), ("-W", "error")])
-def test_programs_connect(environment: Environment, options: tuple[str, ...]) -> None:
+def test_program_connects_when_the_variable_is_set(
+    environment: Environment, options: tuple[str, ...]
+) -> None:
     assert environment.python(*options, "-c", REPORT) == "1"
 
 
-def test_without_site_nothing_runs(environment: Environment) -> None:
+def test_program_does_not_connect_without_site(environment: Environment) -> None:
     assert environment.python("-S", "-c", REPORT) == "no"
     assert environment.python("-I", "-S", "-c", REPORT) == "no"
 
 
-def test_files_that_run_twice_connect_once(environment: Environment) -> None:
+def test_program_connects_once_if_the_pth_file_runs_twice(environment: Environment) -> None:
     again = f"import site; site.addsitedir({str(environment.packages)!r})\n" + REPORT
     assert environment.python("-c", again) == "1"
 
 
-def test_silent_where_stretto_cant_be_imported(environment: Environment, tmp_path: Path) -> None:
+def test_program_runs_without_a_message_if_stretto_cannot_be_imported(
+    environment: Environment, tmp_path: Path
+) -> None:
     environment.has_stretto(False)
     assert environment.python("-c", REPORT) == "no"
     broken = tmp_path / "stretto"
@@ -98,7 +102,7 @@ def test_silent_where_stretto_cant_be_imported(environment: Environment, tmp_pat
     assert environment.python("-c", "print('runs')") == "runs"
 
 
-def test_a_program_in_the_current_folder_is_not_taken_for_ours(
+def test_a_stretto_py_in_the_current_folder_is_not_imported(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stretto.py").write_text("print('taken')")
@@ -106,13 +110,13 @@ def test_a_program_in_the_current_folder_is_not_taken_for_ours(
     assert environment.python("-c", "print('runs')") == "runs"
 
 
-def test_our_own_commands_stay_out(environment: Environment) -> None:
+def test_stretto_commands_do_not_connect(environment: Environment) -> None:
     threads = "import os; print(len(os.listdir('/proc/self/task')))"
     code = f"from stretto.cli.main import main; main(['--version']); {threads}"
     assert environment.python("-c", code).splitlines()[-1] == "1"
 
 
-def test_from_outside(
+def test_program_started_by_another_process_connects(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(tmp_path / "producer.sock")

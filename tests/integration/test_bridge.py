@@ -1,4 +1,4 @@
-"""`stretto bridge` between a client's WebSocket and a service that answers with what it hears."""
+"""`stretto bridge` between the WebSocket of a client and a service that echoes what it receives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 
 
 class Echo:
-    """A service on a unix socket: says everything back."""
+    """An echo service on a unix socket."""
 
     def __init__(self, path: Path) -> None:
         self.connections = 0
@@ -84,12 +84,12 @@ def dial(port: int) -> socket.socket:
 
 
 def page(port: int, origin: str = PUBLIC_UI, path: str = "/traced") -> ClientConnection:
-    """A page that is connected."""
+    """A WebSocket connection of a page."""
     return connect(f"ws://127.0.0.1:{port}{path}", origin=Origin(origin), open_timeout=DEADLINE_S)
 
 
 def refusal(port: int, **options: str) -> int:
-    """The status of the refusal of a page."""
+    """The HTTP status with which the bridge refuses a page."""
     with pytest.raises(InvalidStatus) as caught:
         page(port, **options)
     return caught.value.response.status_code
@@ -104,7 +104,7 @@ def receive(page: ClientConnection, size: int) -> bytes:
     return data
 
 
-def test_bytes_go_through_and_come_back(service: Echo, bridge: Command) -> None:
+def test_bytes_are_relayed_in_both_directions(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     payload = bytes(range(256)) * 4000
     with page(port) as one, page(port) as other:
@@ -117,7 +117,7 @@ def test_bytes_go_through_and_come_back(service: Echo, bridge: Command) -> None:
     assert bridge.interrupt() == 0
 
 
-def test_ctrl_c_ends_it_while_pages_are_connected(service: Echo, bridge: Command) -> None:
+def test_ctrl_c_ends_the_bridge_while_pages_are_connected(service: Echo, bridge: Command) -> None:
     with page(port_of(bridge)) as connected:
         connected.send(b"here")
         assert receive(connected, 4) == b"here"
@@ -125,7 +125,7 @@ def test_ctrl_c_ends_it_while_pages_are_connected(service: Echo, bridge: Command
     assert "Traceback" not in bridge.said
 
 
-def test_service_may_start_later(bridge: Command, path: Path) -> None:
+def test_service_can_start_after_the_bridge(bridge: Command, path: Path) -> None:
     port = port_of(bridge)
     bridge.line_with("Start `stretto traced`")
     assert refusal(port) == 503
@@ -139,23 +139,23 @@ def test_service_may_start_later(bridge: Command, path: Path) -> None:
         echo.close()
 
 
-def test_other_pages_are_refused(service: Echo, bridge: Command) -> None:
+def test_other_origins_and_paths_are_refused(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     assert refusal(port, origin="https://evil.example") == 403
     assert refusal(port, path="/adb") == 404
 
 
-def test_too_many_connections_are_hung_up_on(service: Echo, bridge: Command) -> None:
+def test_connections_above_the_limit_are_closed(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     ends = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
-            one_more.settimeout(HANDSHAKE_S / 2)  # later it would be hung up on for idling
+            one_more.settimeout(HANDSHAKE_S / 2)  # after that it would be closed because it is idle
             assert one_more.recv(1) == b""
     finally:
         for end in ends:
             end.close()
-    # They have gone: there is room again, once the bridge has noticed.
+    # They are closed: new ones are accepted as soon as the bridge has noticed.
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
@@ -166,7 +166,9 @@ def test_too_many_connections_are_hung_up_on(service: Echo, bridge: Command) -> 
 
 
 @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Command) -> None:
+def test_connections_of_another_user_do_not_use_up_the_limit(
+    service: Echo, bridge: Command
+) -> None:
     port = port_of(bridge)
     with as_user(65534):
         strangers = [dial(port) for _ in range(2 * MAX_CONNECTIONS)]
@@ -174,7 +176,7 @@ def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Comman
         with page(port) as connected:
             connected.send(b"here")
             assert receive(connected, 4) == b"here"
-        # Those that send nothing are hung up on, much sooner than an idle page would be.
+        # Connections that send nothing are closed, much earlier than an idle page would be.
         for stranger in strangers:
             stranger.settimeout(HANDSHAKE_S / 2)
             assert stranger.recv(1) == b""
@@ -184,7 +186,7 @@ def test_another_users_connections_keep_nobody_out(service: Echo, bridge: Comman
 
 
 @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-def test_another_user_is_refused(service: Echo, bridge: Command) -> None:
+def test_page_of_another_user_is_refused(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     with as_user(65534):
         assert refusal(port) == 403

@@ -1,4 +1,4 @@
-"""Commands in the prose of documents and in the texts of `--help` have their flags.
+"""Every flag of a command in the prose of a document or in `--help` exists.
 
 `test_documentation_blocks.py` checks the fenced blocks.
 """
@@ -35,7 +35,7 @@ def verbs() -> frozenset[str]:
 
 
 def commands(text: str) -> Iterator[tuple[str, set[str]]]:
-    """The verbs in a text, each with the flags behind it."""
+    """The verbs in a text, each with the flags after it."""
     for verb, rest in COMMAND.findall(text):
         if verb == "record":
             rest = OF_THE_PROGRAM.sub("", rest)
@@ -44,7 +44,7 @@ def commands(text: str) -> Iterator[tuple[str, set[str]]]:
 
 def check_commands(text: str) -> None:
     for verb, flags in commands(text):
-        # `stretto fidl` is there where stretto-fidl is installed.
+        # `stretto fidl` exists where stretto-fidl is installed.
         if verb in verbs() and verb != "fidl":
             missing = {flag for flag in flags if flag not in help_of(verb)}
             assert not missing, f"stretto {verb}"

@@ -1,4 +1,4 @@
-"""Programs that are always on: a service in another process records them as it likes."""
+"""Programs with `stretto.connect()`: a service in another process records them at any time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def names(trace: bytes) -> list[str]:
 
 
 class TestConnection:
-    def test_a_service_that_is_there(self, address: str) -> None:
+    def test_program_connects_to_a_running_service(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             (producer,) = service.wait_for_producers(1)
             assert producer["pid"] == program.process.pid
@@ -58,7 +58,7 @@ class TestConnection:
             program.wait_for("connection.connected")
             assert program.run("connection.problem") == ""
 
-    def test_a_service_that_comes_later(self, address: str) -> None:
+    def test_program_connects_when_the_service_starts_later(self, address: str) -> None:
         with LiveProgram(CONNECT) as program:
             program.wait_for("connection.problem")
             assert "No such file" in program.run("connection.problem")
@@ -68,7 +68,7 @@ class TestConnection:
                 program.wait_for("connection.connected")
             assert program.run("stretto.connect() is connection")
 
-    def test_a_service_that_is_killed_in_a_session_and_comes_back(self, address: str) -> None:
+    def test_program_reconnects_after_the_service_was_killed(self, address: str) -> None:
         with LiveProgram(CONNECT) as program:
             for _ in range(3):
                 service = ServiceProcess(address)
@@ -85,7 +85,7 @@ class TestConnection:
                 program.run("app.instant('after')")
                 assert names(service.stop("one")) == ["after"]
 
-    def test_a_session_that_runs_already(self, address: str) -> None:
+    def test_program_takes_part_in_a_running_session(self, address: str) -> None:
         with ServiceProcess(address) as service:
             service.start("one", session_config("app"))
             with LiveProgram(CONNECT) as program:
@@ -94,7 +94,9 @@ class TestConnection:
                 assert names(service.stop("one")) == ["first"]
 
     @pytest.mark.parametrize("how", ["stretto.disconnect()", "connection.disconnect()"])
-    def test_disconnect(self, address: str, how: str) -> None:
+    def test_disconnect_stops_tracing_and_the_connection_thread(
+        self, address: str, how: str
+    ) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             service.wait_for_producers(1)
             service.start("one", session_config("app"))
@@ -110,12 +112,12 @@ class TestConnection:
             service.wait_for_producers(1)
             assert program.finish() == ""
 
-    def test_a_program_that_closes_its_descriptors_connects_again(self, address: str) -> None:
+    def test_program_that_closes_its_descriptors_connects_again(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
             program.run("import os; os.closerange(3, 2000)")
-            # A fork must not wait for a thread that nothing wakes.
+            # A fork must not wait for a thread that is never woken up.
             program.run("pid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)")
             service.start("one", session_config("app"))
             program.wait_for("app.enabled")
@@ -123,7 +125,7 @@ class TestConnection:
             assert names(service.stop("one")) == ["x"]
             assert program.finish() == ""
 
-    def test_idle_nobody_wakes_up(self, address: str) -> None:
+    def test_idle_connection_causes_no_context_switches(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT + SWITCHES) as program:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
@@ -132,7 +134,7 @@ class TestConnection:
             time.sleep(0.5)
             assert program.run("switches()") == before
 
-    def test_who_hangs_up_on_everybody_is_tried_again(self, address: str) -> None:
+    def test_service_that_closes_every_connection_is_tried_again(self, address: str) -> None:
         with socket.socket(socket.AF_UNIX) as listener, LiveProgram(CONNECT) as program:
             listener.bind(address)
             listener.listen()
@@ -181,7 +183,7 @@ def source_config(name: str) -> TraceConfig:
 
 
 class TestDataSources:
-    def test_one_that_the_program_defines_later(self, address: str) -> None:
+    def test_data_source_registered_after_connecting_is_started(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
@@ -195,7 +197,7 @@ class TestDataSources:
             assert texts == ["start", "stop"]
             assert program.finish() == ""
 
-    def test_categories_that_the_program_makes_later(self, address: str) -> None:
+    def test_categories_created_after_connecting_are_enabled(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
@@ -205,13 +207,13 @@ class TestDataSources:
             service.start("one", session_config("late.499"))
             program.wait_for("late[-1].enabled and not late[-2].enabled")
 
-    def test_one_that_forks_and_disconnects_in_its_callback(self, address: str) -> None:
+    def test_data_source_can_fork_and_disconnect_in_its_callback(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT + ODD) as program:
             service.wait_for_producers(1)
             service.start("one", source_config("test.odd"))
             service.wait_for_producers(0)
             program.wait_for("not connection.connected")
-            service.stop("one")  # else it would disconnect again
+            service.stop("one")  # otherwise it would disconnect again
             program.run("connection = stretto.connect()")
             service.wait_for_producers(1)
             assert program.finish() == ""
@@ -257,7 +259,7 @@ def events():
 """
 )
 
-# What the calls of `mixed` look like: exceptions and generators enter and leave at odd places.
+# The calls of `mixed`: exceptions and generators enter and leave frames in unusual order.
 MIXED = """
 def numbers(count):
     for number in range(count):
@@ -315,7 +317,7 @@ def program(service: ServiceProcess) -> Iterator[LiveProgram]:
 
 
 def calls_by_thread(trace: bytes) -> list[list[Call]]:
-    """The slices of each thread; fails where an END has no BEGIN."""
+    """The slices of each thread; fails if an END has no BEGIN."""
     by_sequence: dict[int, list[Event]] = {}
     for event in track_events(trace):
         by_sequence.setdefault(event.sequence, []).append(event)
@@ -339,18 +341,18 @@ class TestFunctions:
         service.start("functions", session_config("python.functions"))
         program.wait_for("hooks()")
 
-    def test_a_thread_blocked_in_c_is_covered_when_it_comes_back(
+    def test_thread_blocked_in_c_is_traced_when_it_returns(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         program.run("thread = start(blocked)")
         self.record(service, program)
         program.run("go.set(); thread.join()")
         (calls,) = [each for each in calls_by_thread(service.stop("functions")) if INNER in each]
-        # The calls that it was in when we came are not there, nor are their ends.
+        # Calls that began before the session are not recorded, nor are their ends.
         assert calls.count(INNER) == 1
         assert "blocked" not in flat(calls)
 
-    def test_a_thread_that_never_stops_running(
+    def test_running_thread_is_traced_while_sessions_last(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         program.run("thread = start(spin)")
@@ -361,14 +363,14 @@ class TestFunctions:
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
             assert len(threads) == 1
-            # Switched on between BEGIN and END of a call, and off, too: one call each.
+            # Tracing can start and stop between BEGIN and END of a call: one call each.
             whole = [call for call in threads[0] if call == INNER]
             assert len(whole) > 3
             assert len([call for call in threads[0] if call[0] == "inner"]) <= len(whole) + 2
             assert "spin" not in flat(threads[0])
         program.run("done.set(); thread.join()")
 
-    def test_calls_of_every_kind_nest_whenever_it_is_switched_on(
+    def test_calls_of_every_kind_nest_whenever_tracing_starts(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         program.run(MIXED)
@@ -387,7 +389,7 @@ class TestFunctions:
         program.run("done.set()\nfor thread in started: thread.join()")
         assert whole > 0
 
-    def test_afterwards_nothing_is_left(
+    def test_no_hook_or_tool_remains_after_the_session(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         self.record(service, program)
@@ -398,7 +400,7 @@ class TestFunctions:
         assert program.run("events()") == 0
         assert not program.run("stretto.Category('python.functions').enabled")
 
-    def test_two_sessions_of_which_one_names_functions(
+    def test_functions_are_recorded_only_in_the_session_that_names_them(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         service.start("plain", session_config("app"))
@@ -414,7 +416,7 @@ class TestFunctions:
         assert names(plain) == ["both", "one"]
         assert "both" not in names(functions)
 
-    def test_the_second_session_goes_on_when_the_first_has_ended(
+    def test_second_session_continues_when_the_first_has_ended(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         self.record(service, program)
@@ -439,7 +441,7 @@ class TestOtherCategories:
             ("python.asyncio", "asyncio.run(task())", "task"),
         ],
     )
-    def test_switched_on_and_off(
+    def test_hooks_are_installed_and_removed_with_the_category(
         self, service: ServiceProcess, program: LiveProgram, category: str, order: str, name: str
     ) -> None:
         program.run("async def task(): await asyncio.sleep(0)\nimport asyncio, gc, logging")
@@ -455,7 +457,9 @@ class TestOtherCategories:
             program.run(order)
             program.wait_for(f"repr(({before})) == before")
 
-    def test_a_loop_that_runs_already(self, service: ServiceProcess, program: LiveProgram) -> None:
+    def test_running_event_loop_is_traced(
+        self, service: ServiceProcess, program: LiveProgram
+    ) -> None:
         program.run(
             "import asyncio\n"
             "async def step(): await asyncio.sleep(0.001)\n"

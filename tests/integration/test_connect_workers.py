@@ -1,4 +1,4 @@
-"""Programs that are always on and fork: each process is a producer of its own."""
+"""Programs with `stretto.connect()` that fork: each process is a producer of its own."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 
 def names_by_pid(trace: bytes) -> dict[int, list[str]]:
-    """Names of the BEGINs and instants of each process; each of its threads nests rightly."""
+    """Names of the BEGINs and instants of each process; fails if slices do not nest."""
     pids = {p.trusted_packet_sequence_id: p.trusted_pid for p in decode_packets(trace)}
     names: dict[int, list[str]] = {}
     events = track_events(trace)
@@ -102,7 +102,7 @@ def names_by_pid(trace: bytes) -> dict[int, list[str]]:
     return names
 
 
-def test_forks_of_forks(service: ServiceProcess) -> None:
+def test_children_and_grandchildren_are_recorded(service: ServiceProcess) -> None:
     service.start("one", session_config("app"))
     with LiveProgram(FORKS) as program:
         program.run("wait()")
@@ -117,7 +117,7 @@ def test_forks_of_forks(service: ServiceProcess) -> None:
     assert sorted(found.values()) == [["child 0"]] * 3 + [["child 1"]] * 3 + [["child 2"]] * 3
 
 
-def test_forks_while_no_service_is_there(tmp_path: Path) -> None:
+def test_children_forked_without_a_service_connect_later(tmp_path: Path) -> None:
     address = str(tmp_path / "late.sock")
     with LiveProgram(FORKS, environment={"PERFETTO_PRODUCER_SOCK_NAME": address}) as program:
         program.run(
@@ -134,7 +134,9 @@ def test_forks_while_no_service_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_pools(service: ServiceProcess, tmp_path: Path, method: str) -> None:
+def test_workers_of_a_pool_are_recorded(
+    service: ServiceProcess, tmp_path: Path, method: str
+) -> None:
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     service.start("one", session_config("app"))
@@ -148,7 +150,7 @@ def test_pools(service: ServiceProcess, tmp_path: Path, method: str) -> None:
 
 
 class Gunicorn:
-    """The server with its workers."""
+    """A gunicorn server with its workers."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         (folder / "application.py").write_text(APPLICATION)
@@ -160,7 +162,7 @@ class Gunicorn:
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
 
     def ask(self) -> bytes:
-        """Whether the worker that answers is recorded, as it says."""
+        """Whether the worker that answers reports that it is recorded."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}", timeout=10) as answer:
             data: bytes = answer.read()
             return data
@@ -180,10 +182,12 @@ class Gunicorn:
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["", "preload"])
-def test_gunicorn(service: ServiceProcess, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_workers_of_gunicorn_are_recorded_and_replaced(
+    service: ServiceProcess, tmp_path: Path, options: tuple[str, ...]
+) -> None:
     server = Gunicorn(tmp_path, *options)
     try:
-        count = WORKERS + len(options)  # the master, too, if it loads the application
+        count = WORKERS + len(options)  # also the master, if it loads the application
         producers = service.wait_for_producers(count)
         pids = {producer["pid"] for producer in producers} - {server.process.pid}
         assert len(pids) == WORKERS

@@ -1,4 +1,4 @@
-"""`stretto convert` as a process: how it ends."""
+"""`stretto convert` as a process: its exit status and the files it leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_ended_conversion_leaves_nothing(folder: Path) -> None:
+def test_terminated_conversion_leaves_no_file(folder: Path) -> None:
     os.mkfifo("fifo")
     (folder / "out.json").write_bytes(b"old")
     before = sorted(folder.iterdir())
@@ -48,7 +48,7 @@ def test_an_ended_conversion_leaves_nothing(folder: Path) -> None:
     assert (folder / "out.json").read_bytes() == b"old"
 
 
-def test_a_reader_that_has_enough_ends_it_as_sigpipe_does(folder: Path) -> None:
+def test_closed_output_pipe_ends_the_conversion_as_sigpipe_does(folder: Path) -> None:
     (folder / "in.pftrace").write_bytes(b"\x0a\x02\x08\x05")
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -63,7 +63,7 @@ def test_a_reader_that_has_enough_ends_it_as_sigpipe_does(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 @pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
-def test_the_example_of_jq_shows_the_names_of_events(folder: Path) -> None:
+def test_jq_example_prints_the_names_of_events(folder: Path) -> None:
     with stretto.recording("in.pftrace"):
         stretto.instant("one")
         with stretto.slice("two"):

@@ -1,4 +1,4 @@
-"""Every code block of every page is run, parsed, or says why it can't be."""
+"""Every code block of every page is run or parsed, or a comment gives the reason why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def name(item: Path | Block) -> str:
 
 @pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
 @pytest.mark.parametrize("page", PROGRAMS, ids=name)
-def test_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     program = program_of(page)
     folder = tmp_path / "program"
     folder.mkdir()
@@ -53,12 +53,12 @@ def test_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", OTHER_BLOCKS, ids=name)
-def test_block_is_accepted_by_what_reads_it(block: Block, tmp_path: Path) -> None:
+def test_block_is_accepted_by_its_parser(block: Block, tmp_path: Path) -> None:
     check(block, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_tests_that_comments_name_read_the_page(page: Path) -> None:
+def test_test_named_in_a_comment_reads_the_page(page: Path) -> None:
     for block in blocks_of(page):
         check_tested_elsewhere(block)
 
@@ -69,7 +69,7 @@ def test_pages_of_each_kind_are_found() -> None:
     assert {block.language for block in OTHER_BLOCKS} >= {"", "sh", "textproto", "ini", "proto"}
 
 
-# --- the checks fail where they should
+# --- the checks fail on wrong blocks
 
 
 def block(tmp_path: Path, text: str) -> Block:
@@ -96,13 +96,13 @@ def block(tmp_path: Path, text: str) -> Block:
         ("", "stretto view\n"),
     ],
 )
-def test_wrong_block_fails(tmp_path: Path, language: str, text: str) -> None:
+def test_wrong_block_is_reported(tmp_path: Path, language: str, text: str) -> None:
     found = block(tmp_path, f"```{language}\n{text}```\n")
     with pytest.raises((Exception, CommandError)):
         check(found, tmp_path)
 
 
-def test_commands_are_parsed_without_their_explanations() -> None:
+def test_command_is_parsed_without_its_explanation() -> None:
     text = "$ stretto view trace.pftrace\nstretto flows a.pftrace   calls\nA=1 make x | y\noutput\n"
     assert list(documentation.commands(text)) == [
         ["stretto", "view", "trace.pftrace"],
@@ -111,7 +111,7 @@ def test_commands_are_parsed_without_their_explanations() -> None:
     ]
 
 
-def test_comments_above_a_block_are_read(tmp_path: Path) -> None:
+def test_comment_above_a_block_is_read(tmp_path: Path) -> None:
     found = block(
         tmp_path, "<!-- not run: no time -->\n<!-- setup: a = 1\nb = 2 -->\n```python\nc\n```\n"
     )

@@ -1,4 +1,4 @@
-"""Producers over TCP: no shared memory, chunks inside of messages."""
+"""Producers over TCP: chunks are sent in messages, without shared memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def events(packets: list[TracePacket]) -> list[TracePacket]:
     return [packet for packet in packets if packet.has("for_testing")]
 
 
-def test_everything_arrives(machine: Machine) -> None:
+def test_all_packets_of_a_producer_over_tcp_arrive(machine: Machine) -> None:
     enable(machine)
     child = machine.start_child(20_000)
     machine.wait_until_written(child)
@@ -50,23 +50,23 @@ def test_everything_arrives(machine: Machine) -> None:
     packets = machine.finish()
     assert texts(packets) == expected(20_000)
     assert not any(packet.previous_packet_dropped for packet in packets)
-    # It says itself who it is.
+    # Over TCP the producer reports its own pid and uid.
     assert {packet.trusted_pid for packet in events(packets)} == {child.pid}
     assert {packet.trusted_uid for packet in events(packets)} == {os.getuid()}
     assert {packet.machine_id for packet in events(packets)} == {machine_id(machine_hint(), "")}
 
 
-def test_a_flush_shows_what_its_writers_have_in_hand(machine: Machine) -> None:
+def test_flush_reads_chunks_that_writers_still_fill(machine: Machine) -> None:
     enable(machine)
     child = machine.start_child(100, "keep")
     machine.wait_until_written(child)
     flush(machine)
-    machine.consumer.flush(10_000)  # again: nothing is there twice
+    machine.consumer.flush(10_000)  # a second flush must not duplicate packets
     machine.until(lambda: len(machine.consumer.flushes) == 2)
     assert texts(machine.finish()) == expected(100)
 
 
-def test_what_it_sent_survives_its_death(machine: Machine) -> None:
+def test_sent_packets_are_kept_when_the_producer_dies(machine: Machine) -> None:
     enable(machine)
     dying, living = machine.start_child(5000), machine.start_child(5000)
     for child in (dying, living):
@@ -80,7 +80,7 @@ def test_what_it_sent_survives_its_death(machine: Machine) -> None:
     assert by_pid == {dying.pid: expected(5000), living.pid: expected(5000)}
 
 
-def test_sessions_of_this_machine_leave_it_out(machine: Machine) -> None:
+def test_sessions_of_this_machine_exclude_remote_producers(machine: Machine) -> None:
     machine.consumer.enable(make_config("ds"))
     child = machine.start_child(0)
     machine.until(lambda: machine.service.data_sources)

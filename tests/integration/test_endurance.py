@@ -1,6 +1,6 @@
-"""Many events, many threads, for a long time: nothing is lost, nothing grows.
+"""Many events from many threads for a long time: no loss and no growth of memory.
 
-The times and numbers of `make endurance` are those that the project promises; a plain test
+`make endurance` uses the durations and counts that the project promises; a plain test
 run is shorter.
 """
 
@@ -62,7 +62,7 @@ def final_stats(trace):
 
 
 def tight_loop(seconds):
-    """Write events as fast as possible; returns how many."""
+    """Write events as fast as possible; returns their number."""
     written, end, instant = 0, time.monotonic() + seconds, CATEGORY.instant
     while time.monotonic() < end:
         for _ in range(10_000):
@@ -153,9 +153,9 @@ def one_after_another(count):
         thread.join()
 
 
-def test_threads_that_are_born_and_die_leave_nothing(path):
+def test_short_lived_threads_leave_no_memory_behind(path):
     before = list(TrackEventSource.counts)
-    # A small buffer, and every page of the shared memory used: what grows then was kept.
+    # The buffer is small and every page of the shared memory is in use: any growth is a leak.
     with stretto.recording(path, stream=True, buffer="256k"):
         one_after_another(WARM)
         resident = resident_bytes()
@@ -172,7 +172,7 @@ def test_writer_ids_are_reused_without_collision():
     core = _native.ProducerEndpointCore(table, 1)
     core.allow_buffer(1, True)
     arbiter = _native.Arbiter.in_process(core, 1 << 20, 4096)
-    count = 70_000  # more than twice as many as there are ids
+    count = 70_000  # more than twice the number of ids
     for number in range(count):
         writer = _native.TraceWriter(arbiter, 1)
         assert writer.write(TracePacket(timestamp=number).encode())

@@ -1,4 +1,4 @@
-"""A process that traces its own conversation with the tracing service comes to rest.
+"""Tracing the process's own traffic with the tracing service does not cause endless traffic.
 
 The service is in another process, or a thread of this one: then both ends are traced.
 """
@@ -24,7 +24,7 @@ from tests.support.recorded_events import END, Event, config, events_of
 from tests.support.service_process import ServiceProcess
 from tests.support.traced_greeter import flows_installed
 
-pytestmark = pytest.mark.xdist_group("system session")  # one service for all
+pytestmark = pytest.mark.xdist_group("system session")  # one service for all tests
 
 
 class ServiceThread:
@@ -43,7 +43,7 @@ class ServiceThread:
         self._thread.start()
 
     def close(self) -> None:
-        """End it, and its connections."""
+        """Stop the service and close its connections."""
 
         def end() -> None:
             for host in self.hosts:
@@ -73,7 +73,7 @@ def service(
 
 
 def record(flushes: int, idle_s: float = 0) -> list[Event]:
-    """What the process says to the service in a session that is idle, and flushed so often."""
+    """The messages to the service in an idle session with this number of flushes."""
     with stretto.TracingSession(config(enabled=["stretto.ipc"]), backend="system") as session:
         time.sleep(idle_s)
         for _ in range(flushes):
@@ -83,28 +83,28 @@ def record(flushes: int, idle_s: float = 0) -> list[Event]:
 
 
 @pytest.mark.usefixtures("service")
-def test_own_ports_are_traced_and_make_no_more_of_themselves() -> None:
+def test_own_ports_are_traced_without_feedback() -> None:
     with flows_installed(own_ports=True):
         record(1)  # connects
         few, many = record(2), record(40)
     methods = {event.args["method"] for event in many if event.kind != END}
     assert {"GetAsyncCommand", "Flush"} & methods
     assert not {"CommitData", "ReadBuffers"} & methods
-    # What tracing itself costs: a few events each flush, never more with each event.
+    # Tracing itself causes a few events with each flush, but none with each event.
     assert 0 < len(few) < 40
     assert len(many) < 40 * 8
 
 
 @pytest.mark.usefixtures("service")
-def test_own_ports_are_silent_by_default() -> None:
+def test_own_ports_are_not_traced_by_default() -> None:
     with flows_installed():
         record(1)
         assert record(3) == []
 
 
 @pytest.mark.usefixtures("service")
-def test_an_idle_process_says_nothing_more() -> None:
-    """Each commit that made another one would make thousands in this time."""
+def test_idle_process_sends_a_bounded_number_of_messages() -> None:
+    """If each commit caused another one, there would be thousands in this time."""
     with flows_installed(own_ports=True):
         record(1)  # connects
         short, long = record(1), record(1, idle_s=0.4)

@@ -1,4 +1,4 @@
-"""Calls over a real gRPC channel have their arrows, from a traceparent or a header of our own."""
+"""Calls over a real gRPC channel have flow arrows, from a traceparent or from Stretto's header."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 class Service:
-    """Four kinds of methods, and some that don't end well; what came as metadata is kept."""
+    """Methods of the four kinds, and some that fail; keeps the metadata of the calls."""
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
     return list(chains.values())
 
 
-def test_a_traceparent_needs_no_header(address: str, service: Service) -> None:
+def test_no_header_is_added_to_a_call_with_traceparent(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         call = channel.unary_unary("/test.Service/One")
         assert call(b"abc", metadata=[("traceparent", PARENT)]) == b"ABC"
@@ -116,7 +116,7 @@ def test_a_traceparent_needs_no_header(address: str, service: Service) -> None:
     assert "x-stretto-flow" not in service.metadata[0]
 
 
-def test_our_own_header(address: str, service: Service) -> None:
+def test_header_of_stretto_links_each_call(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         call = channel.unary_unary("/test.Service/One")
         assert [call(b"x", metadata=[("a", "b")], timeout=30) for _ in range(3)] == [b"X"] * 3
@@ -125,7 +125,7 @@ def test_our_own_header(address: str, service: Service) -> None:
     assert len({entry["x-stretto-flow"] for entry in service.metadata}) == 3
 
 
-def test_without_either_there_is_no_arrow_and_no_entry(address: str, service: Service) -> None:
+def test_no_arrow_without_traceparent_and_header(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     assert len(recorded.events) == 6
@@ -134,7 +134,7 @@ def test_without_either_there_is_no_arrow_and_no_entry(address: str, service: Se
     assert "x-stretto-flow" not in service.metadata[0]
 
 
-def test_a_call_that_fails(address: str) -> None:
+def test_failed_call_has_all_four_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/Fail")(b"x")
@@ -142,7 +142,7 @@ def test_a_call_that_fails(address: str) -> None:
     assert arrows(recorded.events, "Fail") == [CALL]
 
 
-def test_a_handler_that_raises(address: str) -> None:
+def test_handler_that_raises_has_all_four_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/Crash")(b"x")
@@ -150,7 +150,7 @@ def test_a_handler_that_raises(address: str) -> None:
     assert arrows(recorded.events, "Crash") == [CALL]
 
 
-def test_an_unknown_method(address: str) -> None:
+def test_unknown_method_has_only_the_points_of_the_client(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/None")(b"x")
@@ -158,13 +158,13 @@ def test_an_unknown_method(address: str) -> None:
     assert arrows(recorded.events, "None") == [[CALL[0], CALL[3]]]
 
 
-def test_a_deadline_is_no_reply(address: str, service: Service) -> None:
+def test_expired_deadline_is_not_recorded_as_a_reply(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/Wait")(b"x", timeout=0.2)
         service.done.set()
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        # One thread of two has handled it: this one comes behind.
+        # The server has two threads: when this call returns, the other one has been handled.
         for _ in range(2):
             assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     (points,) = arrows(recorded.events, "Wait")
@@ -172,7 +172,7 @@ def test_a_deadline_is_no_reply(address: str, service: Service) -> None:
     assert CALL[3] not in points
 
 
-def test_nobody_there() -> None:
+def test_call_without_a_server_has_only_its_request() -> None:
     with flows_installed(), record() as recorded, intercepted("127.0.0.1:1", add_header=True) as to:
         call = to.unary_unary("/test.Service/One")
         with pytest.raises(grpc.RpcError) as caught:
@@ -184,7 +184,7 @@ def test_nobody_there() -> None:
     assert recorded.kinds == "BEBE"
 
 
-def test_a_closed_channel(address: str) -> None:
+def test_call_on_a_closed_channel_has_only_its_request(address: str) -> None:
     with record() as recorded:
         channel = intercepted(address, add_header=True)
         call = channel.unary_unary("/test.Service/One")
@@ -197,7 +197,7 @@ def test_a_closed_channel(address: str) -> None:
     assert recorded.kinds == "BEBE"
 
 
-def test_a_cancelled_stream(address: str, service: Service) -> None:
+def test_cancelled_stream_is_not_recorded_as_a_reply(address: str, service: Service) -> None:
     ended = threading.Event()
     with record() as recorded, intercepted(address, add_header=True) as channel:
         call = channel.unary_stream("/test.Service/Endless")(b"x")
@@ -213,7 +213,7 @@ def test_a_cancelled_stream(address: str, service: Service) -> None:
     assert CALL[3] not in points
 
 
-def test_a_call_and_its_call_object(address: str) -> None:
+def test_with_call_has_all_four_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         reply, call = channel.unary_unary("/test.Service/One").with_call(b"x")
         assert (reply, call.code()) == (b"X", grpc.StatusCode.OK)
@@ -223,7 +223,7 @@ def test_a_call_and_its_call_object(address: str) -> None:
 
 
 @pytest.mark.parametrize("single_threaded", [False, True])
-def test_futures_and_streams(address: str, *, single_threaded: bool) -> None:
+def test_futures_and_streams_have_arrows(address: str, *, single_threaded: bool) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
     option = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
@@ -238,11 +238,11 @@ def test_futures_and_streams(address: str, *, single_threaded: bool) -> None:
         assert list(both) == [b"A", b"B"]
     for method in ("One", "Many", "Join", "Each"):
         ((*points, last),) = arrows(recorded.events, method)
-        # Who waits for the end of a call in the background may be told after the block.
+        # The callback for the end of a call may run after the block.
         assert [*points, last] in (CALL, CALL[:3]), method
 
 
-def test_metadata_that_can_be_read_once(address: str, service: Service) -> None:
+def test_metadata_may_be_an_iterator(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address) as channel:
         pairs = iter([("traceparent", PARENT), ("a", "b")])
         assert channel.unary_unary("/test.Service/One")(b"x", metadata=pairs) == b"X"
@@ -251,7 +251,9 @@ def test_metadata_that_can_be_read_once(address: str, service: Service) -> None:
 
 
 @pytest.mark.parametrize("metadata", [[("a", 1)], [()], [1], 5])
-def test_bad_metadata_fails_as_it_does_without_us(address: str, metadata: Any) -> None:
+def test_invalid_metadata_raises_the_same_error_as_without_interceptor(
+    address: str, metadata: Any
+) -> None:
     errors = []
     with record(), grpc.insecure_channel(address) as plain, intercepted(address) as ours:
         for channel in (plain, ours):
@@ -262,7 +264,7 @@ def test_bad_metadata_fails_as_it_does_without_us(address: str, metadata: Any) -
 
 
 class OnlyMethod(grpc.ClientCallDetails):  # type: ignore[misc]
-    """Details that say as little as gRPC allows."""
+    """Call details with the fewest attributes that gRPC allows."""
 
     def __init__(self, details: Any) -> None:
         self.method = details.method
@@ -273,7 +275,7 @@ class Neighbour(
     grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
     grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
 ):
-    """An interceptor of somebody else."""
+    """An interceptor that isn't Stretto's."""
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
         return continuation(OnlyMethod(details), request)
@@ -282,7 +284,7 @@ class Neighbour(
         yield from continuation(details, request)
 
 
-def test_between_other_interceptors(address: str) -> None:
+def test_arrows_exist_between_other_interceptors(address: str) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
     ours = FlowClientInterceptor(add_header=True)
@@ -291,12 +293,12 @@ def test_between_other_interceptors(address: str) -> None:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
         assert list(channel.unary_stream("/test.Service/Many")(b"ab")) == [b"a", b"b"]
     assert arrows(recorded.events, "One") == [CALL]
-    # Of an iterator nobody learns when it ends.
+    # The end of a plain iterator can't be observed.
     ((first, *_),) = arrows(recorded.events, "Many")
     assert first == CALL[0]
 
 
-def test_a_handler_knows_what_it_handles(address: str, service: Service) -> None:
+def test_handler_can_ask_for_the_flow_of_its_call(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
         assert len(list(channel.unary_stream("/test.Service/Many")(b"abc"))) == 3
@@ -304,7 +306,9 @@ def test_a_handler_knows_what_it_handles(address: str, service: Service) -> None
     assert service.incoming == called["One"] + called["Many"] * 3
 
 
-def test_without_hooks_nothing_changes(address: str, service: Service) -> None:
+def test_interceptor_does_nothing_when_flows_are_not_installed(
+    address: str, service: Service
+) -> None:
     flows.uninstall()
     with record() as recorded, intercepted(address, add_header=True) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
@@ -313,10 +317,10 @@ def test_without_hooks_nothing_changes(address: str, service: Service) -> None:
 
 
 class TestServersInterceptor:
-    """What gRPC's server gets of ours."""
+    """The server interceptor, called directly."""
 
     class Called:
-        """grpc.HandlerCallDetails."""
+        """A stand-in for grpc.HandlerCallDetails."""
 
         method = "/test.Service/One"
         invocation_metadata = ()
@@ -328,7 +332,7 @@ class TestServersInterceptor:
     def handler_for(self, handler: Any, interceptor: Any) -> Any:
         return interceptor.intercept_service(lambda _details: handler, self.Called())
 
-    def test_a_handler_is_wrapped_once(self) -> None:
+    def test_handler_is_wrapped_once(self) -> None:
         from stretto.flows.grpcio import FlowServerInterceptor
 
         with flows_installed(), record():
@@ -343,7 +347,7 @@ class TestServersInterceptor:
             assert self.handler_for(None, interceptor) is None
         assert self.handler_for(handler, interceptor) is handler
 
-    def test_what_grpc_looks_for_in_functions_is_kept(self) -> None:
+    def test_attributes_that_grpc_reads_from_handlers_are_kept(self) -> None:
         from stretto.flows.grpcio import FlowServerInterceptor
 
         def pooled(request: bytes, _context: Any) -> bytes:

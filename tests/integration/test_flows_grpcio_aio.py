@@ -1,4 +1,4 @@
-"""Calls over a real gRPC channel of asyncio have their arrows."""
+"""Calls over a real gRPC channel of asyncio have flow arrows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 class Service:
-    """Handlers of each kind that gRPC tells apart."""
+    """Handlers of each kind that gRPC distinguishes."""
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []
@@ -116,7 +116,7 @@ async def connection(service: Service, *, add_header: bool) -> AsyncIterator[Any
 def talk(
     with_channel: Callable[[Any, Service], Coroutine[Any, Any, None]], *, add_header: bool = True
 ) -> tuple[list[Event], Service]:
-    """What is recorded of a conversation."""
+    """Run a client's calls; return the recorded events and the service."""
 
     async def run() -> Service:
         service = Service()
@@ -150,7 +150,7 @@ def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
     return list(chains.values())
 
 
-def test_all_kinds_of_methods() -> None:
+def test_methods_of_all_kinds_have_arrows() -> None:
     async def converse(channel: Any, _service: Service) -> None:
         for name in ("One", "Sync"):
             assert await channel.unary_unary(f"/test.Service/{name}")(b"x") == b"X"
@@ -166,7 +166,7 @@ def test_all_kinds_of_methods() -> None:
         assert arrows(events, method) == [CALL], method
 
 
-def test_a_traceparent_needs_no_header() -> None:
+def test_no_header_is_added_to_a_call_with_traceparent() -> None:
     async def converse(channel: Any, _service: Service) -> None:
         call = channel.unary_unary("/test.Service/One")
         assert await call(b"x", metadata=[("traceparent", PARENT), ("a", "b")]) == b"X"
@@ -179,7 +179,7 @@ def test_a_traceparent_needs_no_header() -> None:
     assert service.incoming == [e.flows[0] for e in events if e.kind == BEGIN and "send" in str(e)]
 
 
-def test_without_either_there_is_no_arrow() -> None:
+def test_no_arrow_without_traceparent_and_header() -> None:
     async def converse(channel: Any, _service: Service) -> None:
         assert await channel.unary_unary("/test.Service/One")(b"x") == b"X"
 
@@ -202,7 +202,9 @@ ABORTED = [*CALL[:2], CALL[3]]
         ("None", "UNIMPLEMENTED", [CALL[0], CALL[3]]),
     ],
 )
-def test_errors_are_replies(method: str, code: str, expected: list[tuple[str, str]]) -> None:
+def test_errors_are_recorded_as_replies(
+    method: str, code: str, expected: list[tuple[str, str]]
+) -> None:
     async def converse(channel: Any, _service: Service) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await channel.unary_unary(f"/test.Service/{method}")(b"x")
@@ -212,7 +214,7 @@ def test_errors_are_replies(method: str, code: str, expected: list[tuple[str, st
     assert arrows(events, method) == [expected]
 
 
-def test_a_deadline_is_none() -> None:
+def test_expired_deadline_is_not_recorded_as_a_reply() -> None:
     async def converse(channel: Any, service: Service) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await channel.unary_unary("/test.Service/Wait")(b"x", timeout=0.5)
@@ -225,14 +227,14 @@ def test_a_deadline_is_none() -> None:
     assert CALL[3] not in points
 
 
-def test_cancelled_calls() -> None:
+def test_cancelled_calls_are_not_recorded_as_replies() -> None:
     async def converse(channel: Any, service: Service) -> None:
         call = channel.unary_stream("/test.Service/Endless")(b"x")
         assert await anext(aiter(call)) == b"x"
         call.cancel()
         await service.cancelled.wait()
         call = channel.unary_unary("/test.Service/One")(b"x")
-        call.cancel()  # before our interceptor has run
+        call.cancel()  # before the interceptor has run
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await channel.unary_unary("/test.Service/One")(b"x") == b"X"
@@ -244,7 +246,7 @@ def test_cancelled_calls() -> None:
     assert arrows(events, "One") == [CALL]
 
 
-def test_nobody_there() -> None:
+def test_call_without_a_server_has_only_its_request() -> None:
     from stretto.flows.grpcio_aio import client_interceptors
 
     async def call() -> None:
@@ -258,7 +260,7 @@ def test_nobody_there() -> None:
     assert arrows(recorded.events, "One") == [CALL[:1]]
 
 
-def test_handlers_at_once_stand_on_tracks_of_their_own() -> None:
+def test_concurrent_handlers_have_tracks_of_their_own() -> None:
     async def converse(channel: Any, _service: Service) -> None:
         call = channel.unary_unary("/test.Service/One")
         assert await asyncio.gather(*(call(b"x") for _ in range(5))) == [b"X"] * 5
@@ -272,7 +274,7 @@ def test_handlers_at_once_stand_on_tracks_of_their_own() -> None:
             assert depth in (0, 1)
 
 
-def test_without_hooks_nothing_changes() -> None:
+def test_interceptor_does_nothing_when_flows_are_not_installed() -> None:
     flows.uninstall()
 
     async def converse(channel: Any, _service: Service) -> None:

@@ -1,4 +1,4 @@
-"""os.fork while recording: both sides go on, and nobody hears of it."""
+"""os.fork while recording: both processes continue, without errors or warnings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def end(pid):
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program with two output files; returns the names of the events in each."""
+    """Run a program with two output files; return the names of the events in each."""
     paths = [tmp_path / "parent.pftrace", tmp_path / "child.pftrace"]
 
     def run(source, *options):
@@ -52,7 +52,7 @@ def run(tmp_path):
     return run
 
 
-def test_the_parents_trace_is_whole(run):
+def test_trace_of_the_parent_is_complete(run):
     parent, child = run("""
         with stretto.recording(path):
             stretto.instant("before")
@@ -67,7 +67,7 @@ def test_the_parents_trace_is_whole(run):
     assert (parent, child) == (["before", "after", "end"], [])
 
 
-def test_the_child_records_its_own(run):
+def test_child_records_a_trace_of_its_own(run):
     parent, child = run("""
         with stretto.recording(path):
             stretto.instant("before")
@@ -83,7 +83,7 @@ def test_the_child_records_its_own(run):
     assert child == ["child", "inside", 2]
 
 
-def test_fork_inside_a_slice(run):
+def test_slice_that_spans_a_fork_ends_only_in_the_parent(run):
     parent, child = run("""
         with stretto.recording(path), stretto.slice("outer"):
             stretto.begin("begun")
@@ -106,7 +106,7 @@ def test_fork_inside_a_slice(run):
     assert child == ["child's", 2]
 
 
-def test_an_inherited_slice_ends_silently_in_the_childs_session(run):
+def test_inherited_slice_adds_no_event_to_the_session_of_the_child(run):
     parent, child = run("""
         with stretto.recording(path):
             slice_ = stretto.slice("inherited")
@@ -124,8 +124,8 @@ def test_an_inherited_slice_ends_silently_in_the_childs_session(run):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_child_that_leaves_the_recording_block(run, stream):
-    """Its unwinding must neither end the parent's session nor touch its file."""
+def test_child_that_leaves_the_recording_block_does_not_end_the_recording(run, stream):
+    """Leaving the block in the child neither ends the parent's session nor changes its file."""
     parent, child = run(f"""
         with stretto.recording(path, stream={stream}) as session:
             stretto.instant("before")
@@ -144,7 +144,7 @@ def test_a_child_that_leaves_the_recording_block(run, stream):
     assert (parent, child) == (["before", "after"], [])
 
 
-def test_fork_many_times(run):
+def test_parent_records_before_and_after_each_of_many_forks(run):
     parent, _ = run("""
         with stretto.recording(path):
             for number in range(30):
@@ -160,7 +160,7 @@ def test_fork_many_times(run):
     assert parent == ["before", "after"] * 30
 
 
-def test_children_of_children(run):
+def test_grandchild_adds_no_event_to_the_session_of_the_child(run):
     parent, child = run("""
         with stretto.recording(path):
             pid = os.fork()
@@ -181,8 +181,8 @@ def test_children_of_children(run):
 
 
 @pytest.mark.thorough
-def test_streaming_goes_on_after_a_fork(run):
-    """The tracing thread comes back, also while the main thread waits in C for ever."""
+def test_streaming_continues_after_a_fork(run):
+    """The tracing thread is started again, even if the main thread waits in C forever."""
     parent, _ = run(
         """
         import threading, time
@@ -205,14 +205,14 @@ def test_streaming_goes_on_after_a_fork(run):
             thread.join()
         """,
         "-W",
-        "ignore:This process:DeprecationWarning",  # the program has two threads, and so be it
+        "ignore:This process:DeprecationWarning",  # the program has two threads on purpose
     )
     assert set(parent) == {"before", "after"}
 
 
 @pytest.mark.parametrize("waiter", ["main", "another"])
-def test_fork_in_a_thread_while_others_wait_for_the_session(run, waiter):
-    """Who waits starts the tracing thread again, should the main thread be blocked in C."""
+def test_fork_in_a_thread_does_not_block_waiting_threads(run, waiter):
+    """A waiting thread starts the tracing thread again if the main thread is blocked in C."""
     run(
         f"""
         import threading, time
@@ -246,7 +246,7 @@ def test_fork_in_a_thread_while_others_wait_for_the_session(run, waiter):
     )
 
 
-def test_multiprocessing(run):
+def test_multiprocessing_child_adds_nothing_to_the_trace_of_the_parent(run):
     parent, _ = run(
         """
         import multiprocessing
@@ -270,7 +270,7 @@ def test_multiprocessing(run):
     assert parent == ["parent"]
 
 
-def test_subprocess_with_preexec_fn(run):
+def test_preexec_fn_of_a_subprocess_may_trace(run):
     parent, _ = run("""
         import subprocess
         with stretto.recording(path):
@@ -281,7 +281,7 @@ def test_subprocess_with_preexec_fn(run):
     assert parent == ["parent"] * 5
 
 
-def test_hooks_of_others_may_trace(run):
+def test_at_fork_hooks_of_other_modules_may_trace(run):
     parent, _ = run("""
         os.register_at_fork(before=lambda: stretto.instant("early before"))
         with stretto.recording(path):
@@ -295,8 +295,8 @@ def test_hooks_of_others_may_trace(run):
     assert sorted(parent) == ["after_in_parent", "before", "early before"]
 
 
-def test_thread_and_process_of_the_child_are_its_own(tmp_path):
-    """Tracks that were made before the fork lie below the child's process."""
+def test_child_has_its_own_thread_and_process_tracks(tmp_path):
+    """Tracks that were created before the fork are below the process of the child."""
     out = subprocess.run(
         [
             sys.executable,
@@ -322,7 +322,7 @@ def test_thread_and_process_of_the_child_are_its_own(tmp_path):
     assert out == "4 True\n"
 
 
-def test_this_process_can_be_forked_with_nothing_running():
+def test_fork_without_a_session():
     pid = os.fork()
     if pid == 0:
         os._exit(0)
@@ -363,8 +363,8 @@ print(sum(packet.track_event is not None for packet in Trace.decode(trace).packe
 """
 
 
-def test_a_fork_stops_the_thread_that_writes_a_file_and_loses_nothing():
-    """Without the warning of CPython 3.12 and later about threads."""
+def test_fork_stops_the_file_writer_thread_without_losing_events():
+    """CPython 3.12 and later would warn of a fork with a second thread."""
     command = [sys.executable, "-W", "error", "-c", STREAM_INTO_A_PIPE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("20000\n", "")

@@ -1,4 +1,4 @@
-"""docs/ipc.md, done: its files, its commands, what they print, and the arrows in the trace."""
+"""The walk-through of docs/ipc.md: its files, commands, output, and the arrows in the trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_shop(tmp_path: Path) -> None:
+def test_shop_example_runs_as_documented(tmp_path: Path) -> None:
     (schema,) = blocks("proto")
     names = ("shop_service.py", "server.py", "client.py")
     texts = dict(zip(names, blocks("python"), strict=True))

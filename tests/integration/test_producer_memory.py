@@ -1,4 +1,4 @@
-"""Whose memory a producer writes into, of what size; and none at all, over a network."""
+"""The shared memory of a producer: its own or the service's, its size; none over a network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KB = 1024
 
 
 class Producer:
-    """Has one data source, "ds"."""
+    """A producer with one data source, "ds"."""
 
     def __init__(self) -> None:
         self.client: ProducerIPCClient | None = None
@@ -98,14 +98,14 @@ def write(arbiter: _native.Arbiter | None, target: int, *written: str) -> None:
         (8, 1024, 1024),
         (16, 512, 512),
         (32, 4096, 4096),
-        (32, 64 * KB, 32 * KB),  # the most there is
+        (32, 64 * KB, 32 * KB),  # the maximum
         (64, 1024, 1024),  # pages of 32 KiB
-        (12, 1024, 256),  # no such pages
-        (32, 33, 256),  # no such number of them
+        (12, 1024, 256),  # an unsupported page size
+        (32, 33, 256),  # an unsupported number of pages
         (0, 0, 256),
     ],
 )
-def test_the_service_gives_what_the_producer_wishes(
+def test_service_creates_memory_of_the_requested_size(
     service: ServiceProcess, address: Path, page_kb: int, size_kb: int, given_kb: int
 ) -> None:
     producer = Producer()
@@ -119,7 +119,7 @@ def test_the_service_gives_what_the_producer_wishes(
     client.disconnect()
 
 
-def test_the_producers_own_memory_is_taken(service: ServiceProcess, address: Path) -> None:
+def test_service_adopts_the_memory_of_the_producer(service: ServiceProcess, address: Path) -> None:
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     write(memory.arbiter, 1 << 16, "before")
     client = producer.connect(address, ProducerHints("test"), memory)
@@ -130,7 +130,7 @@ def test_the_producers_own_memory_is_taken(service: ServiceProcess, address: Pat
     client.disconnect()
 
 
-def test_memory_that_is_unfit_is_refused(service: ServiceProcess, address: Path) -> None:
+def test_unusable_memory_of_a_producer_is_refused(service: ServiceProcess, address: Path) -> None:
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     refused: list[_native.Arbiter] = []
     memory.on_refused = refused.append
@@ -169,7 +169,7 @@ def early(start: int) -> list[str]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_startup_tracing_over_a_network(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_startup_events_are_sent_over_a_network(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     service = PlainService(f"{host}:0")
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", service.address)
     try:
@@ -187,10 +187,10 @@ def test_startup_tracing_over_a_network(host: str, monkeypatch: pytest.MonkeyPat
     assert found == early(1)
 
 
-def test_a_service_without_use_for_our_memory(
+def test_service_that_does_not_adopt_memory_loses_only_startup_events(
     address: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was recorded is lost, and said to be; the session itself gets all from its start."""
+    """The startup events are lost, with a warning; later events of the session are kept."""
     service = PlainService(str(address))
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", str(address))
     try:
@@ -206,7 +206,7 @@ def test_a_service_without_use_for_our_memory(
     assert found == early(2)
 
 
-def test_no_descriptor_of_the_memory_stays_behind(service: ServiceProcess, address: Path) -> None:
+def test_no_descriptor_of_the_memory_remains_open(service: ServiceProcess, address: Path) -> None:
     before = open_descriptors()
     for _ in range(3):
         producer = Producer()

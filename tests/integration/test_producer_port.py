@@ -1,4 +1,4 @@
-"""ProducerPort for real: sockets, sealed memory, native threads, two interpreters.
+"""ProducerPort with real sockets, sealed memory, native threads and two interpreters.
 
 TraceWriter -> chunk -> CommitData frame -> service -> trace buffer -> packets
 """
@@ -28,7 +28,7 @@ from tests.support.plain_service import BUFFER, PlainService
 
 
 class RecordingProducer:
-    """A producer with one data source, which writes down what it is told."""
+    """A producer with one data source that logs the calls of the service."""
 
     def __init__(self) -> None:
         self.client: ProducerIPCClient | None = None
@@ -131,7 +131,7 @@ def flush(service: PlainService, producer: RecordingProducer, request_id: int) -
 
 
 class TestHandshake:
-    def test_delivers_everything_on_the_calling_thread(self, producer: RecordingProducer) -> None:
+    def test_setup_is_delivered_on_the_calling_thread(self, producer: RecordingProducer) -> None:
         assert producer.log == [
             ("connect",),
             ("tracing",),
@@ -141,7 +141,7 @@ class TestHandshake:
         assert producer.threads == {threading.get_ident()}
         assert client_of(producer).connected
 
-    def test_the_kernel_tells_who_it_is(self, service: PlainService) -> None:
+    def test_service_gets_pid_and_uid_from_the_kernel(self, service: PlainService) -> None:
         producer = connect(
             service, page_size=8192, shm_size=1 << 22, sdk_version="1", smb_scraping=False
         )
@@ -159,17 +159,17 @@ class TestHandshake:
         assert service.offered == [-1]
         client_of(producer).disconnect()
 
-    def test_refused(self, service: PlainService) -> None:
+    def test_refused_producer_gets_an_error(self, service: PlainService) -> None:
         service.refuse = True
         with pytest.raises(RemoteProtocolError, match="refuses this producer"):
             connect(service)
 
-    def test_no_service(self, tmp_path: Path) -> None:
+    def test_missing_service_is_reported(self, tmp_path: Path) -> None:
         producer = RecordingProducer()
         with pytest.raises(TransportError, match="is the tracing service running"):
             ProducerIPCClient.connect(str(tmp_path / "none"), producer, ProducerHints("p"))
 
-    def test_a_service_that_does_not_answer(self, tmp_path: Path) -> None:
+    def test_service_that_does_not_answer_is_reported(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
         producer = RecordingProducer()
         client = ProducerIPCClient.connect(listener.address, producer, ProducerHints("p"))
@@ -178,14 +178,14 @@ class TestHandshake:
         assert not client.connected
         listener.close()
 
-    def test_a_service_that_hangs_up(self) -> None:
+    def test_service_that_closes_the_connection_is_reported(self) -> None:
         near, far = UnixSocket.pair()
         client = ProducerIPCClient(near, RecordingProducer(), ProducerHints("p"))
         far.close()
         with pytest.raises(TransportError, match="disconnected"):
             client.connect_and_wait(10_000)
 
-    def test_a_peer_that_is_no_service(self) -> None:
+    def test_peer_that_is_not_a_service_is_reported(self) -> None:
         near, far = socket.socketpair()
         client = ProducerIPCClient(UnixSocket(near), RecordingProducer(), ProducerHints("p"))
         far.sendall(b"HTTP/1.1 400 Bad Request\r\n")
@@ -193,7 +193,7 @@ class TestHandshake:
             client.connect_and_wait(10_000)
         far.close()
 
-    def test_another_users_service_is_refused(
+    def test_service_of_another_user_is_refused(
         self, service: PlainService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         end = UnixSocket.connect(service.address)
@@ -204,7 +204,7 @@ class TestHandshake:
         with pytest.raises(TransportError, match="runs as user 4711"):
             ProducerIPCClient.connect(service.address, RecordingProducer(), ProducerHints("p"))
 
-    def test_a_callbacks_mistake_leaves_nothing_open(self, service: PlainService) -> None:
+    def test_exception_in_a_callback_leaves_no_descriptor_open(self, service: PlainService) -> None:
         class Broken(RecordingProducer):
             def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
                 raise ZeroDivisionError
@@ -221,7 +221,7 @@ class TestHandshake:
 
 
 class TestDataPath:
-    def test_packets_arrive_whole_and_in_order(
+    def test_packets_arrive_complete_and_in_order(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         written = [f"packet {number} " + "x" * (number % 3000) for number in range(2000)]
@@ -238,7 +238,9 @@ class TestDataPath:
         assert stats["chunks_overwritten"] == stats["chunks_discarded"] == 0
         trace_writer.close()
 
-    def test_several_threads(self, service: PlainService, producer: RecordingProducer) -> None:
+    def test_packets_of_several_threads_arrive_on_their_sequences(
+        self, service: PlainService, producer: RecordingProducer
+    ) -> None:
         def write(name: str) -> None:
             trace_writer = writer(producer)
             for number in range(500):
@@ -259,7 +261,7 @@ class TestDataPath:
             [f"{name}{number}" for number in range(500)] for name in "abcd"
         ]
 
-    def test_a_packet_larger_than_the_shared_memory(
+    def test_packet_larger_than_the_shared_memory_arrives(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         text = "y" * (3 << 20)
@@ -270,10 +272,10 @@ class TestDataPath:
         assert texts(service.read()) == [text]
         trace_writer.close()
 
-    def test_data_moves_while_the_interpreter_is_busy(
+    def test_data_is_committed_while_the_interpreter_is_busy(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
-        # Twice the shared memory, and no Python runs on the IPC thread meanwhile.
+        # Twice the shared memory; no Python code runs on the IPC thread meanwhile.
         trace_writer = writer(producer)
         count = 2 * service.shm_size // 1000
         for number in range(count):
@@ -287,7 +289,7 @@ class TestDataPath:
 
 
 class TestCommands:
-    def test_arrive_on_the_ipc_thread(
+    def test_commands_arrive_on_the_ipc_thread(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         remote = service.endpoints[0].producer
@@ -298,7 +300,7 @@ class TestCommands:
         assert len(producer.threads) == 2
         service.wait_for(lambda: ("notify_data_source_stopped", 1) in service.endpoints[0].log)
 
-    def test_a_flush_is_answered_behind_the_data(
+    def test_flush_is_acknowledged_after_the_data(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         trace_writer = writer(producer)
@@ -308,7 +310,9 @@ class TestCommands:
         assert texts(service.read()) == ["before"]
         trace_writer.close()
 
-    def test_a_flush_without_memory_is_answered(self, service: PlainService) -> None:
+    def test_flush_is_acknowledged_by_a_producer_without_memory(
+        self, service: PlainService
+    ) -> None:
         class Idle(RecordingProducer):
             def on_connect(self) -> None:
                 pass
@@ -323,7 +327,9 @@ class TestCommands:
         assert producer.client.connected
         producer.client.disconnect()
 
-    def test_requests(self, service: PlainService, producer: RecordingProducer) -> None:
+    def test_requests_of_the_producer_reach_the_service(
+        self, service: PlainService, producer: RecordingProducer
+    ) -> None:
         client = client_of(producer)
         client.update_data_source(DataSourceDescriptor(name="test", id=1))
         client.notify_data_source_started(1)
@@ -341,7 +347,7 @@ class TestCommands:
 
 
 class TestEnd:
-    def test_producer_disconnects(self, service: PlainService) -> None:
+    def test_disconnecting_producer_commits_its_data_and_closes_everything(self, service: PlainService) -> None:
         before = open_descriptors()
         producer = connect(service)
         trace_writer = writer(producer)
@@ -356,15 +362,19 @@ class TestEnd:
         trace_writer.close()
         expect_new_descriptors(before, 0)
 
-    def test_a_late_commit_reaches_no_other_file(self, service: PlainService) -> None:
+    def test_commit_after_disconnect_does_not_write_to_a_reused_descriptor(
+        self, service: PlainService
+    ) -> None:
         producer = connect(service)
         trace_writer = writer(producer)
         trace_writer.write(packet("in a chunk that is still open"))
         number = client_of(producer)._end.fileno()
         client_of(producer).disconnect()
-        assert client_of(producer)._queue.broken  # for a thread that is inside the arbiter now
+        assert client_of(
+            producer
+        )._queue.broken  # for a thread that is in the arbiter at this moment
         near, far = socket.socketpair()
-        os.dup2(near.fileno(), number)  # as the next open() would get it
+        os.dup2(near.fileno(), number)  # the number that the next open() would get
         trace_writer.flush()
         trace_writer.close()
         far.setblocking(False)
@@ -375,7 +385,9 @@ class TestEnd:
         near.close()
         far.close()
 
-    def test_service_disconnects(self, service: PlainService) -> None:
+    def test_producer_is_told_once_that_the_service_disconnected(
+        self, service: PlainService
+    ) -> None:
         producer = connect(service)
         client = client_of(producer)
         service.call(service.host.close)
@@ -391,7 +403,7 @@ class TestEnd:
         client.disconnect()
         assert producer.log.count(("disconnect",)) == 1
 
-    def test_a_callback_may_disconnect(self, service: PlainService) -> None:
+    def test_callback_may_disconnect(self, service: PlainService) -> None:
         before = open_descriptors()
         producer = connect(service)
         client = client_of(producer)
@@ -400,11 +412,11 @@ class TestEnd:
         service.call(lambda: remote.flush(1, [], 0))
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
         producer.wait_for("flush", 1, [], 0)
-        expect_new_descriptors(before, 0)  # when the callback has returned
+        expect_new_descriptors(before, 0)  # after the callback has returned
         client.disconnect()
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_a_forgotten_client_closes_itself(self, service: PlainService) -> None:
+    def test_client_without_references_closes_itself(self, service: PlainService) -> None:
         producer = connect(service)
         producer.client = None
         del producer
@@ -412,7 +424,7 @@ class TestEnd:
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_a_callback_that_raises_ends_it(self, service: PlainService) -> None:
+    def test_exception_in_a_callback_disconnects_the_producer(self, service: PlainService) -> None:
         producer = connect(service)
         producer.on_flush = lambda: 1 // 0
         remote = service.endpoints[0].producer
@@ -423,7 +435,7 @@ class TestEnd:
 
 
 class TestFork:
-    def test_commands_wait_while_suspended(
+    def test_commands_are_delivered_after_resume(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         client = client_of(producer)
@@ -441,7 +453,7 @@ class TestFork:
         assert texts(service.read()) == ["meanwhile"]
         trace_writer.close()
 
-    def test_child_leaves_the_parent_alone(
+    def test_forked_child_does_not_disturb_the_parent(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         trace_writer = writer(producer)
@@ -458,7 +470,7 @@ class TestFork:
         assert service.host.connection_count == 1
         trace_writer.close()
 
-    def test_what_a_killed_producer_wrote_is_there(self, service: PlainService) -> None:
+    def test_packets_of_a_killed_producer_are_kept(self, service: PlainService) -> None:
         def produce() -> None:
             trace_writer = writer(connect(service))
             for number in range(1000):
@@ -468,7 +480,7 @@ class TestFork:
         pid = fork_and_exit(produce)
         os.waitpid(pid, 0)
         service.wait_for(lambda: bool(service.endpoints) and bool(service.endpoints[0].log))
-        # The packet that was open last may be lost: nothing says that it's whole.
+        # The last packet may be lost: nothing marks it as complete.
         assert texts(service.read())[:999] == [f"{number:200}" for number in range(999)]
 
 
@@ -487,7 +499,7 @@ def fork_and_exit(function: Callable[[], object]) -> int:
     import warnings
 
     with warnings.catch_warnings():
-        # The service's thread lives here too; the child never touches it.
+        # The thread of the service is in this process, too; the child does not use it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:

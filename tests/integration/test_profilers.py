@@ -1,4 +1,4 @@
-"""Function tracing in programs that fork, exit, recurse, and make threads and code without end."""
+"""Function tracing of programs that fork, exit, recurse, and keep creating threads and code."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_run_as_alone(name: str) -> None:
+def test_traced_program_behaves_as_without_tracing(name: str) -> None:
     result = subprocess.run(
         [
             sys.executable,

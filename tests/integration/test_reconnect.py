@@ -1,4 +1,4 @@
-"""Services that are killed and come back: each records, and none leaves anything behind."""
+"""Services that are killed and started again: each one records, and no resource leaks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def names(trace: bytes) -> list[str]:
 
 
 def record(service: ServiceProcess, program: LiveProgram, name: str, *, whole: bool) -> None:
-    """A session, which a killed service doesn't end."""
+    """Write events in a session; `whole` also stops it and checks its trace."""
     service.start("one", session_config("app"))
     program.wait_for("app.enabled")
     program.run(f"write_in_threads({name!r})")
@@ -59,7 +59,9 @@ def record(service: ServiceProcess, program: LiveProgram, name: str, *, whole: b
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("startup", [False, True])
-def test_nothing_leaks(address: str, startup: bool) -> None:
+def test_killed_services_leave_no_threads_memory_or_descriptors(
+    address: str, startup: bool
+) -> None:
     with LiveProgram(PROGRAM) as program:
         first: tuple[list[str], int, int] | None = None
         for number in range(6):
@@ -76,7 +78,7 @@ def test_nothing_leaks(address: str, startup: bool) -> None:
                     assert names(service.stop("adopting")) == ["early"]
                 record(service, program, f"session {number}", whole=number % 2 == 0)
                 first = first or program.run("left()")
-                # What is on its way out is gone soon; what is left behind six times is not.
+                # What is just being released vanishes soon; a leak would add up over six rounds.
                 program.wait_for(f"left_at_most(*{first})")
                 service.kill()
             program.wait_for("not app.enabled and not connection.connected")
@@ -87,7 +89,7 @@ def test_nothing_leaks(address: str, startup: bool) -> None:
         program.wait_for("left_at_most(['pipe:'] * 3 + ['socket:'] * 2, 1, 1)")
 
 
-def test_a_trigger_fired_before_there_is_a_service(address: str) -> None:
+def test_trigger_reaches_a_service_that_starts_within_its_ttl(address: str) -> None:
     config = session_config("app")
     config.trigger_config = TraceConfig.TriggerConfig(
         trigger_mode=TraceConfig.TriggerConfig.START_TRACING,

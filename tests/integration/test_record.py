@@ -1,4 +1,4 @@
-"""`stretto record`: the program runs as without a recorder, and its events are in the trace."""
+"""`stretto record`: the program behaves as without a recorder, and the trace has its events."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record_code(trace: Path, text: str, *options: str) -> Run:
 
 class TestTransparent:
     def same(self, trace: Path, *program: str, cwd: Path) -> Run:
-        """Run it alone and recorded; everything that can be seen must be the same."""
+        """Run it with and without the recorder; its output and exit status must be the same."""
         expected = alone(sys.executable, *program, cwd=cwd)
         run = record(trace, "--quiet", *program, cwd=cwd)
         assert (run.status, run.stdout, run.stderr) == (
@@ -58,41 +58,41 @@ class TestTransparent:
         )
         return run
 
-    def test_script(self, tmp_path, trace):
+    def test_script_behaves_the_same(self, tmp_path, trace):
         (tmp_path / "app.py").write_text(SEES_ITSELF)
         self.same(trace, "app.py", "--buffer", "-m", "x", cwd=tmp_path)
 
-    def test_script_in_a_folder(self, tmp_path, trace):
+    def test_folder_with_main_behaves_the_same(self, tmp_path, trace):
         write(tmp_path, **PACKAGE)
         self.same(trace, "pkg", "1", cwd=tmp_path)
 
-    def test_module(self, tmp_path, trace):
+    def test_module_behaves_the_same(self, tmp_path, trace):
         write(tmp_path, **PACKAGE)
         self.same(trace, "-m", "pkg", "-q", cwd=tmp_path)
 
-    def test_code(self, tmp_path, trace):
+    def test_code_behaves_the_same(self, tmp_path, trace):
         self.same(trace, "-c", "import sys; print(sys.argv, sys.path)", "-o", "y", cwd=tmp_path)
 
     @pytest.mark.parametrize("status", [0, 1, 3, 255])
-    def test_exit_status(self, tmp_path, trace, status):
+    def test_exit_status_is_the_same(self, tmp_path, trace, status):
         assert self.same(trace, "-c", f"raise SystemExit({status})", cwd=tmp_path).status == status
 
-    def test_traceback(self, tmp_path, trace):
+    def test_traceback_is_the_same(self, tmp_path, trace):
         (tmp_path / "fails.py").write_text(FAILS)
         run = self.same(trace, "fails.py", cwd=tmp_path)
         assert "ValueError: why" in run.stderr
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-    def test_death_by_signal(self, tmp_path, trace, number):
+    def test_death_by_a_signal_is_the_same(self, tmp_path, trace, number):
         text = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL) if {number:d} != 9 "
         text += f"else None; os.kill(os.getpid(), {number:d})"
         assert self.same(trace, "-c", text, cwd=tmp_path).status == -number
 
-    def test_uncaught_keyboard_interrupt(self, tmp_path, trace):
+    def test_uncaught_keyboard_interrupt_is_the_same(self, tmp_path, trace):
         run = self.same(trace, "-c", "raise KeyboardInterrupt", cwd=tmp_path)
         assert run.status == -signal.SIGINT
 
-    def test_standard_input(self, tmp_path, trace):
+    def test_standard_input_is_passed_on(self, tmp_path, trace):
         run = record(
             trace, "-q", "--", "sh", "-c", f"echo hello | {sys.executable} -c 'print(input())'"
         )
@@ -120,10 +120,10 @@ class TestTransparent:
         path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *python_path()])}
         expected = alone(sys.executable, "-c", "pass", **path)
         assert "mine" in expected.stderr
-        # The recorder is such a Python as well.
+        # The recorder process has these options of Python, too.
         assert expected.stderr in record(trace, "-q", "-c", "pass", **path).stderr
 
-    def test_warnings_as_errors(self, tmp_path, trace):
+    def test_recorder_causes_no_python_warnings(self, tmp_path, trace):
         text = "import os, time\nif os.fork() == 0: os._exit(0)\nos.wait()"
         run = record(trace, "-q", "--", sys.executable, "-W", "error", "-X", "dev", "-c", text)
         assert (run.status, run.stderr) == (0, "")
@@ -144,7 +144,7 @@ print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 
 
 def test_program_that_closes_all_descriptors_is_recorded_up_to_there(oracle, tmp_path, trace):
-    """As daemons do: nothing of ours reaches the files that come then, and nothing spins."""
+    """As daemons do: Stretto neither writes into files opened later nor runs into a busy loop."""
     (tmp_path / "files").mkdir()
     run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
     assert (run.status, run.stdout) == (0, "3 0 True\n")
@@ -199,7 +199,7 @@ STATUS = {"SIGTERM": -15, "SIGKILL": -9, "_exit": 7, "exec": 0, "segfault": -11}
 
 class TestEndings:
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_events_before_the_end_of_the_program_are_kept(self, oracle, trace, how):
+    def test_events_just_before_the_exit_of_the_program_are_kept(self, oracle, trace, how):
         run = record_code(trace, WROTE + ENDINGS[how])
         assert run.status == STATUS[how]
         found = names(check_trace(oracle, run.trace, complete=False))
@@ -207,7 +207,7 @@ class TestEndings:
         assert ("after" in found) == (how == "exec")
 
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_events_before_the_end_of_a_child_are_kept(self, oracle, trace, how):
+    def test_events_just_before_the_exit_of_a_child_are_kept(self, oracle, trace, how):
         child = WROTE + ENDINGS[how]
         text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
         run = record_code(trace, text)
@@ -272,24 +272,24 @@ if __name__ == "__main__":
 
 
 class TestChildren:
-    def test_fork(self, oracle, trace):
+    def test_forked_children_are_recorded(self, oracle, trace):
         loaded = check_trace(oracle, record_code(trace, FORKS).trace, complete=False)
         assert loaded.query("select count(*) from slice where name = 'in_child'") == [(3,)]
         assert loaded.query("select count(*) from slice where name = 'in_parent'") == [(1,)]
         assert len(pids(loaded)) == 4
 
-    def test_double_fork(self, oracle, trace):
-        """The orphan lives longer than the program; it is waited for."""
+    def test_orphan_of_a_double_fork_is_recorded(self, oracle, trace):
+        """The orphan outlives the program; the recorder waits for it."""
         loaded = check_trace(oracle, record_code(trace, DOUBLE_FORK).trace, complete=False)
         assert "orphan" in names(loaded)
 
-    def test_subprocess(self, oracle, trace):
+    def test_python_subprocesses_are_recorded(self, oracle, trace):
         loaded = check_trace(oracle, record_code(trace, SUBPROCESS).trace)
         assert {"child", "below_a_shell"} <= names(loaded)
         assert len(pids(loaded)) == 3
 
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-    def test_multiprocessing(self, oracle, tmp_path, trace, method):
+    def test_multiprocessing_workers_are_recorded(self, oracle, tmp_path, trace, method):
         (tmp_path / "pool.py").write_text(MULTIPROCESSING)
         run = record(trace, str(tmp_path / "pool.py"), method)
         assert (run.status, run.stdout) == (0, "[1, 2, 3, 4]\n")
@@ -297,8 +297,8 @@ class TestChildren:
         assert loaded.query("select count(*) from slice where name = 'work'") == [(4,)]
         assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
-    def test_recorder_ends_soon_after_the_program_despite_living_children(self, oracle, trace):
-        # Without our output: it would be open until the child ends.
+    def test_recorder_ends_after_the_program_despite_running_children(self, oracle, trace):
+        # The child closes its standard output: otherwise this test would wait until the child ends.
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
         assert run.status == 0
@@ -347,7 +347,7 @@ def test_sub_interpreters_are_not_recorded(oracle, trace):
 
 
 class TestWhatIsRecorded:
-    def test_events_of_every_kind(self, oracle, trace):
+    def test_events_of_every_kind_are_recorded(self, oracle, trace):
         text = (
             "import asyncio, gc, logging, threading, stretto\n"
             "async def task(): await asyncio.sleep(0)\n"
@@ -364,7 +364,7 @@ class TestWhatIsRecorded:
         counters = loaded.query("select distinct name from counter_track")
         assert {("level",), ("mem.rss",)} <= set(counters)
 
-    def test_counters_end_with_their_process(self, oracle, trace):
+    def test_counters_end_when_their_process_ends(self, oracle, trace):
         text = (
             "import os, time\n"
             "pid = os.fork()\n"
@@ -409,7 +409,7 @@ class TestWhatIsRecorded:
             ("--max-depth=1", "f", "<module>"),
         ],
     )
-    def test_options(self, oracle, trace, option, gone, kept):
+    def test_option_removes_its_events_from_the_trace(self, oracle, trace, option, gone, kept):
         text = (
             "import gc, logging, stretto\ndef f():\n  stretto.instant('own'); gc.collect()\n"
             "f(); logging.warning('x'); raise ValueError\n"
@@ -420,19 +420,19 @@ class TestWhatIsRecorded:
         assert gone not in found
         assert kept in found
 
-    def test_c_functions(self, oracle, trace):
+    def test_c_functions_option_adds_c_functions(self, oracle, trace):
         text = "def f(): return sorted([2, 1])\nf()"
         assert "sorted" not in names(check_trace(oracle, record_code(trace, text).trace))
         run = record_code(trace, text, "--c-functions")
         assert any("sorted" in name for name in names(check_trace(oracle, run.trace)))
 
-    def test_include(self, oracle, trace):
+    def test_include_option_limits_functions_to_a_module(self, oracle, trace):
         text = "import json\ndef f(): json.dumps([])\nf()"
         found = names(check_trace(oracle, record_code(trace, text, "--include", "json").trace))
         assert "dumps" in found
         assert "f" not in found
 
-    def test_summary(self, oracle, trace):
+    def test_summary_counts_events_processes_and_threads(self, oracle, trace):
         run = record_code(trace, FORKS)
         loaded = check_trace(oracle, run.trace, complete=False)
         (events,) = loaded.query("select 2 * count(*) from slice where dur >= 0")[0]

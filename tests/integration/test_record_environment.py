@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> list[str]:
 
 
 def bare_environment() -> dict[str, str]:
-    """`env -i`, but for what a build that isn't installed needs."""
+    """An empty environment, except for the variables that a build in place needs."""
     return {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
 
 
@@ -48,7 +48,7 @@ def run(command: list[str], close: str = "", **options: object) -> subprocess.Co
 
 
 def same(program: list[str], trace: Path, close: str = "", **options: object) -> str:
-    """Run it alone and recorded: what it says must be the same; returns the summary."""
+    """Run it with and without the recorder: its output must be the same; return the summary."""
     said = trace.parent / "said"
     run([sys.executable, *program], close, **options)
     expected = said.read_text()
@@ -60,19 +60,19 @@ def same(program: list[str], trace: Path, close: str = "", **options: object) ->
     return done.stderr
 
 
-def test_without_an_environment(oracle, trace, program):
+def test_program_runs_without_an_environment(oracle, trace, program):
     same(program, trace, env=bare_environment())
     assert "f" in names(check_trace(oracle, trace.read_bytes()))
 
 
-def test_without_a_home(oracle, trace, program):
+def test_program_runs_without_home(oracle, trace, program):
     environment = {name: text for name, text in os.environ.items() if name != "HOME"}
     same(program, trace, env=environment)
     assert "f" in names(check_trace(oracle, trace.read_bytes()))
 
 
 @pytest.mark.parametrize("close", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_with_closed_standard_descriptors(oracle, trace, program, close):
+def test_program_runs_with_closed_standard_descriptors(oracle, trace, program, close):
     summary = same(program, trace, close)
     assert ("events" in summary) == ("2>&-" not in close)
     assert "f" in names(check_trace(oracle, trace.read_bytes()))
@@ -119,8 +119,8 @@ class TestInADeletedFolder:
 HEAVY = "argparse asyncio dataclasses inspect logging sqlite3 stretto.recorder.host stretto.service"
 
 
-def test_recorded_program_finds_no_heavy_module_loaded(trace: Path) -> None:
-    """Of what the recorder loads into each recorded process; as with `import stretto`."""
+def test_no_expensive_module_is_loaded_into_the_program(trace: Path) -> None:
+    """The recorder loads no more modules into each recorded process than `import stretto`."""
     code = f"import sys; print(*[name for name in {HEAVY.split()!r} if name in sys.modules])"
     done = run(record_command(trace, "-c", code))
     assert (done.returncode, done.stdout) == (0, "\n")

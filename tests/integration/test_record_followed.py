@@ -1,4 +1,4 @@
-"""`stretto record`: what can't be followed is said, and costs nothing else."""
+"""`stretto record`: programs that can't be followed are named; the rest is recorded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_python_without_events_is_followed(trace):
     assert "not followed" not in run.stderr
 
 
-def test_program_belongs_to_the_inner_of_two_recorders(oracle, tmp_path, trace):
+def test_inner_of_two_recorders_records_the_program(oracle, tmp_path, trace):
     inner = tmp_path / "inner.pftrace"
     text = "def of_the_program(): pass\nof_the_program()"
     run = record(trace, "--", *record_command(inner, "-c", text))
@@ -39,7 +39,7 @@ def test_program_belongs_to_the_inner_of_two_recorders(oracle, tmp_path, trace):
     assert len(pids(outer)) == 1
 
 
-def test_command_line_with_newlines_is_shown_in_one_line(trace):
+def test_command_line_with_newlines_is_shown_on_one_line(trace):
     text = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', 'if 1:\\n  1\\n'])"
     said = record(trace, "-c", text).stderr
     assert [line.rsplit("(")[-1] for line in said.splitlines() if "not followed" in line] == [

@@ -1,4 +1,4 @@
-"""`stretto record`: what is lost is said, in the trace and in the summary."""
+"""`stretto record`: lost events are reported in the trace and in the summary."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_losses_of_exited_threads_are_reported(oracle, trace, end):
     marks = sum(value for (value,) in loaded.query(LOSSES))
     assert marks == 600 - found
     assert f"lost: {marks} gaps" in run.stderr
-    if not end:  # who is killed has no last word
+    if not end:  # a killed process can't report its losses
         (said,) = re.findall(r"([\d,]+) events were lost: the shared memory was full", run.stderr)
         assert int(said.replace(",", "")) == marks
 

@@ -1,4 +1,4 @@
-"""Where `stretto record` writes: rings, streams, pipes, snapshots; what a killed one leaves."""
+"""Output of `stretto record`: rings, streams, pipes, snapshots, and files of killed recorders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def works_for(seconds: float) -> tuple[str, str]:
 
 
 def wait_for(condition, timeout_s: float = 20) -> None:
-    """Wait for a file or the like to appear: there is nothing to be told by."""
+    """Wait by polling, for example until a file exists."""
     end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, "it didn't happen"
@@ -43,7 +43,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(trace):
-    """Starts a recorder; it is killed at the end of the test, with all that it started."""
+    """Starts a recorder; it and its children are killed at the end of the test."""
     running = []
 
     def start(*arguments: str, **options) -> subprocess.Popen[str]:
@@ -76,14 +76,14 @@ class TestFiles:
         assert stat.S_IMODE(trace.stat().st_mode) == 0o600
         assert listing(trace.parent) == {"trace.pftrace"}
 
-    def test_an_older_trace_is_replaced(self, oracle, trace):
+    def test_older_trace_is_replaced(self, oracle, trace):
         trace.write_bytes(b"x" * 10_000_000)
         trace.chmod(0o644)
         run = record(trace, "-c", "pass")
         check_trace(oracle, run.trace)
         assert stat.S_IMODE(trace.stat().st_mode) == 0o600
 
-    def test_a_link_is_not_followed(self, trace):
+    def test_symbolic_link_is_replaced(self, trace):
         victim = trace.parent / "victim"
         victim.write_bytes(b"precious")
         (trace.parent / "trace.pftrace.part").symlink_to(victim)
@@ -124,7 +124,7 @@ class TestRefused:
         assert listing(trace.parent) == set()
 
     @pytest.mark.parametrize("name", ["nowhere/trace", ".", "/proc/trace"])
-    def test_unwritable_output(self, trace, name):
+    def test_unwritable_output_is_refused(self, trace, name):
         run = record(trace.parent / name, "-c", "print('ran')")
         assert (run.status, run.stdout) == (2, "")
         assert "can't write the trace" in run.stderr
@@ -139,14 +139,14 @@ class TestRefused:
 
 class TestPipes:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_standard_output(self, oracle, options):
+    def test_trace_on_standard_output(self, oracle, options):
         command = record_command(Path("-"), *options, "-c", "def f(): print('said')\nf()")
         run = subprocess.run(command, capture_output=True, check=True)
         assert "f" in names(check_trace(oracle, run.stdout))
         assert b"said" in run.stderr
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_fifo(self, oracle, trace, options):
+    def test_trace_into_a_fifo(self, oracle, trace, options):
         os.mkfifo(trace)
         read: list[bytes] = []
         reader = threading.Thread(target=lambda: read.append(trace.read_bytes()))
@@ -158,7 +158,7 @@ class TestPipes:
         assert stat.S_ISFIFO(trace.stat().st_mode)
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_program_continues_when_the_reader_of_the_trace_has_gone(self, options):
+    def test_program_continues_when_the_reader_of_the_trace_ends(self, options):
         command = record_command(Path("-"), *options, *works_for(2))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
@@ -205,7 +205,7 @@ class TestLimits:
         command = record_command(trace, *options, "-c", text)
         return alone(sys.executable, "-c", LIMITED.format(size=size), *command)
 
-    def test_a_full_disk_ends_a_stream(self, oracle, trace):
+    def test_full_disk_ends_a_stream_but_not_the_program(self, oracle, trace):
         run = self.on_a_small_disk(trace, "--stream")
         assert (run.status, run.stdout) == (0, "end\n")
         assert "File too large" in run.stderr
@@ -238,14 +238,14 @@ class TestLimits:
         assert loaded.query("select count(*) from slice where name = 'f'") == [(1000,)]
         assert "not followed" not in run.stderr
 
-    def test_no_room_for_shared_memory(self):
+    def test_process_is_not_followed_if_its_shared_memory_does_not_fit(self):
         run = self.on_a_small_disk(Path(os.devnull), "--stream", size=4000, calls=10)
         assert (run.status, run.stdout) == (0, "end\n")
         assert "not followed" in run.stderr
         assert "`ulimit -f` is too low" in run.stderr
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_no_room_for_anything(self, trace, options):
+    def test_recorder_fails_if_no_file_can_be_written(self, trace, options):
         run = self.on_a_small_disk(trace, *options, size=0)
         assert (run.status, run.stdout) == (125, "")
         assert run.stderr.startswith("stretto: record: ")
@@ -269,7 +269,7 @@ class TestLimits:
         assert "can't write the trace" in run.stderr
         assert "recover" not in run.stderr
 
-    def test_the_ring_wraps(self, oracle, trace):
+    def test_ring_keeps_the_newest_events(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"
         run = record(trace, "--buffer", "1mb", "-c", text)
         loaded = check_trace(oracle, run.trace)
@@ -278,7 +278,7 @@ class TestLimits:
         ((calls,),) = loaded.query("select count(*) from slice where name = 'f'")
         assert 10_000 < calls < 200_000
 
-    def test_a_stream_keeps_everything(self, oracle, trace):
+    def test_stream_keeps_all_events(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(500_000): f()"
         run = record(trace, "--stream", "--buffer", "4mb", "-c", text)
         loaded = check_trace(oracle, run.trace)
@@ -289,7 +289,9 @@ class TestLimits:
 @pytest.mark.thorough
 class TestSnapshots:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_snapshot_is_a_trace_while_the_recording_continues(self, oracle, trace, start, options):
+    def test_snapshot_is_a_complete_trace_of_the_running_recording(
+        self, oracle, trace, start, options
+    ):
         process = start(*options, *works_for(5))
         time.sleep(1.5)
         process.send_signal(signal.SIGUSR2)
@@ -310,7 +312,7 @@ class TestKilledRecorder:
         process.kill()
         process.wait()
 
-    def test_program_survives_its_recorder(self, trace, start):
+    def test_program_continues_when_its_recorder_is_killed(self, trace, start):
         process = start(*works_for(4))
         self.kill(process)
         assert process.communicate()[0] == "end\n"

@@ -1,4 +1,4 @@
-"""Signals, terminals and job control: the program under `stretto record` gets what it got alone."""
+"""Signals, terminals and job control work under `stretto record` as without it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print("end", flush=True)
 
 @pytest.fixture
 def listener(tmp_path):
-    """A recorded program that says which signals it gets, in a process group of its own."""
+    """A recorded program in its own process group that prints the signals it gets."""
     command = record_command(tmp_path / "trace", "-q", "-c", LISTENS)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -104,14 +104,14 @@ class Terminal:
             if select.select([self._fd], [], [], 0.1)[0]:
                 try:
                     self.said += os.read(self._fd, 4096).decode()
-                except OSError:  # the end, on Linux
+                except OSError:  # end of file, on Linux
                     return
 
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
     def close(self) -> int:
-        """Its exit status."""
+        """Close the terminal; return the exit status of the program."""
         self.read_until(lambda _: False)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -145,7 +145,7 @@ class TestTerminal:
         assert (tmp_path / "trace").stat().st_size > 1000
 
     def test_program_can_read_from_the_terminal(self, tmp_path):
-        """And the line of progress stays away meanwhile."""
+        """The progress line is not shown meanwhile."""
         terminal = self.recorded(tmp_path, "-c", "print('hello', input('Who? '))")
         terminal.read_until(says("Who? "))
         time.sleep(3.5)
@@ -164,7 +164,7 @@ class TestTerminal:
         assert terminal.close() == 0
         assert terminal.said == ""
 
-    def test_stop_and_continue(self, tmp_path):
+    def test_program_can_be_stopped_and_continued(self, tmp_path):
         (tmp_path / "listens.py").write_text(LISTENS)
         command = " ".join(record_command(Path("trace"), "-q", "listens.py"))
         terminal = Terminal("bash", "--norc", "--noprofile", "-i", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""`stretto record --system`: a program, recorded by the machine's service with all others."""
+"""`stretto record --system`: the machine's service records the program and other programs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def recorded(daemon, path: Path, *arguments: str):
 
 
 def waiting(daemon, opened, path: Path, *options: str) -> Process:
-    """A recorder whose program waits for a line."""
+    """A recorder of a program that waits for a line on standard input."""
     command = record_command(path, "--system", *options, "-c", WAITS)
     recorder = Process(*command, env=daemon.environment, stderr=subprocess.PIPE)
     opened.append(recorder)
@@ -74,14 +74,14 @@ def waiting(daemon, opened, path: Path, *options: str) -> Process:
 
 
 def finished(recorder: Process) -> tuple[int, str]:
-    """(exit status, what it said)."""
+    """(exit status, standard error)."""
     recorder.say("")
     _, said = recorder.popen.communicate(timeout=60)
     return recorder.popen.returncode, said.decode()
 
 
 class TestTogether:
-    def test_a_program_with_children_and_another_program(self, daemon, opened, tmp_path, oracle):
+    def test_children_and_another_program_are_recorded(self, daemon, opened, tmp_path, oracle):
         other = daemon.producer("other")
         opened.append(other)
         (tmp_path / "app.py").write_text(FAMILY + "# ")
@@ -156,7 +156,9 @@ class TestFurtherSources:
         opened.append(consumer)
         consumer.wait_for_producers("other")
         (session,) = consumer.state().tracing_sessions
-        assert session.num_data_sources == 4  # our events, counters; its events, its own
+        assert (
+            session.num_data_sources == 4
+        )  # Stretto's events and counters; events of the other program and of its own source
         assert finished(recorder)[0] == 0
 
     def test_data_source_is_added_by_a_config(self, daemon, opened, tmp_path, oracle):
@@ -169,7 +171,7 @@ class TestFurtherSources:
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
         assert "before" in names(loaded)
-        assert "other" not in names(loaded)  # as the config wants it
+        assert "other" not in names(loaded)  # as the config says
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -221,7 +223,7 @@ class TestTrouble:
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         status, said = finished(recorder)
-        assert status == 0  # the program's
+        assert status == 0  # that of the program
         assert "The trace is lost" in said
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "out.part").exists()
@@ -241,7 +243,7 @@ class TestTrouble:
         assert run.status == 2
         assert "go with --system" in run.stderr
 
-    def test_the_environment_of_the_program_is_its_own(self, daemon, tmp_path):
+    def test_program_does_not_get_the_variables_of_the_recorder(self, daemon, tmp_path):
         program = "import os; print(os.environ['PERFETTO_PRODUCER_SOCK_NAME'])"
         run = recorded(daemon, tmp_path / "out", "-c", program)
         assert run.stdout.strip() == os.path.join(tmp_path, "sockets", "producer")

@@ -102,7 +102,7 @@ with stretto.recording(sys.argv[1], children=True):
 
 
 def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
-    """CPython 3.12 and later count the threads when the hooks are done, and warn of a second."""
+    """CPython 3.12 and later count threads after the at-fork hooks, and warn of a second one."""
     run = alone(sys.executable, "-W", "error", "-c", FORKING, str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
 
@@ -134,7 +134,7 @@ os.kill(pid, signal.SIGKILL)
 def test_end_of_the_block_does_not_wait_for_children_that_hold_the_recorders_pipes(
     tmp_path, way, killed
 ):
-    """A forked child inherits the ends of this process; a fork in C runs no at-fork hooks."""
+    """A forked child inherits the pipe ends of this process; a fork in C runs no at-fork hooks."""
     trace = tmp_path / "trace"
     run = alone(sys.executable, "-c", LIVING_CHILD, str(trace), way, killed)
     assert (run.status, run.stdout, run.stderr) == (0, "child lives\n", "")

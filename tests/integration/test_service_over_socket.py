@@ -19,8 +19,8 @@ def machine(tmp_path):
     machine.close()
 
 
-def test_flush_brings_everything(machine):
-    # Who doesn't confirm its stop isn't given up before this test is.
+def test_flush_delivers_all_packets(machine):
+    # The service waits for the confirmation of the stop longer than this test runs.
     patient = 2 * TIMEOUT_MS
     config = make_config("ds", size_kb=8192, data_source_stop_timeout_ms=patient)
     machine.consumer.enable(config)
@@ -38,7 +38,7 @@ def test_flush_brings_everything(machine):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_what_was_written_survives_the_death_of_its_writer(machine, how):
+def test_packets_of_a_killed_producer_are_kept(machine, how):
     machine.consumer.enable(make_config("ds", size_kb=8192))
     child = machine.start_child(5000)
     machine.wait_until_written(child)

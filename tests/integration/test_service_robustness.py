@@ -1,6 +1,6 @@
-"""A service among producers that die, flood, or have odd memory, and one that is stopped.
+"""A service with producers that die, flood, or have unusual memory; a service that is stopped.
 
-What is lost is counted, and marked in the trace; nothing else is lost; the service's memory and
+Losses are counted and marked in the trace; nothing else is lost; the service's memory and
 descriptors stay bounded.
 """
 
@@ -61,7 +61,7 @@ def record(daemon, opened):
 
 
 class Role(Process):
-    """A process of producers."""
+    """A process that runs one or several producers."""
 
     def __init__(self, daemon, role, *arguments):
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -71,33 +71,33 @@ class Role(Process):
         super().__init__(sys.executable, *module, *words, env=environment)
 
     def hear(self):
-        """What it says of itself."""
+        """The facts that the process reports, as JSON."""
         return json.loads(self.line())
 
     def ask(self):
-        """What it answers when asked."""
+        """Ask the process for its facts; return the answer."""
         self.say("?")
         return self.hear()
 
     def finish(self):
-        """Tell it that it's enough; what it says at the end."""
+        """End the process; return the facts that it reports last."""
         self.popen.stdin.close()
         return self.hear()
 
 
 def memory_kb(daemon, name):
-    """What /proc says of the process's memory: VmRSS, VmHWM, ..."""
+    """A memory figure of the process from /proc: VmRSS, VmHWM, ..."""
     lines = Path(f"/proc/{daemon.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(name + ":")).split()[1])
 
 
 def descriptors(daemon):
-    """How many the process has open."""
+    """The number of open descriptors of the process."""
     return len(os.listdir(f"/proc/{daemon.pid}/fd"))
 
 
 def finish(consumer):
-    """Flush, end the session, and read it: its bytes and its packets."""
+    """Flush, end the session, and read it: return its bytes and its packets."""
     consumer.flush()
     consumer.stop()
     trace = consumer.read()
@@ -124,7 +124,7 @@ def events_of(packets):
 
 
 def check_losses(events):
-    """Everything is in order, and where something is missing the trace says so."""
+    """Check that the events are in order and that the trace marks every loss."""
     expected = 0
     for number, loss in events:
         assert number == expected or (number > expected and loss)
@@ -145,7 +145,9 @@ def two_buffers(**sizes_kb):
     return config
 
 
-def test_a_third_of_many_producers_is_killed(daemon, start, record, oracle, opened):
+def test_service_recovers_when_a_third_of_its_producers_is_killed(
+    daemon, start, record, oracle, opened
+):
     producers, events = 200, 150
     before, memory = descriptors(daemon), memory_kb(daemon, "VmRSS")
     consumer = record(make_config("ds", size_kb=32768))
@@ -155,7 +157,7 @@ def test_a_third_of_many_producers_is_killed(daemon, start, record, oracle, open
     found = events_of(packets)
     assert len(found) == producers
     for index, count in enumerate(written):
-        # The last one may have been finished, but not yet counted.
+        # The last event may be complete, but not yet counted.
         assert found[index] == [(number, 0) for number in range(len(found[index]))]
         assert len(found[index]) - count in ((0, 1) if index % 3 == 0 else (0,))
     assert oracle(trace).errors() == []
@@ -167,7 +169,7 @@ def test_a_third_of_many_producers_is_killed(daemon, start, record, oracle, open
     assert memory_kb(daemon, "VmHWM") < memory + 32_768 + 60_000
 
 
-def test_one_floods(daemon, start, record, oracle):
+def test_flooding_producer_harms_no_other_buffer(daemon, start, record, oracle):
     memory = memory_kb(daemon, "VmRSS")
     consumer = record(two_buffers(flood=1024, ds=8192))
     flood = start("flood", "flood", 9, 256 << 10, 0)
@@ -182,7 +184,7 @@ def test_one_floods(daemon, start, record, oracle):
     check_losses(found[9])
     assert facts["written"] + facts["dropped"] == facts["number"]
     flooded, other = buffer_stats(packets)
-    assert flooded.chunks_overwritten > 100  # Else it was no flood.
+    assert flooded.chunks_overwritten > 100  # Otherwise it was no flood.
     assert not other.chunks_overwritten
     overwritten = oracle(trace).query(OVERWRITTEN)
     assert overwritten == [(flooded.chunks_overwritten,)]
@@ -190,20 +192,20 @@ def test_one_floods(daemon, start, record, oracle):
 
 
 def write_more(roles, events):
-    """Wait until each has had so many more events."""
+    """Wait until each producer has written that many more events."""
     for role in roles:
         enough = role.ask()["number"] + events
         wait_until(lambda role=role, enough=enough: role.ask()["number"] > enough, "events")
 
 
-def test_the_service_is_stopped_for_a_while(daemon, start, record, oracle):
+def test_losses_while_the_service_is_stopped_are_marked(daemon, start, record, oracle):
     consumer = record(two_buffers(small=32768, large=32768))
     small = start("flood", "small", 0, 256 << 10, 5000)
     large = start("flood", "large", 1, 4 << 20, 5000)
     for role in (small, large):
         role.hear()
     daemon.stop()
-    # At some 130 bytes each: twice the small memory, an eighth of the large one.
+    # At about 130 bytes per event: twice the small memory, an eighth of the large one.
     write_more((small, large), 4000)
     daemon.signal(signal.SIGCONT)
     write_more((small, large), 2000)
@@ -216,7 +218,7 @@ def test_the_service_is_stopped_for_a_while(daemon, start, record, oracle):
         check_losses(found[index])
     assert found[1] == [(number, 0) for number in range(facts[1]["number"])]
     assert facts[0]["dropped"] > 1000
-    assert found[0][-1][0] == facts[0]["number"] - 1  # It has recovered.
+    assert found[0][-1][0] == facts[0]["number"] - 1  # The service has recovered.
     losses = {name for name, *_ in oracle(trace).errors()}
     assert losses
     assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}
@@ -228,7 +230,7 @@ PID = 79
 
 
 @pytest.mark.parametrize("page_size", [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB])
-def test_pages_of_all_sizes_and_layouts(start, record, oracle, page_size):
+def test_all_page_sizes_and_layouts_are_read(start, record, oracle, page_size):
     consumer = record(make_config("ds", size_kb=65536))
     facts = start("layouts", page_size).hear()
     assert set(facts["layouts"]) >= {1, 2, 3, 4, 5}
@@ -256,7 +258,7 @@ def test_pages_of_all_sizes_and_layouts(start, record, oracle, page_size):
         ((16 * KIB, 1 << 30), (16 * KIB, 32 << 20)),
     ],
 )
-def test_wishes_for_memory(start, record, wished, given):
+def test_requested_memory_size_is_limited_or_replaced_by_the_default(start, record, wished, given):
     consumer = record(make_config("ds"))
     facts = start("geometry", *wished).hear()
     assert (facts["page_size"], facts["shm_size"]) == given
@@ -264,14 +266,14 @@ def test_wishes_for_memory(start, record, wished, given):
 
 
 def top_level(packet):
-    """The fields of a packet, whatever it is, by number: the last value of each."""
+    """The last value of each field of any message, by field number."""
     decoder = Decoder(packet)
     fields = {field.number: field.value or bytes(field.data) for field in decoder}
     assert decoder.bytes_left == 0
     return fields
 
 
-def test_one_means_ill(start, record, daemon, opened, oracle):
+def test_malicious_producer_harms_no_other_producer(start, record, daemon, opened, oracle):
     other_session = record(make_config("flood", size_kb=32768))
     flood = start("flood", "flood", 9, 4 << 20, 2000)
     flood.hear()
@@ -286,7 +288,7 @@ def test_one_means_ill(start, record, daemon, opened, oracle):
     consumer.stop()
     packets = list(split_packets(consumer.read()))
     theirs = [packet for packet in packets if top_level(packet).get(PID) == evil]
-    assert len(theirs) > 20  # Else it has done no harm.
+    assert len(theirs) > 20  # Otherwise it has done no harm.
     assert not any(b"spoof" in packet for packet in packets)
     ours = [TracePacket.decode(packet) for packet in packets if packet not in theirs]
     found = events_of(ours)

@@ -1,4 +1,4 @@
-"""Startup tracing: what a program did before its service was there is in the trace."""
+"""Startup tracing: events from before the service starts are in the trace."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 class TestAdopted:
-    def test_by_a_service_that_comes_later(self, address: str) -> None:
+    def test_session_of_a_service_that_starts_later_adopts(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
             program.run("app.instant('before'); time.sleep(0.01)")
             program.run("t = threading.Thread(target=app.instant, args=('thread',)); t.start()")
@@ -91,12 +91,12 @@ class TestAdopted:
                 program.run("app.instant('after')")
                 assert program.run("ends") == ["adopted"]
 
-                service.start("two", session_config())  # like any other
+                service.start("two", session_config())  # like any other session
                 program.wait_for("app.enabled")
                 program.run("app.instant('second')")
                 assert names(service.stop("two")) == ["second"]
 
-    def test_by_a_session_that_runs_already(self, address: str) -> None:
+    def test_running_session_adopts(self, address: str) -> None:
         with ServiceProcess(address) as service:
             service.start("one", session_config())
             program = LiveProgram(START + "session = start()\napp.instant('first line')\n")
@@ -105,7 +105,7 @@ class TestAdopted:
                 program.run("app.instant('later')")
                 assert names(service.stop("one")) == ["first line", "later"]
 
-    def test_over_a_connection_that_has_no_memory_yet(self, address: str) -> None:
+    def test_session_adopts_over_a_connection_without_memory(self, address: str) -> None:
         with (
             ServiceProcess(address) as service,
             LiveProgram(START + "connection = stretto.connect()\n") as program,
@@ -118,7 +118,7 @@ class TestAdopted:
             assert names(service.stop("one")) == ["before"]
             assert len(service.wait_for_producers(1)) == 1
 
-    def test_over_the_memory_of_a_session_before(self, address: str) -> None:
+    def test_session_adopts_over_the_memory_of_an_earlier_session(self, address: str) -> None:
         with (
             ServiceProcess(address) as service,
             LiveProgram(START + "connection = stretto.connect()\n") as program,
@@ -134,7 +134,7 @@ class TestAdopted:
             assert names(service.stop("wanted")) == ["two", "three"]
             assert names(service.stop("running")) == ["one", "two", "three"]
 
-    def test_functions_are_traced_from_the_start(self, address: str) -> None:
+    def test_functions_are_traced_before_the_service_starts(self, address: str) -> None:
         config = session_config("app", "python.functions")
         setup = START.replace('"other"', '"python.functions"')
         work = "session = start()\ndef work(): pass\nwork()\n"
@@ -143,7 +143,9 @@ class TestAdopted:
             program.wait_for("session.state == 'adopted'")
             assert "work" in " ".join(names(service.stop("one")))
 
-    def test_a_config_file_in_the_environment(self, address: str, tmp_path: Path) -> None:
+    def test_config_file_in_the_environment_starts_tracing(
+        self, address: str, tmp_path: Path
+    ) -> None:
         file = tmp_path / "startup.pbtxt"
         file.write_text(CONFIG)
         setup = "import stretto; stretto.connect(); app = stretto.Category('app')\n"
@@ -156,13 +158,13 @@ class TestAdopted:
         ):
             service.wait_for_producers(1)
             service.start("one", session_config())
-            program.run("app.instant('during')")  # adopted or not yet
+            program.run("app.instant('during')")  # whether adopted yet or not
             assert names(service.stop("one")) == ["before", "during"]
 
 
 class TestAborted:
     @pytest.mark.parametrize("how", ["timeout", "abort", "disconnect"])
-    def test_without_a_service(self, address: str, how: str) -> None:
+    def test_without_a_service_it_aborts_at_the_timeout(self, address: str, how: str) -> None:
         setup = START + "stretto.connect()\nbefore = descriptors(), threads()\n"
         with LiveProgram(setup) as program:
             timeout = 1 if how == "timeout" else 60_000
@@ -183,7 +185,7 @@ class TestAborted:
                     program.run("app.instant('kept')")
                     assert names(service.stop("one")) == ["kept"]
 
-    def test_the_session_is_another_one(self, address: str) -> None:
+    def test_session_without_its_data_sources_does_not_adopt(self, address: str) -> None:
         with (
             LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
             ServiceProcess(address) as service,
@@ -197,13 +199,13 @@ class TestAborted:
             program.run("session.abort()")
             assert names(service.stop("one")) == ["during"]
 
-    def test_the_chunks_of_an_aborted_session_are_free_again(self, address: str) -> None:
+    def test_chunks_of_an_aborted_session_are_reused(self, address: str) -> None:
         fill = "[app.instant('lost', text='x' * 200) for _ in range(60000)]"
         with (
             LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
             ServiceProcess(address) as service,
         ):
-            program.run(fill)  # more than the memory holds
+            program.run(fill)  # more than fits into the memory
             service.wait_for_producers(1)
             program.wait_for("stretto.connect().connected")
             program.run("session.abort()")
@@ -212,7 +214,7 @@ class TestAborted:
             program.run("for _ in range(1000): app.instant('kept', text='x' * 200)")
             assert names(service.stop("one")) == ["kept"] * 1000
 
-    def test_the_service_dies(self, address: str) -> None:
+    def test_death_of_the_service_aborts(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
             with ServiceProcess(address) as service:
                 service.wait_for_producers(1)
@@ -227,13 +229,13 @@ class TestAborted:
                 program.run("app.instant('kept')")
                 assert names(service.stop("one")) == ["kept"]
 
-    def test_no_data_source_of_the_config_is_here(self, address: str) -> None:
+    def test_config_without_a_known_data_source_aborts(self, address: str) -> None:
         with LiveProgram(START) as program:
             program.run("config = 'data_sources { config { name: \"elsewhere\" } }'")
             program.run("session = stretto.setup_startup_tracing(config)")
             assert program.run("session.state, session.num_data_sources_started") == ("aborted", 0)
 
-    def test_a_bad_file_in_the_environment_is_reported(self, address: str) -> None:
+    def test_unreadable_config_file_in_the_environment_is_reported(self, address: str) -> None:
         setup = "import sys; seen = []\nsys.unraisablehook = lambda u: seen.append(u.exc_value)\n"
         setup += "import stretto; connection = stretto.connect()\n"
         environment = {"STRETTO_STARTUP_CONFIG": "/nowhere/config.pbtxt"}
@@ -245,7 +247,7 @@ class TestAborted:
             assert "/nowhere/config.pbtxt" in program.run("str(seen[0])")
 
 
-def test_full_memory_drops_and_counts(address: str) -> None:
+def test_events_beyond_the_memory_are_dropped_and_counted(address: str) -> None:
     with (
         LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
         ServiceProcess(address) as service,
@@ -262,7 +264,7 @@ def test_full_memory_drops_and_counts(address: str) -> None:
     assert any(packet.previous_packet_dropped for packet in decode_packets(trace))
 
 
-def test_a_fork_while_it_waits(address: str) -> None:
+def test_forked_child_does_not_use_the_startup_session(address: str) -> None:
     fork = """
 import os
 def fork():
@@ -285,8 +287,8 @@ def fork():
 
 
 @pytest.mark.parametrize("system", [False, True])
-def test_in_a_recorded_program(tmp_path: Path, oracle: Any, system: bool) -> None:
-    """The machine's service has it from its start already; a recorder of its own is no matter."""
+def test_startup_tracing_in_a_recorded_program(tmp_path: Path, oracle: Any, system: bool) -> None:
+    """The machine's service records it from its start; a recorder of its own changes nothing."""
     (tmp_path / "sockets").mkdir()
     state = "aborted" if system else "recording"
     program = tmp_path / "app.py"

@@ -1,4 +1,4 @@
-"""TracingSession(backend="system"): a session on a service in another process."""
+"""TracingSession(backend="system"): a session of a service in another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.live_program import LiveProgram
 from tests.support.recorded_events import config, events_of
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.xdist_group("system session")  # one service for all
+pytestmark = pytest.mark.xdist_group("system session")  # one service for all tests
 
 CATEGORY = stretto.Category("test.system")
 DEADLINE_S = 30
@@ -48,7 +48,7 @@ def addresses_in(folder: Path) -> Addresses:
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]]:
-    """Has this process take the service at these addresses for the machine's."""
+    """Makes this process use the service at these addresses as that of the machine."""
 
     def use(addresses: Addresses) -> None:
         monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", addresses[0])
@@ -59,11 +59,11 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]
     if backend is not None:
         backend.close()  # type: ignore[attr-defined]
         tracing.forget("system")
-    end_sessions_that_are_left()
+    end_remaining_sessions()
 
 
-def end_sessions_that_are_left() -> None:
-    """Fail this test rather than those after it: a process has room for eight sessions."""
+def end_remaining_sessions() -> None:
+    """Fail this test instead of later ones: a process can have only eight sessions."""
     gc.collect()
     left = TrackEventSource.instances()
     for instance in left:
@@ -75,7 +75,7 @@ def end_sessions_that_are_left() -> None:
 def start(
     use: Callable[[Addresses], None], tmp_path: Path
 ) -> Iterator[Callable[[], ServiceProcess]]:
-    """Starts a service; again, after it was killed."""
+    """Starts a service; can be called again after the service was killed."""
     addresses = addresses_in(tmp_path)
     use(addresses)
     services: list[ServiceProcess] = []
@@ -101,17 +101,17 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServiceP
 def service(
     running: tuple[ServiceProcess, Addresses], use: Callable[[Addresses], None]
 ) -> ServiceProcess:
-    """One that all tests share which don't kill it."""
+    """The service that is shared by all tests that don't kill it."""
     use(running[1])
     running[0].wait_for_producers(0)
     return running[0]
 
 
 class TestSession:
-    def test_start_stop_read(self, service: ServiceProcess) -> None:
+    def test_recorded_events_can_be_read_after_stop(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
         session.start()
-        assert CATEGORY.enabled  # at once: the service has said that all sources run
+        assert CATEGORY.enabled  # immediately: the service has reported that all sources run
         for number in range(3000):
             CATEGORY.instant("x", number=number)
         session.stop()
@@ -125,7 +125,7 @@ class TestSession:
         assert packet
         until(lambda: not CATEGORY.enabled)
 
-    def test_it_records_other_processes(self, service: ServiceProcess) -> None:
+    def test_other_processes_are_recorded(self, service: ServiceProcess) -> None:
         program = "import stretto; app = stretto.Category('app'); stretto.connect()"
         with LiveProgram(program) as other:
             service.wait_for_producers(1)
@@ -140,7 +140,7 @@ class TestSession:
                 session.stop()
                 assert sorted(names(first + session.read())) == ["here", "later", "there"]
 
-    def test_two_at_once(self, service: ServiceProcess) -> None:
+    def test_two_sessions_at_once_use_one_producer(self, service: ServiceProcess) -> None:
         with (
             stretto.TracingSession(config(), backend="system") as one,
             stretto.TracingSession(config(), backend="system") as other,
@@ -150,9 +150,11 @@ class TestSession:
             for session in (one, other, in_process):
                 session.stop()
                 assert names(session.read()) == ["x"]
-            assert len(service.producers()) == 1  # it takes part once
+            assert len(service.producers()) == 1  # this process is one producer
 
-    def test_into_a_file(self, service: ServiceProcess, tmp_path: Path) -> None:
+    def test_service_writes_into_a_file_descriptor(
+        self, service: ServiceProcess, tmp_path: Path
+    ) -> None:
         made = config()
         made.write_into_file = True
         session = stretto.TracingSession(made, backend="system")
@@ -164,14 +166,14 @@ class TestSession:
         session.close()
         assert names((tmp_path / "trace").read_bytes()) == ["x"]
 
-    def test_it_ends_by_itself(self, service: ServiceProcess) -> None:
+    def test_session_with_a_duration_ends_by_itself(self, service: ServiceProcess) -> None:
         made = config()
         made.duration_ms = 50
         with stretto.TracingSession(made, backend="system") as session:
             session.wait(DEADLINE_S)
             assert session.read()
 
-    def test_a_large_trace(self, service: ServiceProcess) -> None:
+    def test_large_trace_is_read_completely(self, service: ServiceProcess) -> None:
         made = config()
         made.buffers[0].size_kb = 64 << 10
         with stretto.TracingSession(made, backend="system") as session:
@@ -179,12 +181,12 @@ class TestSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # drops are none of this test
+                    session.flush()  # drops don't matter in this test
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))
 
-    def test_from_two_threads(self, service: ServiceProcess) -> None:
+    def test_threads_can_flush_and_read_at_once(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             threads = [
                 threading.Thread(target=lambda: [session.flush() for _ in range(20)])
@@ -197,20 +199,22 @@ class TestSession:
                 thread.join()
             assert any(parts)
 
-    def test_dropped_it_ends(self, service: ServiceProcess) -> None:
+    def test_session_without_references_ends(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
         session.start()
         del session
         gc.collect()
         until(lambda: not CATEGORY.enabled)
 
-    def test_one_that_waits_for_a_word(self, service: ServiceProcess) -> None:
+    def test_deferred_session_does_not_record_before_its_start(
+        self, service: ServiceProcess
+    ) -> None:
         made = config()
         made.deferred_start = True
         with stretto.TracingSession(made, backend="system"):
             assert not CATEGORY.enabled
 
-    def test_always_on(self, service: ServiceProcess) -> None:
+    def test_session_uses_the_producer_of_connect(self, service: ServiceProcess) -> None:
         stretto.connect()
         try:
             with stretto.TracingSession(config(), backend="system") as session:
@@ -221,7 +225,7 @@ class TestSession:
         finally:
             stretto.disconnect()
 
-    def test_always_on_afterwards(self, service: ServiceProcess) -> None:
+    def test_connect_uses_the_producer_of_the_session(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             connection = stretto.connect()
             try:
@@ -235,21 +239,23 @@ class TestSession:
 
 
 class TestRefused:
-    def test_the_config(self, service: ServiceProcess) -> None:
+    def test_config_that_the_service_refuses(self, service: ServiceProcess) -> None:
         source = TraceConfig.DataSource(config=DataSourceConfig(name="x", target_buffer=7))
         session = stretto.TracingSession(TraceConfig(data_sources=[source]), backend="system")
         with pytest.raises(SessionError, match="buffer"):
             session.start()
         session.close()
 
-    def test_no_service(self, start: Callable[[], ServiceProcess]) -> None:
+    def test_missing_service_is_reported_and_can_start_later(
+        self, start: Callable[[], ServiceProcess]
+    ) -> None:
         with pytest.raises(TransportError, match="is the tracing service running"):
             stretto.TracingSession(config(), backend="system").start()
         start()
         with stretto.TracingSession(config(), backend="system"):
             assert CATEGORY.enabled
 
-    def test_a_producer_socket_for_a_consumer_socket(
+    def test_producer_socket_in_place_of_a_consumer_socket(
         self, service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         address = os.environ["PERFETTO_PRODUCER_SOCK_NAME"]
@@ -259,7 +265,9 @@ class TestRefused:
 
 
 class TestServiceGone:
-    def test_while_it_records(self, start: Callable[[], ServiceProcess]) -> None:
+    def test_killed_service_is_reported_by_every_call(
+        self, start: Callable[[], ServiceProcess]
+    ) -> None:
         service = start()
         session = stretto.TracingSession(config(), backend="system")
         session.start()
@@ -271,7 +279,9 @@ class TestServiceGone:
                 call()
         session.close()
 
-    def test_and_back(self, start: Callable[[], ServiceProcess]) -> None:
+    def test_session_starts_again_on_the_next_service(
+        self, start: Callable[[], ServiceProcess]
+    ) -> None:
         for _ in range(2):
             service = start()
             with stretto.TracingSession(config(), backend="system") as session:
@@ -282,7 +292,9 @@ class TestServiceGone:
             backend = tracing.connected("system")
             until(lambda backend=backend: not backend.connected)  # type: ignore[misc]
 
-    def test_in_a_question(self, start: Callable[[], ServiceProcess]) -> None:
+    def test_service_killed_during_a_flush_is_reported(
+        self, start: Callable[[], ServiceProcess]
+    ) -> None:
         service = start()
         with stretto.TracingSession(config(), backend="system") as session:
             service.process.send_signal(signal.SIGSTOP)
@@ -292,7 +304,7 @@ class TestServiceGone:
 
 
 class TestFork:
-    def test_the_child_starts_clean(self, service: ServiceProcess) -> None:
+    def test_forked_child_has_sessions_of_its_own(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             CATEGORY.instant("parent")
             pid = os.fork()

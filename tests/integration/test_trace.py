@@ -1,4 +1,4 @@
-"""`stretto trace` and `stretto trigger` with the real daemon and a producer."""
+"""`stretto trace` and `stretto trigger` with a real daemon and a producer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def triggers(mode: str) -> str:
 
 
 class Place:
-    """A daemon with a producer, and commands beside them."""
+    """A daemon, a producer, and the commands of a test, in a folder."""
 
     def __init__(self, folder: Path, opened: list[Any], oracle: Any) -> None:
         self._oracle = oracle
@@ -84,7 +84,7 @@ class Place:
         wait_until(lambda: self.state().num_sessions_started == count, "a session")
 
     def slices(self, trace: str | bytes) -> int:
-        """How many the producer wrote; the trace processor has nothing to complain about."""
+        """The number of slices in a trace; the trace processor reports no errors for it."""
         data = trace if isinstance(trace, bytes) else (self.folder / trace).read_bytes()
         loaded = check_trace(self._oracle, data)
         (row,) = loaded.query("select count(*) from slice where name = 'worker'")
@@ -98,7 +98,7 @@ def place(tmp_path, oracle):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_session_and_saves_it(place: Place, ending: int) -> None:
+def test_signal_ends_the_session_and_saves_the_trace(place: Place, ending: int) -> None:
     read_end, write_end = os.pipe()
     arguments = ("-c", place.config(""), "--txt", "-o", "out", "--notify-fd", str(write_end))
     process = place.start(*arguments, pass_fds=[write_end])
@@ -113,7 +113,7 @@ def test_a_signal_ends_a_session_and_saves_it(place: Place, ending: int) -> None
     assert (place.folder / "out").stat().st_mode & 0o777 == 0o600
 
 
-def test_standard_input_and_output(place: Place) -> None:
+def test_config_from_standard_input_and_trace_to_standard_output(place: Place) -> None:
     process = place.start("-c", "-", "--txt", "-o", "-")
     process.say(CONFIG + "duration_ms: 600000")
     assert process.popen.stdin is not None
@@ -129,7 +129,7 @@ def test_standard_input_and_output(place: Place) -> None:
     process.popen.stdin = None
 
 
-def test_a_duration_ends_it(place: Place) -> None:
+def test_session_ends_after_its_duration(place: Place) -> None:
     done = place.run("trace", "-c", place.config("duration_ms: 50"), "--txt", "-o", "out")
     size = (place.folder / "out").stat().st_size
     assert done.stderr.splitlines() == [
@@ -138,7 +138,7 @@ def test_a_duration_ends_it(place: Place) -> None:
     ]
 
 
-def test_the_service_writes_the_file(place: Place) -> None:
+def test_service_writes_the_output_path_of_the_config(place: Place) -> None:
     text = (
         "duration_ms: 300 write_into_file: true flush_period_ms: 600000 file_write_period_ms: 100"
     )
@@ -147,7 +147,7 @@ def test_the_service_writes_the_file(place: Place) -> None:
     assert place.slices("out") == 0
 
 
-def test_in_the_background(place: Place) -> None:
+def test_background_process_writes_the_trace(place: Place) -> None:
     arguments = ("-c", place.config("duration_ms: 600000"), "--txt", "-o", "out")
     pid = int(place.run("trace", "--background-wait", *arguments).stdout)
     assert place.state().num_sessions_started == 1
@@ -158,14 +158,14 @@ def test_in_the_background(place: Place) -> None:
     assert place.slices("out") == 3
 
 
-def test_who_waits_for_the_background_hears_of_a_failure(place: Place) -> None:
+def test_background_command_fails_if_the_session_cannot_start(place: Place) -> None:
     place.daemon.signal(signal.SIGKILL)
     place.daemon.wait()
     done = place.run("trace", "-D", "-c", place.config(""), "--txt", "-o", "out", code=1)
     assert done.stdout == ""
 
 
-def test_detach_and_attach(place: Place) -> None:
+def test_detached_session_can_be_attached_and_stopped(place: Place) -> None:
     config = place.config(
         "write_into_file: true flush_period_ms: 600000 file_write_period_ms: 600000"
     )
@@ -179,7 +179,7 @@ def test_detach_and_attach(place: Place) -> None:
     place.run("trace", "--attach", "key", code=2)
 
 
-def test_clones(place: Place) -> None:
+def test_session_is_cloned_by_id_name_and_bugreport_score(place: Place) -> None:
     config = place.config('unique_session_name: "mine" bugreport_score: 5')
     process = place.start("-c", config, "--txt", "-o", "out")
     place.wait_for_session()
@@ -200,7 +200,9 @@ def test_clones(place: Place) -> None:
     assert place.slices("out") == 5
 
 
-def test_all_sessions_for_a_bug_report(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_all_for_bugreport_saves_each_session(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.daemon.environment["TMPDIR"] = str(place.folder)
     done = place.run("trace", "--save-all-for-bugreport")
     assert done.stderr == "No tracing sessions eligible for bugreport were found.\n"
@@ -216,7 +218,7 @@ def test_all_sessions_for_a_bug_report(place: Place, monkeypatch: pytest.MonkeyP
     assert place.slices("best.pftrace") == place.slices("systrace.pftrace") == 2
 
 
-def test_a_program_that_records_before_the_session(place: Place, oracle: Any) -> None:
+def test_startup_tracing_before_the_session(place: Place, oracle: Any) -> None:
     config = place.config('data_sources { config { name: "linux.process_stats" } }')
     program = LiveProgram(
         "import stretto; stretto.connect(); app = stretto.Category('app')\n"
@@ -233,7 +235,7 @@ def test_a_program_that_records_before_the_session(place: Place, oracle: Any) ->
         assert {"first lines", "within", "later"} <= names(loaded)
 
 
-def test_a_trigger_stops_a_session(place: Place) -> None:
+def test_trigger_stops_a_session(place: Place) -> None:
     process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
     place.wait_for_session()
     assert "TTL: 600s" in process.line("stderr")
@@ -244,14 +246,14 @@ def test_a_trigger_stops_a_session(place: Place) -> None:
     assert place.slices("out") == 6
 
 
-def test_a_trigger_of_a_config_fires_and_records_nothing(place: Place) -> None:
+def test_config_with_activate_triggers_fires_them_and_records_nothing(place: Place) -> None:
     process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
     place.wait_for_session()
     place.run("trace", "-c", place.config('activate_triggers: "now"'), "--txt")
     assert process.wait() == 0
 
 
-def test_triggers_that_copy(place: Place) -> None:
+def test_clone_trigger_writes_numbered_copies(place: Place) -> None:
     process = place.start("-c", place.config(triggers("CLONE_SNAPSHOT")), "--txt", "-o", "out")
     place.wait_for_session()
     assert "Connected" in process.line("stderr")
@@ -275,7 +277,7 @@ def test_query_names_programs_and_their_sdk(place: Place) -> None:
     assert line[-3:] == ["shop.py", "stretto", stretto.__version__]
 
 
-def test_query(place: Place) -> None:
+def test_query_lists_sessions_producers_and_data_sources(place: Place) -> None:
     place.start("-c", place.config('unique_session_name: "mine"'), "--txt", "-o", "out")
     place.wait_for_session()
     text = place.run("trace", "--query").stdout
@@ -287,7 +289,7 @@ def test_query(place: Place) -> None:
     assert text.splitlines()[-1].split()[2] == "STARTED"
 
 
-def test_copy_in_the_background_is_written_where_the_command_was_started(place: Place) -> None:
+def test_copy_in_the_background_is_written_into_the_start_folder(place: Place) -> None:
     place.start("-c", place.config(""), "--txt", "-o", "out")
     place.wait_for_session()
     number = str(place.state().tracing_sessions[0].id)
@@ -296,7 +298,7 @@ def test_copy_in_the_background_is_written_where_the_command_was_started(place: 
     assert (place.folder / "copy").stat().st_size
 
 
-def test_bugreport_replaces_a_link_and_spares_its_target(place: Place) -> None:
+def test_bugreport_replaces_a_symbolic_link_and_not_its_target(place: Place) -> None:
     place.daemon.environment["TMPDIR"] = str(place.folder)
     target, link = place.folder / "target", place.folder / "systrace.pftrace"
     target.write_text("precious")
@@ -308,20 +310,20 @@ def test_bugreport_replaces_a_link_and_spares_its_target(place: Place) -> None:
     assert not link.is_symlink()
 
 
-def test_what_the_service_refuses_leaves_no_file(place: Place) -> None:
+def test_refused_config_leaves_no_file(place: Place) -> None:
     done = place.run("trace", "-c", place.config("duration_ms: 4000000000"), "--txt", "-o", "out")
     assert "Service error:" in done.stderr
     assert not (place.folder / "out").exists()
 
 
-def test_a_file_that_must_not_be_written_over(place: Place) -> None:
+def test_no_clobber_keeps_an_existing_file(place: Place) -> None:
     (place.folder / "out").write_text("precious")
     arguments = ("trace", "-c", place.config(""), "--txt", "--no-clobber", "-o", "out")
     assert "--no-clobber" in place.run(*arguments, code=1).stderr
     assert (place.folder / "out").read_text() == "precious"
 
 
-def test_a_full_disk_is_said(place: Place) -> None:
+def test_full_disk_is_reported(place: Place) -> None:
     process = place.start("-c", place.config(""), "--txt", "-o", "/dev/full")
     place.wait_for_session()
     process.signal(signal.SIGINT)
@@ -330,7 +332,7 @@ def test_a_full_disk_is_said(place: Place) -> None:
     assert b"No space left" in process.popen.stderr.read()
 
 
-def test_a_service_that_dies_is_said(place: Place) -> None:
+def test_death_of_the_service_is_reported(place: Place) -> None:
     process = place.start("-c", place.config(""), "--txt", "-o", "out")
     place.wait_for_session()
     place.daemon.signal(signal.SIGKILL)
@@ -340,7 +342,7 @@ def test_a_service_that_dies_is_said(place: Place) -> None:
     assert not (place.folder / "out").exists()
 
 
-def test_without_a_service(tmp_path: Path) -> None:
+def test_commands_fail_without_a_service(tmp_path: Path) -> None:
     environment = {**os.environ, "PERFETTO_CONSUMER_SOCK_NAME": str(tmp_path / "none")}
     environment["PERFETTO_PRODUCER_SOCK_NAME"] = str(tmp_path / "none")
     for arguments in (["trace", "--query"], ["trigger", "x"], ["trace", "-t", "1s", "-o", "out"]):
@@ -352,7 +354,7 @@ def test_without_a_service(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_notes_are_in_the_trace(place: Place) -> None:
+def test_added_attributes_are_in_the_trace(place: Place) -> None:
     config = place.config("duration_ms: 50")
     place.run("trace", "-c", config, "--txt", "-o", "out", "--add-attribute", "build=7=x")
     trace = Trace.decode((place.folder / "out").read_bytes())

@@ -1,4 +1,4 @@
-"""`stretto traced`: the real daemon, with real producers and consumers.
+"""`stretto traced`: the daemon, with real producers and consumers.
 
 Longer than 600 lines, because all classes here share the fixtures that start and stop the daemon.
 """
@@ -39,7 +39,7 @@ SLICES = "select name, count(*) from slice group by name order by name"
 
 @pytest.fixture
 def opened():
-    """What a test has opened: closed at its end."""
+    """What the test has opened; closed at the end of the test."""
     with closing_all() as things:
         yield things
 
@@ -69,7 +69,7 @@ def config(**fields) -> TraceConfig:
 
 
 def started(opened, daemon, *names, **fields):
-    """Producers, and a consumer whose session records them."""
+    """Start producers and a consumer; return the consumer and the producers."""
     producers = [daemon.producer(name) for name in names]
     opened += producers
     consumer = daemon.consumer()
@@ -82,7 +82,7 @@ def started(opened, daemon, *names, **fields):
 
 
 def write(producers, count: int) -> None:
-    """Have each write that many slices."""
+    """Have each producer write that many slices."""
     for producer in producers:
         producer.say(str(count))
     for producer in producers:
@@ -90,7 +90,7 @@ def write(producers, count: int) -> None:
 
 
 def wait_for_start(consumer) -> None:
-    """Until all data sources of the session run."""
+    """Wait until all data sources of the session run."""
     events = []
     consumer.endpoint.observe_events(2, events.append)
     consumer.wait(lambda: any(event.all_data_sources_started for event in events))
@@ -101,7 +101,7 @@ def sessions_in(consumer) -> int:
 
 
 class TestSessions:
-    def test_two_programs_are_in_one_trace(self, daemon, opened, oracle):
+    def test_two_programs_are_recorded_in_one_trace(self, daemon, opened, oracle):
         consumer, producers = started(opened, daemon, "one", "two")
         write(producers, 1000)
         assert consumer.flush()
@@ -110,7 +110,7 @@ class TestSessions:
         counts = dict(loaded.query(SLICES))
         assert counts == {"one": 1000, "two": 1000}
 
-    def test_a_program_that_comes_later_joins(self, daemon, opened, oracle):
+    def test_program_that_starts_later_is_recorded(self, daemon, opened, oracle):
         consumer, _ = started(opened, daemon)
         late = daemon.producer("late")
         opened.append(late)
@@ -119,12 +119,12 @@ class TestSessions:
         consumer.stop()
         assert check_trace(oracle, consumer.read()).query(SLICES) == [("late", 50)]
 
-    def test_what_killed_programs_wrote_stays(self, daemon, opened, oracle):
+    def test_events_of_killed_programs_are_kept(self, daemon, opened, oracle):
         names = [f"p{number}" for number in range(6)]
         consumer, producers = started(opened, daemon, *names)
         write(producers, 200)
         for victim in producers[::2]:
-            victim.say("100000000")  # killed in the middle of it
+            victim.say("100000000")  # killed while they write
         for victim in producers[::2]:
             victim.signal(signal.SIGKILL)
             assert victim.wait() == -signal.SIGKILL
@@ -138,17 +138,17 @@ class TestSessions:
         assert all(counts[name] >= 200 for name in names[::2])
         assert {each.name for each in consumer.state().producers} == set(names[1::2])
 
-    def test_a_stopped_program_holds_nobody_up(self, daemon, opened, oracle):
+    def test_stopped_program_does_not_block_flush_and_stop(self, daemon, opened, oracle):
         consumer, producers = started(opened, daemon, "runs", "hangs", timeout_ms=200, stop_ms=200)
         write(producers, 100)
         producers[1].stop()
-        assert not consumer.flush(0)  # the config's time-out
-        consumer.stop()  # likewise
+        assert not consumer.flush(0)  # the timeout of the config
+        consumer.stop()  # also the timeout of the config
         loaded = oracle(consumer.read())
         assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
         assert dict(loaded.query(SLICES)) == {"runs": 100, "hangs": 100}  # scraped
 
-    def test_a_user_has_five_sessions(self, daemon, opened):
+    def test_a_user_can_have_five_sessions(self, daemon, opened):
         consumers = [daemon.consumer() for _ in range(6)]
         opened += consumers
         for number, consumer in enumerate(consumers[:5], 1):
@@ -162,7 +162,7 @@ class TestSessions:
         consumers[5].enable(config())
         assert sessions_in(consumers[5]) == 5
 
-    def test_a_consumer_that_dies_takes_its_session_along(self, daemon, opened):
+    def test_session_ends_when_its_consumer_disconnects(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         other = daemon.consumer()
         opened.append(other)
@@ -172,7 +172,7 @@ class TestSessions:
 
 
 class TestEnd:
-    def test_a_running_session_is_saved_into_its_file(self, daemon, opened, oracle, tmp_path):
+    def test_running_session_is_saved_into_its_file(self, daemon, opened, oracle, tmp_path):
         path = tmp_path / "trace.pftrace"
         consumer, producers = started(
             opened, daemon, "app", write_into_file=True, output_path=str(path)
@@ -188,7 +188,7 @@ class TestEnd:
         assert not Path(daemon.producer_socket).exists()
         assert not Path(daemon.consumer_socket).exists()
 
-    def test_a_detached_session_is_saved_too(self, daemon, opened, tmp_path):
+    def test_detached_session_is_saved_into_its_file(self, daemon, opened, tmp_path):
         path = tmp_path / "trace.pftrace"
         consumer, producers = started(
             opened, daemon, "app", write_into_file=True, output_path=str(path)
@@ -200,7 +200,7 @@ class TestEnd:
         events = [each for each in Trace.decode(path.read_bytes()).packet if each.track_event]
         assert len(events) >= 1000
 
-    def test_a_consumer_reads_its_ring_first(self, daemon, opened, oracle):
+    def test_consumer_can_read_its_ring_before_the_daemon_exits(self, daemon, opened, oracle):
         consumer, producers = started(opened, daemon, "app")
         write(producers, 500)
         daemon.signal(signal.SIGINT)
@@ -211,30 +211,30 @@ class TestEnd:
         consumer.wait(lambda: consumer.hung_up)
         assert daemon.wait() == 0
 
-    def test_nobody_new_comes_in_meanwhile(self, daemon, opened):
+    def test_new_connections_are_closed_while_the_daemon_ends(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         daemon.signal(signal.SIGTERM)
-        consumer.wait(lambda: consumer.ended)  # and doesn't read: the daemon waits for it
+        consumer.wait(lambda: consumer.ended)  # the consumer doesn't read: the daemon waits for it
         late = daemon.consumer()
         opened.append(late)
         assert late.hung_up
         assert not late.connected
 
-    def test_a_second_signal_ends_it_at_once(self, daemon, opened):
+    def test_second_signal_ends_the_daemon_immediately(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         daemon.signal(signal.SIGTERM)
         consumer.wait(lambda: consumer.ended)
         begin = time.monotonic()
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
-        assert time.monotonic() - begin < 5  # of ten seconds that it gives a reader
+        assert time.monotonic() - begin < 5  # the daemon would wait ten seconds for a reader
         assert not Path(daemon.producer_socket).exists()
 
-    def test_the_terminal_hangs_up(self, daemon):
+    def test_sighup_ends_the_daemon(self, daemon):
         daemon.signal(signal.SIGHUP)
         assert daemon.wait() == 0
 
-    def test_a_signal_that_was_ignored_stays_ignored(self, tmp_path, opened):
+    def test_ignored_signal_stays_ignored(self, tmp_path, opened):
         shell = ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *COMMAND]
         daemon = Daemon(tmp_path, command=shell)
         opened.append(daemon)
@@ -244,7 +244,7 @@ class TestEnd:
 
 
 class TestLog:
-    def test_says_whom_it_hangs_up_on(self, daemon):
+    def test_log_names_the_peer_of_a_closed_connection(self, daemon):
         for kind, path in (
             ("producer", daemon.producer_socket),
             ("consumer", daemon.consumer_socket),
@@ -257,7 +257,7 @@ class TestLog:
 
 
 class TestSecondDaemon:
-    def test_is_refused_while_the_first_one_lives(self, daemon, opened):
+    def test_second_daemon_is_refused_while_the_first_one_runs(self, daemon, opened):
         second = subprocess.run(
             COMMAND, env=daemon.environment, capture_output=True, text=True, check=False, timeout=60
         )
@@ -265,7 +265,7 @@ class TestSecondDaemon:
         assert "a tracing service listens on" in second.stderr
         opened.append(daemon.producer("still-there"))
 
-    def test_takes_over_from_one_that_was_killed(self, daemon, opened, tmp_path):
+    def test_second_daemon_takes_over_the_sockets_of_a_killed_one(self, daemon, opened, tmp_path):
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         assert Path(daemon.producer_socket).exists()
@@ -275,12 +275,12 @@ class TestSecondDaemon:
 
 
 class TestPermissions:
-    def test_by_default(self, daemon):
+    def test_default_permissions_of_the_sockets(self, daemon):
         assert stat.S_IMODE(os.stat(daemon.producer_socket).st_mode) == 0o666
         assert stat.S_IMODE(os.stat(daemon.consumer_socket).st_mode) == 0o600
 
     @needs_root
-    def test_groups(self, tmp_path, opened):
+    def test_groups_and_modes_of_the_sockets_can_be_set(self, tmp_path, opened):
         daemon = Daemon(tmp_path, "--set-socket-permissions", "1234:0660:4321:0660")
         opened.append(daemon)
         producer, consumer = os.stat(daemon.producer_socket), os.stat(daemon.consumer_socket)
@@ -289,7 +289,7 @@ class TestPermissions:
 
     @needs_root
     @pytest.mark.parametrize("group", [NOBODY, 4321])
-    def test_an_abstract_socket_lets_in_only_its_group(self, tmp_path, opened, group):
+    def test_abstract_consumer_socket_accepts_only_its_group(self, tmp_path, opened, group):
         address = f"@stretto-test-{os.getpid()}-{group}"
         daemon = Daemon(
             tmp_path,
@@ -319,12 +319,12 @@ print("hung up" if select.select([end], [], [], 1)[0] else "silence")
 
 
 class TestOutputPath:
-    def test_is_for_its_owner_only(self, daemon, opened, tmp_path):
+    def test_output_file_is_readable_by_its_owner_only(self, daemon, opened, tmp_path):
         path = tmp_path / "trace"
         started(opened, daemon, write_into_file=True, output_path=str(path))[0].stop()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
-    def test_a_file_that_exists_is_left_alone(self, daemon, opened, tmp_path):
+    def test_existing_output_file_is_kept(self, daemon, opened, tmp_path):
         path = tmp_path / "precious"
         path.write_text("precious")
         consumer, _ = started(opened, daemon, write_into_file=True, output_path=str(path))
@@ -334,7 +334,7 @@ class TestOutputPath:
 
 
 class TestStart:
-    def test_in_the_background(self, tmp_path):
+    def test_daemon_starts_in_the_background(self, tmp_path):
         pid_file = tmp_path / "pid"
         done = subprocess.run(
             [*COMMAND, "--background", "--pid-file", "pid"],
@@ -352,14 +352,14 @@ class TestStart:
             assert os.readlink(f"/proc/{pid}/fd/2") == os.devnull
             assert os.getsid(pid) == pid
             UnixSocket.connect(str(tmp_path / "consumer")).close()
-            os.kill(pid, signal.SIGHUP)  # there is no terminal: it doesn't mind
+            os.kill(pid, signal.SIGHUP)  # the daemon has no terminal and keeps running
             UnixSocket.connect(str(tmp_path / "consumer")).close()
         finally:
             os.kill(pid, signal.SIGTERM)
         wait_until(lambda: not pid_file.exists(), "the daemon's end")
         wait_until(lambda: not (tmp_path / "consumer").exists(), "the daemon's end")
 
-    def test_the_background_says_when_it_fails(self, tmp_path):
+    def test_start_in_the_background_reports_a_failure(self, tmp_path):
         (tmp_path / "file").write_text("no pid")
         done = subprocess.run(
             [*COMMAND, "--background", "--pid-file", str(tmp_path / "file")],
@@ -382,7 +382,7 @@ class TestStart:
             (["--backgroud"], {}, "stretto traced --help"),
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, tmp_path, options, environment, why):
+    def test_invalid_options_are_refused(self, tmp_path, options, environment, why):
         done = subprocess.run(
             [*COMMAND, *options],
             env=daemon_environment(tmp_path, **environment),
@@ -395,12 +395,12 @@ class TestStart:
         assert why in done.stderr
         assert list(tmp_path.iterdir()) == []
 
-    def test_version(self, capfd):
+    def test_version_is_printed(self, capfd):
         subprocess.run([*COMMAND, "--version"], check=True, timeout=60)
         assert capfd.readouterr().out.startswith("stretto ")
 
-    def test_sockets_of_a_service_manager(self, tmp_path, opened):
-        """As systemd does it: descriptors 3 and 4, names, our pid, a socket for the news."""
+    def test_sockets_of_a_service_manager_are_used(self, tmp_path, opened):
+        """As systemd passes them: descriptors 3 and 4, names, the pid, a notification socket."""
         listening = []
         for name in ("activated-p", "activated-c"):
             end = socket.socket(socket.AF_UNIX)
@@ -426,7 +426,7 @@ class TestStart:
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         assert manager.recv(100) == b"STOPPING=1"
-        assert (tmp_path / "activated-c").exists()  # the manager's
+        assert (tmp_path / "activated-c").exists()  # the socket of the manager
 
 
 ACTIVATE = f"""
@@ -444,19 +444,19 @@ os.execv({COMMAND[0]!r}, {COMMAND!r})
 
 
 class TestResources:
-    def test_idle_it_sleeps(self, daemon, opened):
+    def test_idle_daemon_is_not_woken_up(self, daemon, opened):
         opened.append(daemon.producer("app"))
         consumer = daemon.consumer()
         opened.append(consumer)
         consumer.wait_for_producers("app")
-        for _ in range(5):  # it may still be at what came before
+        for _ in range(5):  # it may still handle earlier messages
             before = context_switches(daemon.pid)
             time.sleep(0.5)
             if context_switches(daemon.pid) == before:
                 return
         raise AssertionError("the daemon doesn't come to rest")
 
-    def test_without_descriptors_it_goes_on(self, tmp_path, opened, oracle):
+    def test_daemon_recovers_from_a_lack_of_descriptors(self, tmp_path, opened, oracle):
         daemon = Daemon(
             tmp_path,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
@@ -478,7 +478,7 @@ class TestResources:
         assert counts["app"] >= 100
         assert counts["late"] == 100
 
-    def test_a_session_may_begin_without_descriptors(self, tmp_path, opened, oracle):
+    def test_session_can_start_during_a_lack_of_descriptors(self, tmp_path, opened, oracle):
         daemon = Daemon(
             tmp_path,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
@@ -494,7 +494,9 @@ class TestResources:
         wait_for_start(first)
         write([poor], 100)
         first.stop()
-        assert "poor" not in dict(oracle(first.read()).query(SLICES))  # there was no memory for it
+        assert "poor" not in dict(
+            oracle(first.read()).query(SLICES)
+        )  # no shared memory could be created for it
         for end in crowd:
             end.close()
         second.wait_for_producers("poor")
@@ -505,7 +507,7 @@ class TestResources:
         second.stop()
         assert check_trace(oracle, second.read()).query(SLICES) == [("poor", 100)]
 
-    def test_a_pipe_that_nobody_reads_ends_its_session_only(self, daemon, opened):
+    def test_pipe_that_is_never_read_ends_only_its_session(self, daemon, opened):
         reader, writer = os.pipe()
         consumer, producers = started(opened, daemon, "app")
         hasty = daemon.consumer()
@@ -523,12 +525,12 @@ class TestResources:
 
 
 class TestSlowFiles:
-    """Whoever has a session written to what is slow lets nobody else wait."""
+    """A session written into a slow file or pipe does not delay other clients."""
 
     SLICES = 20_000
 
     def stream(self, opened, daemon, fd, **fields):
-        """A session that writes into `fd`, and a consumer that has nothing to do with it."""
+        """Start a session that writes into `fd`, and a consumer that does not use this session."""
         consumer, producers = started(opened, daemon, "app")
         slow = daemon.consumer()
         opened.append(slow)
@@ -538,8 +540,8 @@ class TestSlowFiles:
         return consumer, producers, slow
 
     @pytest.mark.parametrize("kind", ["pipe", "FIFO", "socket"])
-    def test_a_slow_reader_keeps_nobody_waiting(self, daemon, opened, oracle, tmp_path, kind):
-        """The reader takes 4 KiB each time that somebody else was answered."""
+    def test_slow_reader_does_not_delay_others(self, daemon, opened, oracle, tmp_path, kind):
+        """The reader reads 4 KiB after each answer to the other consumer."""
         reader, writer = ends(kind, tmp_path)
         bystander, _producers, slow = self.stream(opened, daemon, writer)
         os.close(writer)
@@ -564,7 +566,7 @@ class TestSlowFiles:
         loaded = oracle(b"".join(got))
         assert loaded.query(SLICES) == [("app", self.SLICES)]
 
-    def test_a_session_that_is_left_is_written_by_and_by(self, daemon, opened, oracle, tmp_path):
+    def test_session_without_its_consumer_is_still_written(self, daemon, opened, oracle, tmp_path):
         reader, writer = os.pipe()
         bystander, _, slow = self.stream(opened, daemon, writer)
         os.close(writer)
@@ -578,7 +580,7 @@ class TestSlowFiles:
         assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
         os.close(reader)
 
-    def test_the_end_of_the_daemon_waits_for_files(self, daemon, opened, oracle, tmp_path):
+    def test_daemon_writes_all_files_before_it_exits(self, daemon, opened, oracle, tmp_path):
         reader, writer = os.pipe()
         bystander, _, slow = self.stream(opened, daemon, writer)
         os.close(writer)
@@ -593,7 +595,7 @@ class TestSlowFiles:
         assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
         os.close(reader)
 
-    def test_a_full_disk_ends_its_session_only(self, daemon, opened):
+    def test_full_disk_ends_only_its_session(self, daemon, opened):
         with open("/dev/full", "wb") as full:
             bystander, producers, slow = self.stream(opened, daemon, full.fileno())
         slow.wait(lambda: slow.ended)
@@ -601,7 +603,7 @@ class TestSlowFiles:
         write(producers, 10)
         assert bystander.flush()
 
-    def test_a_file_of_limited_size_ends_its_session_only(self, daemon, opened, tmp_path):
+    def test_file_size_limit_ends_only_its_session(self, daemon, opened, tmp_path):
         with open(tmp_path / "trace", "wb") as file:
             bystander, producers, slow = self.stream(opened, daemon, file.fileno())
         assert slow.flush()
@@ -611,11 +613,11 @@ class TestSlowFiles:
         assert "File too large" in slow.error
         data = (tmp_path / "trace").read_bytes()
         assert 0 < len(data) <= 1 << 20
-        Trace.decode(data)  # whole packets
+        Trace.decode(data)  # complete packets
         write(producers, 10)
         assert bystander.flush()
 
-    def test_the_copy_of_a_file_into_a_slow_pipe_keeps_nobody_waiting(
+    def test_copying_a_file_into_a_slow_pipe_does_not_delay_others(
         self, daemon, opened, oracle, tmp_path
     ):
         reader, writer = os.pipe()
@@ -648,7 +650,7 @@ class TestSlowFiles:
 
 
 def ends(kind, folder):
-    """To read from, to write to."""
+    """A pair of descriptors: one to read from, one to write to."""
     if kind == "pipe":
         return os.pipe()
     if kind == "socket":

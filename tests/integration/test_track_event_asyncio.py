@@ -1,4 +1,4 @@
-"""Each asyncio task has a track of its own, however tasks interleave."""
+"""Each asyncio task has its own track, however tasks interleave."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CATEGORY = stretto.Category("test.asyncio")
 
 
 def slices_by_track(recorded):
-    """{track: [(name, depth)]}; an END without its BEGIN, or none for it, is an error."""
+    """{track: [(name, depth)]}; fails if an END has no BEGIN or a BEGIN no END."""
     stacks, found = {}, {}
     for event in sorted(recorded.events, key=lambda event: event.timestamp):
         stack = stacks.setdefault(event.track, [])
@@ -51,7 +51,7 @@ def check(recorded, names):
     return found
 
 
-def test_interleaved_tasks():
+def test_interleaved_tasks_have_their_own_tracks():
     names = [f"task {letter}" for letter in "abcdef"]
 
     async def main():
@@ -69,7 +69,7 @@ def test_interleaved_tasks():
     assert outside not in found
 
 
-def test_tracks_are_named_by_the_coroutine_below_the_thread():
+def test_task_track_is_named_after_its_coroutine_below_the_thread():
     with record() as recorded:
         CATEGORY.instant("outside")
         asyncio.run(work("x"))
@@ -80,7 +80,7 @@ def test_tracks_are_named_by_the_coroutine_below_the_thread():
     assert not task.has("thread")
 
 
-def test_task_groups_and_nested_tasks():
+def test_tasks_of_a_group_have_their_own_tracks():
     names = [f"child {letter}" for letter in "abc"]
 
     async def main():
@@ -93,8 +93,8 @@ def test_task_groups_and_nested_tasks():
     check(recorded, names)
 
 
-def test_shared_contexts():
-    """Tasks that share one context: the track belongs to the task, not to the context."""
+def test_tasks_with_a_shared_context_have_their_own_tracks():
+    """The track belongs to the task and not to the context, which the tasks share."""
     names = [f"shared {letter}" for letter in "abc"]
     context = contextvars.copy_context()
 
@@ -110,7 +110,7 @@ def test_shared_contexts():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
-def test_eager_tasks():
+def test_eager_tasks_have_their_own_tracks():
     names = [f"eager {letter}" for letter in "abc"]
 
     async def main():
@@ -130,7 +130,7 @@ def test_eager_tasks():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
-def test_an_eager_task_that_never_waits():
+def test_eager_task_that_never_waits_has_its_own_track():
     async def main():
         loop = asyncio.get_running_loop()
         loop.set_task_factory(asyncio.eager_task_factory)
@@ -145,7 +145,7 @@ def test_an_eager_task_that_never_waits():
     assert recorded.one("main again").track == recorded.one("main").track
 
 
-def test_a_pure_python_task():
+def test_pure_python_tasks_have_their_own_tracks():
     async def main():
         loop = asyncio.get_running_loop()
         loop.set_task_factory(
@@ -175,7 +175,7 @@ def test_cancelled_and_failing_tasks_end_their_slices():
     slices_by_track(recorded)
 
 
-def test_a_slice_handed_from_task_to_task():
+def test_slice_ended_in_another_task_ends_on_its_own_track():
     async def begin():
         slice_ = CATEGORY.slice("handed over")
         slice_.__enter__()
@@ -194,7 +194,7 @@ def test_a_slice_handed_from_task_to_task():
     assert sorted(slices_by_track(recorded).values()) == [[("handed over", 0)], [("other", 0)]]
 
 
-def test_begin_and_end_belong_to_the_task():
+def test_end_only_ends_slices_of_its_own_task():
     async def one(name):
         CATEGORY.begin(name)
         await asyncio.sleep(0)
@@ -210,7 +210,7 @@ def test_begin_and_end_belong_to_the_task():
     assert sorted(slices_by_track(recorded).values()) == [[("a", 0)], [("b", 0)], [("main", 0)]]
 
 
-def test_callbacks_and_executors_are_on_their_threads():
+def test_callbacks_and_executors_use_the_tracks_of_their_threads():
     async def main():
         loop = asyncio.get_running_loop()
         loop.call_soon(CATEGORY.instant, "callback")
@@ -224,7 +224,7 @@ def test_callbacks_and_executors_are_on_their_threads():
     assert recorded.one("executor").track != recorded.one("here").track
 
 
-def test_loops_in_several_threads():
+def test_tasks_of_loops_in_several_threads():
     names = [f"loop {letter}" for letter in "abc"]
     with record() as recorded:
         threads = [
@@ -237,7 +237,7 @@ def test_loops_in_several_threads():
     check(recorded, names)
 
 
-def test_asynchronous_generators():
+def test_asynchronous_generators_use_the_track_of_their_task():
     async def numbers():
         for number in range(3):
             with CATEGORY.slice("generate", number=number):
@@ -266,7 +266,7 @@ def test_asynchronous_generators():
     ]
 
 
-def test_a_session_that_starts_within_a_task():
+def test_session_that_starts_within_a_task():
     async def main():
         slice_ = CATEGORY.slice("before")
         with slice_, record() as recorded:
@@ -276,7 +276,7 @@ def test_a_session_that_starts_within_a_task():
     check(asyncio.run(main()), ["a", "b"])
 
 
-def test_many_short_tasks_have_tracks_of_their_own():
+def test_many_short_tasks_have_their_own_tracks():
     async def short(number):
         CATEGORY.instant("short", number=number)
 

@@ -1,4 +1,4 @@
-"""Threads of every kind, at every moment of their lives."""
+"""Events of threads of every kind, at the start, at the end and between sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CATEGORY = stretto.Category("test.threads")
 
 
 def run_program(source, *options):
-    """Run a program of its own; returns what it prints. It must say nothing on stderr."""
+    """Run a program; return its standard output. Fails if it writes to standard error."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", *options, "-c", textwrap.dedent(source)],
         capture_output=True,
@@ -40,7 +40,7 @@ def thread_name(recorded, event):
     return descriptors_of(recorded.trace)[event.track].thread.thread_name
 
 
-def test_threads_are_named():
+def test_threads_have_their_names():
     with record() as recorded:
         in_thread(lambda: CATEGORY.instant("x"), name="a näme")
         CATEGORY.instant("main")
@@ -48,7 +48,7 @@ def test_threads_are_named():
     assert thread_name(recorded, recorded.one("main")) == "MainThread"
 
 
-def test_threads_that_threading_does_not_know():
+def test_thread_unknown_to_threading_is_recorded():
     done = threading.Event()
 
     def work():
@@ -65,7 +65,7 @@ def test_threads_that_threading_does_not_know():
     assert descriptors_of(recorded.trace)[recorded.events[0].track].has("thread")
 
 
-def test_a_renamed_thread_is_renamed():
+def test_thread_has_its_last_name():
     with record() as recorded:
 
         def work():
@@ -79,7 +79,7 @@ def test_a_renamed_thread_is_renamed():
     assert b"first" in recorded.trace
 
 
-def test_a_thread_renamed_between_sessions():
+def test_thread_renamed_between_sessions_has_the_new_name():
     resume, waiting = threading.Event(), threading.Event()
 
     def work():
@@ -101,8 +101,8 @@ def test_a_thread_renamed_between_sessions():
     assert b"old name" not in two.trace
 
 
-def test_a_thread_that_lives_through_sessions_starts_each_anew():
-    """The first packets of its sequence come again in the second session."""
+def test_thread_starts_a_new_sequence_in_each_session():
+    """Each session needs the first packets of the sequence again."""
     turns = threading.Barrier(2)
 
     def work():
@@ -123,7 +123,7 @@ def test_a_thread_that_lives_through_sessions_starts_each_anew():
     thread.join()
 
 
-def test_an_event_in_the_last_moment_of_a_thread():
+def test_event_during_the_cleanup_of_a_thread_is_recorded():
     class Last:
         def __del__(self):
             with CATEGORY.slice("last moment"):
@@ -144,7 +144,7 @@ def test_an_event_in_the_last_moment_of_a_thread():
     assert recorded.kinds == "BEIBE"
 
 
-def test_slices_open_when_their_thread_ends():
+def test_slice_can_be_ended_after_its_thread_has_ended():
     with record() as recorded:
         slices = []
 
@@ -159,7 +159,7 @@ def test_slices_open_when_their_thread_ends():
     assert begin.track == end.track
 
 
-def test_threads_that_trace_while_sessions_start_and_stop():
+def test_threads_can_trace_while_sessions_start_and_stop():
     stop = threading.Event()
     failures = []
 
@@ -196,7 +196,7 @@ def test_threads_that_trace_while_sessions_start_and_stop():
             depths[event.track] = depth
 
 
-def test_daemon_threads_at_exit():
+def test_daemon_threads_do_not_disturb_the_exit():
     for _ in range(3):
         run_program("""
             import threading, stretto
@@ -213,7 +213,7 @@ def test_daemon_threads_at_exit():
 
 
 @pytest.mark.parametrize("end", ["", "os._exit(0)", "sys.exit(0)", "del session"])
-def test_exit_with_a_running_session(end):
+def test_exit_with_a_running_session_succeeds(end):
     run_program(f"""
         import atexit, os, sys, threading, stretto
         atexit.register(stretto.instant, "registered before")
@@ -236,7 +236,7 @@ def test_exit_with_a_running_session(end):
     """)
 
 
-def test_a_recording_ends_before_atexit_functions_run(tmp_path):
+def test_recording_is_written_before_atexit_functions_run(tmp_path):
     path = tmp_path / "t.pftrace"
     run_program(f"""
         import sys, stretto
@@ -284,7 +284,7 @@ print("done")
 
 
 @pytest.mark.parametrize("arguments", ["", "isolated=False", "'legacy'"])
-def test_sub_interpreters_are_left_alone(arguments):
+def test_sub_interpreters_run_without_tracing(arguments):
     new = sys.version_info >= (3, 13)
     if (arguments == "'legacy'") != (new and bool(arguments)):
         pytest.skip(f"not how this version says it: {arguments}")

@@ -1,4 +1,4 @@
-"""`stretto view`: the command, asked by clients as a browser asks it."""
+"""`stretto view`: the command, with clients that send the requests of a browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def ask(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, str], bytes]:
-    """Status, fields and body of the response."""
+    """Send a GET request; return status, header fields and body of the response."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
     connection.request(method, parts.path, headers=fields)
@@ -63,7 +63,7 @@ def test_the_page_fetches_the_trace_and_the_command_ends(trace: Path) -> None:
     assert "the page has trace.pftrace" in command.said
 
 
-def test_it_keeps_on_if_told_so(trace: Path) -> None:
+def test_keep_option_serves_until_interrupted(trace: Path) -> None:
     with Command("view", "--no-browser", "--keep", "--port", "0", str(trace)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         for _ in range(3):
@@ -72,13 +72,13 @@ def test_it_keeps_on_if_told_so(trace: Path) -> None:
         assert command.interrupt() == 0
 
 
-def test_interrupted_before_anybody_came(trace: Path) -> None:
+def test_interrupt_before_the_first_request_exits_with_130(trace: Path) -> None:
     with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
         command.line_with("waiting")
         assert command.interrupt() == 130
 
 
-def test_the_users_browser_gets_the_address(trace: Path, tmp_path: Path) -> None:
+def test_browser_is_started_with_the_address(trace: Path, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
     browser.write_text(f"#!{sys.executable}\n{BROWSER}")
     browser.chmod(0o700)
@@ -88,18 +88,18 @@ def test_the_users_browser_gets_the_address(trace: Path, tmp_path: Path) -> None
         assert command.wait() == 0
 
 
-def test_a_browser_that_fails(trace: Path) -> None:
+def test_browser_that_fails_is_reported(trace: Path) -> None:
     with Command("view", "--port", "0", str(trace), environment={"BROWSER": "false"}) as command:
         command.line_with("the browser didn't start")
         assert command.interrupt() == 130
 
 
-def test_a_big_trace_is_not_read_into_memory(tmp_path: Path) -> None:
+def test_large_trace_is_not_read_into_memory(tmp_path: Path) -> None:
     path = tmp_path / "big.pftrace"
     size = 256 << 20
     with open(path, "wb") as file:
         file.write(b"\x0a")
-        file.truncate(size)  # a hole: it takes no room
+        file.truncate(size)  # a sparse file: it takes no disk space
     with Command("view", "--no-browser", "--keep", "--port", "0", str(path)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         parts = urlsplit(url)
@@ -136,7 +136,7 @@ def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
 
 
 @pytest.mark.skipif(not can_be_another_user(), reason=ROOT_ONLY)
-def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
+def test_other_users_of_the_machine_are_refused(trace: Path) -> None:
     with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         with as_user(65534):
@@ -148,7 +148,7 @@ def test_other_users_of_the_machine_see_nothing(trace: Path) -> None:
 
 
 class TestExitStatuses:
-    """Those that docs/view.md lists; that of Ctrl-C is tested above."""
+    """The exit statuses listed in docs/view.md; that of Ctrl-C is tested above."""
 
     @staticmethod
     def documented() -> dict[int, str]:
@@ -156,21 +156,21 @@ class TestExitStatuses:
         (statuses,) = re.findall(r"Exit status: (.*?)\.(?: |$)", text)
         return {int(each.split()[0]): each for each in statuses.split("; ")}
 
-    def test_no_trace(self, tmp_path: Path) -> None:
+    def test_missing_trace_is_reported(self, tmp_path: Path) -> None:
         with Command("view", "--no-browser", str(tmp_path / "absent.pftrace")) as command:
             assert "no such trace" in self.documented()[command.wait()]
 
-    def test_a_mistake_on_the_command_line(self) -> None:
+    def test_unknown_option_is_reported(self) -> None:
         with Command("view", "--no-such-option") as command:
             assert "mistake on the command line" in self.documented()[command.wait()]
 
-    def test_a_port_that_is_taken(self, trace: Path) -> None:
+    def test_port_in_use_is_reported(self, trace: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])
             with Command("view", "--no-browser", "--port", port, str(trace)) as command:
                 assert "the port is taken" in self.documented()[command.wait()]
 
     @pytest.mark.skipif(find_ui() is not None, reason="there is a copy of the UI")
-    def test_no_copy_of_the_ui(self, trace: Path) -> None:
+    def test_missing_copy_of_the_ui_is_reported(self, trace: Path) -> None:
         with Command("view", "--no-browser", "--offline", str(trace)) as command:
             assert "no copy of the UI" in self.documented()[command.wait()]
