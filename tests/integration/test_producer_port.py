@@ -347,7 +347,9 @@ class TestCommands:
 
 
 class TestEnd:
-    def test_disconnecting_producer_commits_its_data_and_closes_everything(self, service: PlainService) -> None:
+    def test_disconnecting_producer_commits_its_data_and_closes_everything(
+        self, service: PlainService
+    ) -> None:
         before = open_descriptors()
         producer = connect(service)
         trace_writer = writer(producer)
